@@ -1,0 +1,66 @@
+# `make help` lists the commands. Every one of them sets up what it needs in .venv first.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check fix sim bench lock clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := broker services schemas millrace streams spark_analytics tests bench
+SEEDS ?= 1000
+
+help: ## list the commands
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Millrace needs Python 3.11 or newer: make PYTHON=python3.11 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: requirements/core.txt pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/core.txt
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@ $(VENV)/.core
+
+# Spark and Faust: large, so an environment that does not need them does not get them.
+$(VENV)/.demo: requirements/demo.txt | $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/demo.txt
+	@touch $@
+
+setup: $(VENV)/.dev ## make .venv with everything for work on the project
+
+ifeq ($(LITE),1)
+demo: $(VENV)/.core
+else
+demo: $(VENV)/.demo
+endif
+demo: ## run the whole pipeline, Spark and dashboard too (LITE=1 without; ONCE=1, ORDERS=, LIMIT=, BOOTSTRAP=)
+	@$(BIN)/python -m millrace demo
+
+test: $(VENV)/.dev $(VENV)/.demo ## every test: fast, simulated, real clients, end to end
+	$(BIN)/python -m pytest -q -m ""
+
+check: $(VENV)/.dev $(VENV)/.demo ## format, lint, types, import contracts, fast tests: under a minute
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q
+
+fix: $(VENV)/.dev ## format and mend what can be mended by itself
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+sim: $(VENV)/.dev ## many seeded simulations: make sim SEEDS=10000
+	MILLRACE_SIM_SEEDS=$(SEEDS) $(BIN)/python -m pytest -q -m "" tests/sim
+
+bench: $(VENV)/.dev ## measure; see bench/README.md
+	$(BIN)/python -m bench
+
+lock: $(VENV)/.dev ## make requirements/*.txt anew from pyproject.toml: versions and hashes, never a URL
+	UV_PYTHON_DOWNLOADS=never $(BIN)/python requirements/lock.py
+
+clean: ## remove .venv and everything that was built
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/bin

@@ -1,0 +1,1 @@
+"""Measurements, never tests: `make bench`. The method and the numbers are in `bench/README.md`."""

@@ -1,0 +1,24 @@
+"""`python -m bench [codec | log | side-by-side ...]`: everything, or one part of it."""
+
+import sys
+from importlib import import_module
+
+PARTS = ("codec", "log", "side_by_side", "pipeline")
+
+
+def main(arguments: list[str]) -> int:
+    """Run the parts that are named, or all; arguments behind one name go to that part."""
+    name = arguments[0].replace("-", "_") if arguments else None
+    if name is not None and name not in PARTS:
+        print(f"usage: python -m bench [{' | '.join(PARTS)}] ...", file=sys.stderr)
+        return 2
+    for part in PARTS if name is None else (name,):
+        print(f"== {part}", flush=True)
+        status = import_module(f"bench.{part}").main(arguments[1:])
+        if status:
+            return int(status)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

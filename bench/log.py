@@ -1,0 +1,255 @@
+"""What the log alone can do: append, read, open, recover, compact; one core, no sockets.
+
+`python -m bench.log [FOLDER]`; files go to FOLDER, or to `build/bench-log`. Each figure is the best
+of a few rounds in CPU time of this process (user and system), so that neighbours on the machine do
+not count; where the disk is waited for, the wall clock is given too. The rounds of an append write
+new files into pages that the round before has freed: on a virtual machine the first touch of a page
+costs ten times the write itself (2.4 ms for a megabyte, not 0.2) and says nothing of the log.
+"""
+
+import gc
+import os
+import random
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from broker.log.cleaner.run import CleaningLimits, clean
+from broker.log.cleaner.schedule import measure
+from broker.log.config import LogConfig
+from broker.log.log_directories import LogDirectories
+from broker.log.log_directory import DirectorySettings
+from broker.log.storage import RealStorage
+from broker.model import TopicPartition
+from broker.records.build import build_batch
+from broker.records.header import BytesLike
+
+NOW_MS = 1_700_000_000_000
+TOPIC_ID = bytes(15) + b"\x01"
+MIB = 1024 * 1024
+ROUNDS = 5
+LARGE = LogConfig(max_message_bytes=4 * MIB)
+RECOVERED_BYTES = int(os.environ.get("BENCH_RECOVERED_MIB", "2048")) * MIB
+
+
+def open_directories(folder: Path, config: LogConfig) -> LogDirectories:
+    settings = DirectorySettings("bench", 1, lambda topic: config, lambda: os.urandom(16))
+    directories = LogDirectories(RealStorage(), [str(folder)], settings)
+    directories.open(NOW_MS)
+    return directories
+
+
+def report(name: str, value: float, unit: str, goal: str = "") -> None:
+    print(f"{name:<58} {value:>12,.1f} {unit:<12} {goal}", flush=True)
+
+
+def warm_up(folder: Path, size_bytes: int) -> None:
+    path = folder / "warm"
+    chunk = bytes(8 * MIB)
+    with path.open("wb") as file:
+        for _ in range(size_bytes // len(chunk)):
+            file.write(chunk)
+    path.unlink()
+
+
+def best_cpu_seconds(work: Callable[[], object]) -> float:
+    best = float("inf")
+    for _ in range(ROUNDS):
+        started = time.process_time()
+        work()
+        best = min(best, time.process_time() - started)
+    return best
+
+
+def records(count: int, size_bytes: int) -> bytes:
+    value = random.Random(count).randbytes(size_bytes)
+    return build_batch([(None, value, (), NOW_MS)] * count)
+
+
+def bench_append(folder: Path) -> None:
+    for name, count, size_bytes, rounds, goal in (
+        ("append, 1 record of 100 B", 1, 100, 20_000, ""),
+        ("append, 16 KB batches of 1 KB records", 16, 1000, 2_000, ">= 40,000"),
+        ("append, 16 KB batches of 100 B records", 150, 100, 2_000, ">= 40,000"),
+        ("append, 1 MB batches of 1 KB records", 1000, 1000, 60, ">= 1.2 GB/s"),
+    ):
+        batch = memoryview(bytearray(records(count, size_bytes)))
+        seconds = min(append_seconds(folder, [batch] * rounds) for _ in range(ROUNDS)) / rounds
+        report(name, 1 / seconds, "batches/s", goal)
+        report("", len(batch) / seconds / 1e6, "MB/s")
+
+
+def append_seconds(folder: Path, batches: Sequence[BytesLike]) -> float:
+    """Append to a new log and remove it, so that the next round gets its pages."""
+    directories = open_directories(folder / "append", LARGE)
+    log = directories.create(TopicPartition("append", 0), TOPIC_ID, LARGE)
+    started = time.process_time()
+    for batch in batches:
+        log.append_as_leader(batch, leader_epoch=1, timestamp_ms=NOW_MS)
+        log.advance_high_watermark(log.log_end_offset)
+    seconds = time.process_time() - started
+    directories.close(clean=False)
+    shutil.rmtree(folder / "append")
+    del directories, log
+    gc.collect()  # Only now the file is closed and its pages are free.
+    return seconds
+
+
+def bench_idempotent(folder: Path) -> None:
+    value = bytes(1000)
+    batches = [
+        build_batch(
+            [(None, value, (), NOW_MS)] * 16,
+            producer_id=1,
+            producer_epoch=0,
+            base_sequence=16 * number,
+        )
+        for number in range(4_000)
+    ]
+    seconds = min(append_seconds(folder, batches) for _ in range(ROUNDS)) / len(batches)
+    report("append, 16 KB batches, idempotent producer", 1 / seconds, "batches/s")
+
+
+def bench_read(folder: Path) -> None:
+    directories = open_directories(folder / "read", LARGE)
+    log = directories.create(TopicPartition("read", 0), TOPIC_ID, LARGE)
+    batch = records(16, 1000)
+    for _ in range(20_000):
+        log.append_as_leader(batch, leader_epoch=1, timestamp_ms=NOW_MS)
+    log.advance_high_watermark(log.log_end_offset)
+    end, count = log.log_end_offset, 20_000
+
+    def at_end() -> None:
+        for _ in range(count):
+            log.read(end, max_bytes=MIB, max_offset=end)
+
+    def last_batch() -> None:
+        for _ in range(count):
+            log.read(end - 16, max_bytes=MIB, max_offset=end)
+
+    offsets = [random.Random(n).randrange(end // 16) * 16 for n in range(count)]
+
+    def anywhere() -> None:
+        for offset in offsets:
+            log.read(offset, max_bytes=MIB, max_offset=end)
+
+    report("read at the end, nothing there", best_cpu_seconds(at_end) / count * 1e6, "us")
+    report("read the last batch of 16 KB", best_cpu_seconds(last_batch) / count * 1e6, "us")
+    report(
+        "find 1 MB anywhere (a region to sendfile)", best_cpu_seconds(anywhere) / count * 1e6, "us"
+    )
+    shutil.rmtree(folder / "read")
+
+
+def bench_create(folder: Path) -> None:
+    best = float("inf")
+    for _ in range(ROUNDS):
+        directories = open_directories(folder / "create", LARGE)
+        started = time.perf_counter()
+        for number in range(50):
+            directories.create(TopicPartition("created", number), TOPIC_ID, LARGE)
+        best = min(best, time.perf_counter() - started)
+        directories.close()
+        shutil.rmtree(folder / "create")
+    report("create 50 partitions", best * 1000, "ms", "< 30")
+
+
+def bench_open(folder: Path) -> None:
+    """A thousand partitions of ten segments, after a clean stop and after a kill."""
+    config = LogConfig(internal_segment_bytes=4000)
+    directories = open_directories(folder / "open", config)
+    batch = records(3, 1000)
+    for number in range(1000):
+        log = directories.create(TopicPartition("opened", number), TOPIC_ID, config)
+        for _ in range(10):
+            log.append_as_leader(batch, leader_epoch=1, timestamp_ms=NOW_MS)
+        assert len(log.segments) == 10
+    directories.close()
+    del directories, log
+    started = time.perf_counter()
+    directories = open_directories(folder / "open", config)
+    report("open 1,000 partitions x 10 segments, clean", time.perf_counter() - started, "s", "< 2")
+    directories.close(clean=False)
+    del directories  # And with it a thousand open files.
+    started = time.perf_counter()
+    directories = open_directories(folder / "open", config)
+    report("the same after a kill (all flushed)", time.perf_counter() - started, "s")
+    directories.close(clean=False)
+    shutil.rmtree(folder / "open")
+
+
+def bench_recover(folder: Path) -> None:
+    """A log of which nothing was ever flushed, killed."""
+    warm_up(folder, RECOVERED_BYTES)
+    directories = open_directories(folder / "recover", LARGE)
+    log = directories.create(TopicPartition("recovered", 0), TOPIC_ID, LARGE)
+    batch = records(16, 1000)
+    for _ in range(RECOVERED_BYTES // len(batch)):
+        log.append_as_leader(batch, leader_epoch=1, timestamp_ms=NOW_MS)
+    size, end = log.size_bytes, log.log_end_offset
+    directories.close(clean=False)
+    del log
+    cpu, wall = time.process_time(), time.perf_counter()
+    directories = open_directories(folder / "recover", LARGE)
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    recovered = directories.get(TopicPartition("recovered", 0))
+    assert recovered is not None
+    assert recovered.log_end_offset == end
+    report(f"recover {size // MIB} MiB of 16 KB batches", size / cpu / 1e6, "MB/s", ">= 500")
+    report("", size / wall / 1e6, "MB/s wall")
+    directories.close(clean=False)
+    shutil.rmtree(folder / "recover")
+
+
+def bench_compact(folder: Path) -> None:
+    """1 KB records in 16 KB batches, five values for every key."""
+    config = LogConfig(cleanup_policy=("compact",), internal_segment_bytes=16 * MIB)
+    warm_up(folder, 256 * MIB)
+    directories = open_directories(folder / "compact", config)
+    log = directories.create(TopicPartition("compacted", 0), TOPIC_ID, config)
+    source = random.Random(1)
+    keys = [b"key-%012d" % number for number in range(20_000)]
+    value = source.randbytes(1000)
+    for _ in range(100_000 // 16):
+        batch = build_batch([(source.choice(keys), value, (), NOW_MS) for _ in range(16)])
+        log.append_as_leader(batch, leader_epoch=1, timestamp_ms=NOW_MS)
+    log.roll(NOW_MS)
+    log.advance_high_watermark(log.log_end_offset)
+    log.flush()
+    size = log.size_bytes
+    cpu, wall = time.process_time(), time.perf_counter()
+    clean(measure(log, NOW_MS), NOW_MS, CleaningLimits())
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    report(f"compact {size // MIB} MiB of 1 KB records", size / cpu / 1e6, "MB/s", ">= 60")
+    report("", size / wall / 1e6, "MB/s wall")
+    report("  of which stays", log.size_bytes / size * 100, "%")
+    directories.close(clean=False)
+    shutil.rmtree(folder / "compact")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run every measurement and print a table."""
+    chosen = (arguments if arguments is not None else sys.argv[1:]) or ["build/bench-log"]
+    folder = Path(chosen[0])
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        for bench in (
+            bench_append,
+            bench_idempotent,
+            bench_read,
+            bench_create,
+            bench_open,
+            bench_recover,
+            bench_compact,
+        ):
+            bench(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

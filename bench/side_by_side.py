@@ -1,0 +1,255 @@
+"""Our broker and Apache Kafka, one node each, in one run: interleaved rounds, medians, ratios."""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import confluent_kafka.admin
+
+from bench.first_record import wait_for_first_record
+from bench.servers import ROOT, ApacheKafka, Millrace, Server, find_kafka
+
+CLIENT = ROOT / "bench" / "bin" / "client"
+IDLE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Produce:
+    """One produce cell: records of one size with client settings."""
+
+    name: str
+    count: int
+    size: int
+    settings: tuple[str, ...]
+
+
+PRODUCE_CELLS = (
+    Produce("produce 100 B, client defaults, acks=1", 3_000_000, 100, ("acks=1",)),
+    Produce(
+        "produce 1 KB, 16 KB batches, linger 5, acks=1",
+        300_000,
+        1000,
+        ("acks=1", "batch.size=16384", "linger.ms=5"),
+    ),
+    Produce(
+        "produce 1 KB, 1 MB batches, acks=1",
+        1_000_000,
+        1000,
+        ("acks=1", "batch.size=1000000", "batch.num.messages=100000", "linger.ms=20"),
+    ),
+    Produce(
+        "produce 1 KB, lz4, 128 KB batches",
+        1_000_000,
+        1000,
+        ("acks=1", "batch.size=131072", "linger.ms=5", "compression.codec=lz4"),
+    ),
+    Produce(
+        "produce 1 KB, idempotent, acks=all, 128 KB batches",
+        500_000,
+        1000,
+        ("acks=all", "enable.idempotence=true", "batch.size=131072", "linger.ms=5"),
+    ),
+    Produce(
+        "produce 100 B, 1 record a request, 50 in flight",
+        100_000,
+        100,
+        ("acks=1", "linger.ms=0", "batch.num.messages=1", "max.in.flight=50"),
+    ),
+)
+LATENCY_RATES = (1_000, 10_000)
+LATENCY_SECONDS = 8
+
+
+def build_client() -> None:
+    """Compile the C client against the system's librdkafka."""
+    CLIENT.parent.mkdir(exist_ok=True)
+    source = ROOT / "bench" / "client.c"
+    if CLIENT.exists() and CLIENT.stat().st_mtime > source.stat().st_mtime:
+        return
+    command = ["gcc", "-O2", "-o", str(CLIENT), str(source), "-lrdkafka", "-lpthread"]
+    try:
+        subprocess.run(command, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        sys.exit("the benchmark's client needs gcc and librdkafka (Debian: librdkafka-dev)")
+
+
+def client(*arguments: object) -> dict[str, float]:
+    """Run the C client and return what it printed; it fails when a record is missing."""
+    done = subprocess.run(
+        [str(CLIENT), *map(str, arguments)], check=True, capture_output=True, text=True, timeout=600
+    )
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def create_topic(server: Server, topic: str, partitions: int = 1) -> None:
+    """Create a topic and wait until it is there."""
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": server.bootstrap})
+    wanted = confluent_kafka.admin.NewTopic(topic, partitions, 1)
+    admin.create_topics([wanted])[topic].result(30)
+
+
+class Results:
+    """Measurements by cell and server."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        self.lower_is_better: set[str] = set()
+
+    def add(self, cell: str, server: str, value: float, *, lower_is_better: bool = False) -> None:
+        """Add one round's figure."""
+        self.values[cell][server].append(value)
+        if lower_is_better:
+            self.lower_is_better.add(cell)
+
+    def rows(self) -> Iterator[str]:
+        """Yield the table in Markdown: medians with their spread, and the ratio."""
+        yield "| cell | millrace | Apache Kafka | ratio |"
+        yield "|---|---|---|---|"
+        for cell, servers in self.values.items():
+            ours, theirs = servers.get("millrace", []), servers.get("kafka", [])
+            ratio = "-"
+            if ours and theirs and statistics.median(theirs) and statistics.median(ours):
+                value = statistics.median(ours) / statistics.median(theirs)
+                better = 1 / value if cell in self.lower_is_better else value
+                ratio = f"{better:.2f}x"
+            yield f"| {cell} | {spread(ours)} | {spread(theirs)} | {ratio} |"
+
+
+def spread(values: list[float]) -> str:
+    """Return a median with its least and greatest."""
+    if not values:
+        return "-"
+    median = statistics.median(values)
+    text = f"{median:,.3g}" if median < 1000 else f"{median:,.0f}"
+    if len(values) == 1:
+        return text
+    low, high = min(values), max(values)
+    form = ",.3g" if high < 1000 else ",.0f"
+    return f"{text} ({low:{form}}..{high:{form}})"
+
+
+def measure_start(make: Callable[[], Server], results: Results) -> None:
+    """Measure from the start of the process, in a prepared folder, to the first record."""
+    with make() as server:
+        started = server.started_at
+        wait_for_first_record(server.port, 60)
+        results.add(
+            "start to first acknowledged record, s",
+            server.name,
+            time.monotonic() - started,
+            lower_is_better=True,
+        )
+
+
+def measure_server(server: Server, results: Results, round_number: int, cells: list[str]) -> None:
+    """Measure one round of every cell on a fresh server."""
+    wait_for_first_record(server.port, 60)
+    if not cells or "idle" in cells:
+        measure_idle(server, results)
+    for cell in PRODUCE_CELLS:
+        if not cells or any(wanted in cell.name for wanted in cells):
+            measure_produce(server, results, cell, f"produce-{round_number}")
+    if not cells or "consume" in cells:
+        measure_consume(server, results)
+    for rate in LATENCY_RATES:
+        if not cells or "latency" in cells:
+            measure_latency(server, results, rate)
+    results.add(
+        "resident after load, MB",
+        server.name,
+        server.resident_bytes() / 1e6,
+        lower_is_better=True,
+    )
+
+
+def measure_idle(server: Server, results: Results) -> None:
+    """Measure what a server that nobody asks anything costs."""
+    before = server.cpu_seconds()
+    time.sleep(IDLE_SECONDS)
+    used = 100 * (server.cpu_seconds() - before) / IDLE_SECONDS
+    results.add("idle CPU, % of a core", server.name, used, lower_is_better=True)
+    results.add(
+        "idle resident, MB", server.name, server.resident_bytes() / 1e6, lower_is_better=True
+    )
+
+
+def measure_produce(server: Server, results: Results, cell: Produce, prefix: str) -> None:
+    """Measure one produce cell, after a warm-up of a tenth."""
+    topic = f"{prefix}-{PRODUCE_CELLS.index(cell)}"
+    create_topic(server, topic)
+    client("produce", server.bootstrap, topic, cell.count // 10, cell.size, *cell.settings)
+    before = server.cpu_seconds()
+    done = client("produce", server.bootstrap, topic, cell.count, cell.size, *cell.settings)
+    cpu = server.cpu_seconds() - before
+    results.add(f"{cell.name}: records/s", server.name, done["records"] / done["seconds"])
+    results.add(
+        f"{cell.name}: server CPU s per M",
+        server.name,
+        1e6 * cpu / done["records"],
+        lower_is_better=True,
+    )
+
+
+def measure_consume(server: Server, results: Results) -> None:
+    """Measure reading from the page cache what was just produced."""
+    count = 1_000_000
+    create_topic(server, "consume")
+    client("produce", server.bootstrap, "consume", count, 1000, "batch.size=131072", "linger.ms=5")
+    before = server.cpu_seconds()
+    done = client("consume", server.bootstrap, "consume", count)
+    cpu = server.cpu_seconds() - before
+    name = "consume 1 KB from page cache"
+    results.add(f"{name}: records/s", server.name, done["records"] / done["seconds"])
+    results.add(f"{name}: server CPU s per M", server.name, 1e6 * cpu / count, lower_is_better=True)
+
+
+def measure_latency(server: Server, results: Results, rate: int) -> None:
+    """Measure from when a record was due to be sent to its arrival at a consumer."""
+    topic = f"latency-{rate}"
+    create_topic(server, topic)
+    settings = ("acks=1", "linger.ms=0")
+    client("latency", server.bootstrap, topic, rate, 3, 100, *settings)
+    done = client("latency", server.bootstrap, topic, rate, LATENCY_SECONDS, 100, *settings)
+    for percentile in ("p50_ms", "p99_ms", "p999_ms"):
+        results.add(
+            f"end to end 100 B at {rate:,}/s: {percentile.removesuffix('_ms')}, ms",
+            server.name,
+            done[percentile],
+            lower_is_better=True,
+        )
+
+
+def main(arguments: list[str]) -> int:
+    """Measure, show progress, print the table."""
+    parser = argparse.ArgumentParser(prog="python -m bench side-by-side", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--ours-only", action="store_true")
+    parser.add_argument("cells", nargs="*", help="only cells whose name contains one of these")
+    parsed = parser.parse_args(arguments)
+    build_client()
+    Path(ROOT / "build").mkdir(exist_ok=True)
+    libraries = None if parsed.ours_only else find_kafka()
+    makers: list[Callable[[], Server]] = [Millrace]
+    if libraries is None:
+        print("Apache Kafka is not measured: there is no Java here, or no Maven for its jars.")
+    else:
+        found = libraries
+        makers.append(lambda: ApacheKafka(found))
+    results = Results()
+    for number in range(parsed.rounds):
+        for make in makers:
+            print(f"round {number + 1} of {parsed.rounds}", flush=True)
+            if not parsed.cells or "start" in parsed.cells:
+                measure_start(make, results)
+            with make() as server:
+                measure_server(server, results, number, parsed.cells)
+    print("\n".join(results.rows()))
+    return 0

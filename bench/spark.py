@@ -1,0 +1,122 @@
+"""Spark's source against the official Kafka connector: the same topic, rows/s of both.
+
+`python -m bench.spark [ROWS]`. A broker of its own, four partitions, values of 200 bytes; Spark on
+`local[2]` in one session; every read goes into Spark's `noop` sink, so decoding is not part of it.
+Each figure is the best of three after one read to warm up. The connector takes part when its jars
+are in build/spark-jars (tests/spark_analytics/jars/resolve.sh).
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from confluent_kafka import Producer
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from millrace.testing import LocalBroker
+from spark_analytics.session import spark_session
+
+ROWS = 1_000_000
+VALUE_BYTES = 200
+PARTITIONS = 4
+ROUNDS = 3
+TOPIC = "bench"
+JARS = Path(__file__).parent.parent / "build" / "spark-jars"
+
+
+def main() -> None:
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
+    jars = sorted(str(path) for path in JARS.glob("*.jar"))
+    formats = ["millrace", *(["kafka"] if jars else [])]
+    settings = {"spark.master": "local[2]", "spark.jars": ",".join(jars)}
+    with LocalBroker(num_partitions=PARTITIONS) as broker:
+        produce(broker.bootstrap_servers, rows)
+        spark = spark_session("bench", **settings)
+        spark.sparkContext.setLogLevel("ERROR")
+        print(f"rows equal: {are_rows_equal(spark, broker.bootstrap_servers, formats)}")
+        for name in formats:
+            measure(spark, broker.bootstrap_servers, name, rows)
+        spark.stop()
+
+
+def produce(servers: str, rows: int) -> None:
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 50, "log_level": 3})
+    value = b"v" * (VALUE_BYTES - 8)
+    for first in range(0, rows, 10_000):
+        numbers = range(first, min(first + 10_000, rows))
+        messages = [{"key": b"%d" % n, "value": value + b"%08d" % n} for n in numbers]
+        producer.produce_batch(TOPIC, messages, partition=first // 10_000 % PARTITIONS)
+        producer.flush()
+
+
+def measure(spark: SparkSession, servers: str, name: str, rows: int) -> None:
+    batch = best(lambda: read_batch(reader(spark.read, servers, name).load()))
+    stream = best(lambda: read_stream(reader(spark.readStream, servers, name).load()))
+    inside = max(
+        rows / sum(p["durationMs"]["addBatch"] for p in stream_progress(spark, servers, name)) * 1e3
+        for _ in range(ROUNDS)
+    )
+    print(
+        f"{name:9} batch {rows / batch:9,.0f} rows/s  stream {rows / stream:9,.0f} rows/s"
+        f"  within addBatch {inside:9,.0f} rows/s"
+    )
+
+
+def reader(start, servers: str, name: str):
+    return (
+        start.format(name)
+        .option("kafka.bootstrap.servers", servers)
+        .option("subscribe", TOPIC)
+        .option("startingOffsets", "earliest")
+    )
+
+
+def read_batch(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def read_stream(frame: DataFrame) -> StreamingQuery:
+    with tempfile.TemporaryDirectory() as checkpoint:
+        query = (
+            frame.writeStream.format("noop")
+            .option("checkpointLocation", checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+    return query
+
+
+def stream_progress(spark: SparkSession, servers: str, name: str) -> list:
+    return read_stream(reader(spark.readStream, servers, name).load()).recentProgress
+
+
+def best(run: Callable[[], object]) -> float:
+    seconds = []
+    for _ in range(ROUNDS + 1):
+        started = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - started)
+    return min(seconds[1:])
+
+
+def are_rows_equal(spark: SparkSession, servers: str, formats: list[str]) -> bool:
+    """Compare count and an order-free digest of whole rows."""
+    digests = {
+        str(
+            reader(spark.read, servers, name)
+            .load()
+            .selectExpr("count(*)", "sum(cast(xxhash64(*) as decimal(38, 0)))")
+            .collect()
+        )
+        for name in formats
+    }
+    print(*digests, sep="\n")
+    return len(digests) == 1
+
+
+if __name__ == "__main__":
+    main()

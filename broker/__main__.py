@@ -1,0 +1,25 @@
+"""`python -m broker COMMAND ...`: the node and the command-line tools, by name."""
+
+import sys
+from importlib import import_module
+
+COMMANDS = {
+    "start": "start a broker node",
+    "dump-log": "print the files of a log directory (kafka-dump-log)",
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command and return its exit status."""
+    if not arguments or arguments[0] not in COMMANDS:
+        width = max(map(len, COMMANDS))
+        for name, what in COMMANDS.items():
+            print(f"  {name:{width}}  {what}", file=sys.stderr)  # noqa: T201 - this is the usage text
+        return 2
+    module = import_module(f"broker.cli.{arguments[0].replace('-', '_')}")
+    status: int = module.main(arguments[1:])
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

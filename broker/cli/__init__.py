@@ -1,0 +1,1 @@
+"""One file per command, with the flags of Kafka's own tools."""

@@ -1,0 +1,113 @@
+"""Records that only the tools read so far: transactions, controllers, raft's control records."""
+
+from broker.protocol.message import (
+    Message,
+    Struct,
+    array,
+    boolean,
+    int8,
+    int16,
+    int32,
+    int64,
+    nested,
+    string,
+    uint16,
+    uuid,
+)
+
+
+class TransactionLogKey(Message, api_key=0, versions="0"):
+    transactional_id: str = string()
+
+
+class PartitionsSchema(Struct):
+    topic: str = string()
+    partition_ids: list[int] = array(int32)
+
+
+class TransactionLogValue(Message, api_key=0, versions="0-1", flexible="1+"):
+    producer_id: int = int64()
+    previous_producer_id: int = int64("1+", default=-1, tag=0)
+    next_producer_id: int = int64("1+", default=-1, tag=1)
+    producer_epoch: int = int16()
+    next_producer_epoch: int = int16("1+", default=-1, tag=3)
+    transaction_timeout_ms: int = int32()
+    transaction_status: int = int8()
+    transaction_partitions: list[PartitionsSchema] | None = array(PartitionsSchema, nullable="0+")
+    transaction_last_update_timestamp_ms: int = int64()
+    transaction_start_timestamp_ms: int = int64()
+    client_transaction_version: int = int16("1+", default=0, tag=2)
+
+
+class LeaderChangeVoter(Struct):
+    voter_id: int = int32()
+    voter_directory_id: bytes = uuid("1+")
+
+
+class LeaderChangeMessage(Message, versions="0-1", flexible="0+"):
+    version: int = int16()
+    leader_id: int = int32()
+    voters: list[LeaderChangeVoter] = array(LeaderChangeVoter)
+    granting_voters: list[LeaderChangeVoter] = array(LeaderChangeVoter)
+
+
+class SnapshotHeaderRecord(Message, versions="0", flexible="0+"):
+    version: int = int16()
+    last_contained_log_timestamp: int = int64()
+
+
+class SnapshotFooterRecord(Message, versions="0", flexible="0+"):
+    version: int = int16()
+
+
+class KRaftVersionRecord(Message, versions="0", flexible="0+"):
+    version: int = int16()
+    k_raft_version: int = int16()
+
+
+class ControllerEndpoint(Struct):
+    name: str = string()
+    host: str = string()
+    port: int = uint16()
+    security_protocol: int = int16()
+
+
+class ControllerFeature(Struct):
+    name: str = string()
+    min_supported_version: int = int16()
+    max_supported_version: int = int16()
+
+
+class RegisterControllerRecord(Message, api_key=27, versions="0", flexible="0+"):
+    controller_id: int = int32()
+    incarnation_id: bytes = uuid()
+    zk_migration_ready: bool = boolean()
+    end_points: list[ControllerEndpoint] = array(ControllerEndpoint)
+    features: list[ControllerFeature] = array(ControllerFeature)
+
+
+class ClearElrRecord(Message, api_key=28, versions="0", flexible="0+"):
+    topic_name: str = string()
+
+
+class VoterEndpoint(Struct):
+    name: str = string()
+    host: str = string()
+    port: int = uint16()
+
+
+class KRaftVersionFeature(Struct):
+    min_supported_version: int = int16()
+    max_supported_version: int = int16()
+
+
+class Voter(Struct):
+    voter_id: int = int32()
+    voter_directory_id: bytes = uuid()
+    endpoints: list[VoterEndpoint] = array(VoterEndpoint)
+    k_raft_version_feature: KRaftVersionFeature = nested(KRaftVersionFeature)
+
+
+class VotersRecord(Message, versions="0", flexible="0+"):
+    version: int = int16()
+    voters: list[Voter] = array(Voter)

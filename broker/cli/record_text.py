@@ -1,0 +1,202 @@
+"""Records of Kafka's own topics as text: the JSON that Kafka's tools print for them."""
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Callable
+from struct import error as StructError  # noqa: N812 - an exception class in disguise
+from struct import unpack_from
+from typing import Any, NamedTuple, TypeAlias
+
+from broker.cli.record_schemas import (
+    ClearElrRecord,
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    RegisterControllerRecord,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    TransactionLogKey,
+    TransactionLogValue,
+    VotersRecord,
+)
+from broker.log.checkpoints import encode_uuid
+from broker.protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
+from broker.protocol.layout import layout_of
+from broker.protocol.message import Field, Message, Struct, default_value
+from broker.protocol.records.group import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from broker.protocol.records.metadata import METADATA_RECORDS
+from broker.protocol.structs import decode_struct
+from broker.protocol.wire import DecodeError, decode_uvarint
+from broker.records.control import ControlType, control_type, end_marker
+from broker.records.errors import CorruptBatch
+from broker.records.record import Record
+
+DELETE = "<DELETE>"
+
+
+class RecordText(NamedTuple):
+    """What is printed for a record; None where nothing is."""
+
+    key: str | None
+    payload: str | None
+
+
+RecordDecoder: TypeAlias = Callable[[Record], RecordText]
+
+
+def plain_text(record: Record) -> RecordText:
+    """Show key and value as UTF-8."""
+    return RecordText(_text(record.key), _text(record.value))
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode(errors="replace")
+
+
+def _camel_case(name: str) -> str:
+    return re.sub("_(.)", lambda found: found[1].upper(), name)
+
+
+def to_json(struct: Struct, version: int) -> dict[str, Any]:
+    """Give the fields a version has; a tagged field only when it is not at its default."""
+    layout = layout_of(type(struct), version)
+    absent = {field.name for field in layout.absent}
+    tagged = {field.name for field in layout.tagged}
+    return {
+        _camel_case(name): _json_value(field, getattr(struct, name), version)
+        for name, field in struct.__fields__.items()
+        if name not in absent
+        and not (name in tagged and getattr(struct, name) == default_value(field))
+    }
+
+
+def _json_value(field: Field, value: Any, version: int) -> Any:
+    if isinstance(value, list):
+        return [_json_value(field, item, version) for item in value]
+    if isinstance(value, Struct):
+        return to_json(value, version)
+    if isinstance(value, bytes | memoryview):
+        is_uuid = "uuid" in (field.kind, field.element)
+        return encode_uuid(bytes(value)) if is_uuid else b64encode(value).decode()
+    return value
+
+
+def _dump(content: object) -> str:
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+
+
+_OFFSETS_SCHEMAS: dict[int, tuple[type[Message], type[Message]]] = {
+    0: (OffsetCommitKey, OffsetCommitValue),
+    1: (OffsetCommitKey, OffsetCommitValue),
+    2: (GroupMetadataKey, GroupMetadataValue),
+}
+_TRANSACTION_SCHEMAS: dict[int, tuple[type[Message], type[Message]]] = {
+    0: (TransactionLogKey, TransactionLogValue)
+}
+
+
+def offsets_text(record: Record) -> RecordText:
+    """Show a record of `__consumer_offsets`."""
+    return _coordinator_text(record, _OFFSETS_SCHEMAS)
+
+
+def transaction_text(record: Record) -> RecordText:
+    """Show a record of `__transaction_state`."""
+    return _coordinator_text(record, _TRANSACTION_SCHEMAS)
+
+
+def _coordinator_text(
+    record: Record, schemas: dict[int, tuple[type[Message], type[Message]]]
+) -> RecordText:
+    """Show a record whose key begins with its type and whose value with its version."""
+    try:
+        (kind,) = unpack_from(">h", record.key or b"")
+        if kind not in schemas:
+            text = f"Unknown record type {kind} at offset {record.offset}, skipping."
+            return RecordText(text, None)
+        key_class, value_class = schemas[kind]
+        key = decode_struct(key_class, 0, (record.key or b"")[2:])
+        key_text = _dump({"type": str(kind), "data": to_json(key, 0)})
+        if record.value is None:
+            return RecordText(key_text, DELETE)
+        (version,) = unpack_from(">h", record.value)
+        value = decode_struct(value_class, version, record.value[2:])
+        content = to_json(value, version)
+    except (DecodeError, StructError, ValueError) as error:
+        return RecordText(f"Error at offset {record.offset}, skipping. {error}", None)
+    if isinstance(value, GroupMetadataValue) and value.protocol_type == "consumer":
+        _open_members(value, content)
+    return RecordText(key_text, _dump({"version": str(version), "data": content}))
+
+
+def _open_members(group: GroupMetadataValue, content: dict[str, Any]) -> None:
+    """Decode what the clients put into the group: their subscriptions and assignments."""
+    for member, shown in zip(group.members, content["members"], strict=True):
+        for name, schema in (
+            ("subscription", ConsumerProtocolSubscription),
+            ("assignment", ConsumerProtocolAssignment),
+        ):
+            try:
+                (version,) = unpack_from(">h", getattr(member, name))
+                opened = decode_struct(schema, version, getattr(member, name)[2:])
+                shown[name] = to_json(opened, version)
+            except (DecodeError, StructError, ValueError):
+                continue  # Not the consumer protocol after all: the bytes stay.
+
+
+_METADATA_SCHEMAS = dict(METADATA_RECORDS) | {
+    record.__api_key__: record for record in (RegisterControllerRecord, ClearElrRecord)
+}
+
+
+def metadata_text(record: Record) -> RecordText:
+    """Show a record of `__cluster_metadata` or of a snapshot of it."""
+    data = record.value or b""
+    try:
+        _, position = decode_uvarint(data, 0)
+        api_key, position = decode_uvarint(data, position)
+        version, position = decode_uvarint(data, position)
+        schema = _METADATA_SCHEMAS.get(api_key)
+        if schema is None:
+            raise DecodeError(f"Unknown metadata record type {api_key}")
+        content = to_json(decode_struct(schema, version, data[position:]), version)
+    except (DecodeError, IndexError, ValueError) as error:
+        return RecordText(None, f"Error at {record.offset}, skipping. {error}")
+    kind = re.sub("(?<!^)([A-Z])", r"_\1", schema.__name__).upper()
+    return RecordText(None, _dump({"type": kind, "version": version, "data": content}))
+
+
+_CONTROL_SCHEMAS: dict[int, tuple[str, type[Message]]] = {
+    ControlType.LEADER_CHANGE: ("LeaderChange:", LeaderChangeMessage),
+    ControlType.SNAPSHOT_HEADER: ("SnapshotHeader", SnapshotHeaderRecord),
+    ControlType.SNAPSHOT_FOOTER: ("SnapshotFooter", SnapshotFooterRecord),
+    ControlType.KRAFT_VERSION: ("KRaftVersion", KRaftVersionRecord),
+    ControlType.KRAFT_VOTERS: ("KRaftVoters", VotersRecord),
+}
+
+
+def control_text(record: Record) -> str:
+    """Show a control record: a transaction's end, or one of raft's."""
+    try:
+        marker = end_marker(record)
+        if marker is not None:
+            outcome = "COMMIT" if marker.is_commit else "ABORT"
+            return f"endTxnMarker: {outcome} coordinatorEpoch: {marker.coordinator_epoch}"
+        number = control_type(record.key)
+        if number not in _CONTROL_SCHEMAS:
+            return f"controlType: UNKNOWN({number})"
+        name, schema = _CONTROL_SCHEMAS[number]
+        (version,) = unpack_from(">h", record.value or b"")
+        return (
+            f"{name} {_dump(to_json(decode_struct(schema, version, record.value or b''), version))}"
+        )
+    except (CorruptBatch, DecodeError, StructError, ValueError) as error:
+        return f"controlType: {error}"

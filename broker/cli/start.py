@@ -1,0 +1,74 @@
+"""`millrace broker start [server.properties] [--override name=value]...`: run a node."""
+
+import argparse
+import asyncio
+import logging
+import os
+import sys
+from pathlib import Path
+
+from broker.config.broker_config import BrokerConfig
+from broker.config.sources import collect_settings
+from broker.errors import KafkaError
+
+log = logging.getLogger("millrace.start")
+
+
+def main(arguments: list[str]) -> int:
+    """Start a node and serve until SIGTERM; 2 for a bad configuration, 1 for a failed start."""
+    parsed = _parser().parse_args(arguments)
+    logging.basicConfig(
+        level=logging.INFO,
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+    )
+    try:
+        settings = collect_settings(
+            file=parsed.properties, environment=os.environ, overrides=parsed.override
+        )
+        config = BrokerConfig.from_settings(settings)
+    except KafkaError as error:
+        print(f"millrace broker: {error}", file=sys.stderr)
+        return 2
+    return _serve(config, os.environ.get("CLUSTER_ID"), parsed.exit_with_parent)
+
+
+def _serve(config: BrokerConfig, cluster_id: str | None, exit_with_parent: bool) -> int:
+    # Imported here so that a bad configuration is told before the server is loaded.
+    import uvloop
+
+    from broker.log.log_directory import InconsistentLogDirectory
+    from broker.server.node import run
+
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            failure = runner.run(
+                run(config, cluster_id=cluster_id, exit_with_parent=exit_with_parent)
+            )
+    except (OSError, KafkaError, InconsistentLogDirectory) as error:
+        print(f"millrace broker: cannot start: {error}", file=sys.stderr)
+        return 1
+    if failure is not None:
+        print(f"millrace broker: stopped: {failure}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="millrace broker start",
+        description="Run one Kafka-compatible broker node. Settings have Kafka's own names; they "
+        "come from the file, then from KAFKA_ variables, then from --override.",
+    )
+    parser.add_argument(
+        "properties", nargs="?", type=Path, help="a server.properties file, as Kafka's"
+    )
+    parser.add_argument(
+        "--override", action="append", default=[], metavar="NAME=VALUE", help="one more setting"
+    )
+    parser.add_argument(
+        "--exit-with-parent",
+        action="store_true",
+        help="stop when standard input closes, as it does when the starting process ends",
+    )
+    return parser

@@ -1,0 +1,155 @@
+"""Where settings come from: a properties file, then KAFKA_ variables, then overrides, last wins.
+
+The file is a Java properties file. Variables are read as Kafka's own container images read them:
+`KAFKA_LOG_DIRS` is `log.dirs`; `__` stands for `_` and `___` for `-`.
+"""
+
+import difflib
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from broker.config.known_settings import KNOWN_SETTINGS
+from broker.errors import ErrorCode, KafkaError
+
+log = logging.getLogger("millrace.config")
+
+PREFIX = "KAFKA_"
+NOT_SETTINGS = frozenset(
+    {
+        "KAFKA_VERSION",
+        "KAFKA_HOME",
+        "KAFKA_DEBUG",
+        "KAFKA_OPTS",
+        "KAFKA_HEAP_OPTS",
+        "KAFKA_JMX_OPTS",
+        "KAFKA_JMX_PORT",
+        "KAFKA_JMX_HOSTNAME",
+        "KAFKA_GC_LOG_OPTS",
+        "KAFKA_JVM_PERFORMANCE_OPTS",
+        "KAFKA_LOG4J_OPTS",
+        "KAFKA_LOG4J_LOGGERS",
+        "KAFKA_LOG4J_ROOT_LOGLEVEL",
+        "KAFKA_TOOLS_LOG4J_LOGLEVEL",
+    }
+)
+"""Variables of Kafka's images that are for the Java process and name no setting."""
+
+_four_hex_digits = re.compile(r"[0-9a-fA-F]{4}").fullmatch
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def invalid(message: str) -> KafkaError:
+    """Return the refusal of a configuration."""
+    return KafkaError(ErrorCode.INVALID_CONFIG, message)
+
+
+def collect_settings(
+    *, file: Path | None, environment: Mapping[str, str], overrides: Iterable[str]
+) -> dict[str, str]:
+    """Return every setting that was given; raises KafkaError(INVALID_CONFIG)."""
+    settings: dict[str, str] = {}
+    if file is not None:
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise invalid(f"cannot read {file}: {error}") from error
+        settings.update(parse_properties(text))
+    settings.update(_from_environment(environment))
+    for override in overrides:
+        name, equals, value = override.partition("=")
+        if not equals:
+            raise invalid(f"--override takes name=value, not {override!r}")
+        settings[name.strip()] = value.strip()
+    for name in settings:
+        validate_name(name)
+    return settings
+
+
+def validate_name(name: str) -> None:
+    """Raise INVALID_CONFIG with the nearest known name unless `name` is a setting."""
+    if not is_known(name):
+        raise invalid(f"unknown setting {name!r}{_suggestion(name)}")
+
+
+def is_known(name: str) -> bool:
+    """Whether `name` is a broker setting; `listener.name.<listener>.` prefixes one (KIP-103)."""
+    return name in KNOWN_SETTINGS or name.startswith("listener.name.")
+
+
+def _suggestion(name: str) -> str:
+    nearest = difflib.get_close_matches(name, KNOWN_SETTINGS, n=1, cutoff=0.6)
+    return f"; did you mean {nearest[0]!r}?" if nearest else ""
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for variable, value in sorted(environment.items()):
+        if not variable.startswith(PREFIX) or variable in NOT_SETTINGS:
+            continue
+        name = _setting_name(variable)
+        if is_known(name):
+            settings[name] = value
+        else:
+            # Variables are shared with other programs, so a stranger is no reason to stop.
+            log.warning("ignored: %s names no setting%s", variable, _suggestion(name))
+    return settings
+
+
+def _setting_name(variable: str) -> str:
+    name = variable.removeprefix(PREFIX).lower()
+    return name.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Parse Java's properties format: comments, continued lines, `=` or `:` or a space, escapes."""
+    settings: dict[str, str] = {}
+    lines = iter(text.splitlines())
+    for line in lines:
+        logical = line.lstrip()
+        if not logical or logical[0] in "#!":
+            continue
+        while _is_continued(logical):
+            logical = logical[:-1] + next(lines, "").lstrip()
+        name, value = _split(logical)
+        settings[_unescape(name)] = _unescape(value).strip()
+    return settings
+
+
+def _is_continued(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _split(line: str) -> tuple[str, str]:
+    position = 0
+    while position < len(line) and line[position] not in "=: \t\f":
+        position += 2 if line[position] == "\\" else 1
+    rest = line[position:].lstrip()
+    if rest[:1] in {"=", ":"}:
+        rest = rest[1:].lstrip()
+    return line[:position], rest
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    result: list[str] = []
+    position = 0
+    while position < len(text):
+        character = text[position]
+        position += 1
+        if character != "\\" or position == len(text):
+            result.append(character)
+            continue
+        escaped = text[position]
+        position += 1
+        if escaped == "u":
+            digits = text[position : position + 4]
+            if not _four_hex_digits(digits):
+                raise invalid(f"malformed \\u escape in properties: \\u{digits}")
+            result.append(chr(int(digits, 16)))
+            position += 4
+        else:
+            result.append(_ESCAPES.get(escaped, escaped))
+    return "".join(result)

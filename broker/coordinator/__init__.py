@@ -1,0 +1,1 @@
+"""State machines that own a shard of an internal topic: group coordination. Pure."""

@@ -1,0 +1,112 @@
+"""DescribeGroups (key 15), versions 0-6, ListGroups (key 16), 0-5, DeleteGroups (key 42), 0-2.
+
+Here they speak of one group, or of one shard's groups; the caller puts the answers together.
+DescribeGroups v4 adds group_instance_id; v6 says GROUP_ID_NOT_FOUND where older versions show an
+unknown group as Dead (KIP-1043). ListGroups v4 adds states, v5 types, both as filters too.
+"""
+
+from broker.coordinator.group.classic_group import ClassicGroup, GroupEvent, GroupState
+from broker.coordinator.group.member import Member
+from broker.coordinator.group.offsets import remove_group, remove_offset
+from broker.coordinator.group.output import RequestContext, Token
+from broker.coordinator.group.step import Step
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.messages.delete_groups import DeletableGroupResult
+from broker.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from broker.protocol.messages.list_groups import ListedGroup
+
+FIRST_VERSION_WITH_NOT_FOUND = 6
+
+CLASSIC_GROUP_TYPE = "classic"
+"""What ListGroups v5 calls these groups. The consumer type (KIP-848) will be a second class beside
+ClassicGroup in `ShardState.groups`, dispatched on in shard.py."""
+
+
+def describe_group(step: Step, token: Token, context: RequestContext, group_id: str) -> None:
+    """Describe one group; only a stable one shows its protocol and what its members read."""
+    group = step.shard.groups.get(group_id)
+    if group is None:
+        step.reply(token, unknown_group(context, group_id))
+        return
+    protocol_name = group.protocol_name if group.state is GroupState.STABLE else None
+    step.reply(
+        token,
+        DescribedGroup(
+            group_id=group_id,
+            group_state=group.state.value,
+            protocol_type=group.protocol_type or "",
+            protocol_data=protocol_name or "",
+            members=[described(member, protocol_name) for member in group.members.values()],
+        ),
+    )
+
+
+def unknown_group(context: RequestContext, group_id: str) -> DescribedGroup:
+    """Describe a group that does not exist."""
+    if context.api_version < FIRST_VERSION_WITH_NOT_FOUND:
+        return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=GroupState.DEAD.value,
+        error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+        error_message=f"Group {group_id} not found.",
+    )
+
+
+def described(member: Member, protocol_name: str | None) -> DescribedGroupMember:
+    """Describe one member."""
+    return DescribedGroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=member.metadata(protocol_name) if protocol_name is not None else b"",
+        member_assignment=member.assignment,
+    )
+
+
+def list_groups(
+    step: Step, token: Token, states_filter: list[str], types_filter: list[str]
+) -> None:
+    """List the shard's groups in these states and of these types; an empty filter lets all pass."""
+    states = {state.strip().lower() for state in states_filter}
+    types = {group_type.strip().lower() for group_type in types_filter}
+    is_type_wanted = not types or CLASSIC_GROUP_TYPE in types
+    listed = [
+        listed_group(group)
+        for group in step.shard.groups.values()
+        if is_type_wanted and (not states or group.state.value.lower() in states)
+    ]
+    step.reply(token, listed)
+
+
+def listed_group(group: ClassicGroup) -> ListedGroup:
+    """List one group."""
+    return ListedGroup(
+        group_id=group.group_id,
+        protocol_type=group.protocol_type or "",
+        group_state=group.state.value,
+        group_type=CLASSIC_GROUP_TYPE,
+    )
+
+
+def refuse_delete_group(
+    context: RequestContext, group_id: str, code: ErrorCode
+) -> DeletableGroupResult:
+    """Answer a refused deletion of one group."""
+    return DeletableGroupResult(group_id=group_id, error_code=code)
+
+
+def delete_group(step: Step, token: Token, context: RequestContext, group_id: str) -> None:
+    """Delete a group without members, and all that it committed."""
+    group = step.group(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+    if group.state is not GroupState.EMPTY:
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+    for partition, _ in step.shard.offsets.of_group(group_id):
+        remove_offset(step, group_id, partition)
+    for member_id in sorted(group.pending_member_ids):
+        step.end_session(group, member_id)
+        group.remove(member_id)
+    group.move(GroupEvent.REMOVED, step.now.timestamp_ms)
+    remove_group(step, group)
+    step.reply(token, DeletableGroupResult(group_id=group_id))

@@ -1,0 +1,279 @@
+"""JoinGroup (key 11), versions 0-9.
+
+v1 adds rebalance_timeout_ms (before, the session timeout serves). v4: a dynamic member that comes
+without an id gets one with MEMBER_ID_REQUIRED and joins again with it (KIP-394). v5 adds
+group_instance_id (KIP-345): a static member that comes without an id replaces its predecessor,
+which is fenced; in a STABLE group that costs no rebalance while the chosen protocol stays the same.
+v7 returns the protocol type. v8 carries a reason. v9 tells a returning static leader to skip the
+assignment (KIP-814); before, it is kept from assigning by being shown its predecessor as leader.
+"""
+
+from typing import NamedTuple
+from uuid import UUID
+
+from broker.coordinator.group.classic_group import ClassicGroup, GroupState
+from broker.coordinator.group.config import MAX_PENDING_MEMBERS, GroupConfig, fits_record
+from broker.coordinator.group.member import Member, MemberProtocol
+from broker.coordinator.group.output import RequestContext, Token, Waiting
+from broker.coordinator.group.rebalance import (
+    current_generation,
+    join_refusal,
+    maybe_complete_join,
+    rebalance,
+    remove_member,
+    remove_parked,
+)
+from broker.coordinator.group.records import group_record
+from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+)
+
+FIRST_VERSION_WITH_REBALANCE_TIMEOUT = 1
+FIRST_VERSION_REQUIRING_MEMBER_ID = 4
+FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
+
+
+class JoinCall(NamedTuple):
+    """One JoinGroup request with what is needed to answer it."""
+
+    token: Token
+    context: RequestContext
+    request: JoinGroupRequest
+
+
+def refuse_join(
+    context: RequestContext, request: JoinGroupRequest, code: ErrorCode
+) -> JoinGroupResponse:
+    """Answer a refused JoinGroup."""
+    member_id = "" if code is ErrorCode.GROUP_MAX_SIZE_REACHED else request.member_id
+    return join_refusal(code, member_id, context.api_version)
+
+
+def join_group(
+    step: Step, token: Token, context: RequestContext, request: JoinGroupRequest
+) -> None:
+    """Let a member in, or back in; the answer comes when the join phase ends."""
+    validate_request(step.shard.config, context, request)
+    call = JoinCall(token, context, request)
+    group = step.shard.groups.get(request.group_id)
+    if group is None:
+        if request.member_id:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        # Not written down: a group without a generation and without offsets has nothing to say.
+        timestamp_ms = step.now.timestamp_ms
+        group = ClassicGroup(request.group_id, current_state_timestamp_ms=timestamp_ms)
+    if not has_room(group, request.member_id, step.shard.config.group_max_size):
+        turn_away(step, group, call)
+        return
+    names = [protocol.name for protocol in request.protocols]
+    if not group.supports_protocols(request.protocol_type, names):
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if request.member_id:
+        join_known_member(step, group, call)
+    else:
+        join_unknown_member(step, group, call)
+
+
+def validate_request(
+    config: GroupConfig, context: RequestContext, request: JoinGroupRequest
+) -> None:
+    """Refuse what no state of the group could make right."""
+    if not request.group_id or not fits_record(request.group_id):
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    names = [context.client_id, request.group_instance_id, request.protocol_type]
+    names += [protocol.name for protocol in request.protocols]
+    if not all(map(fits_record, names)):
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    shortest_ms = config.group_min_session_timeout_ms
+    if not shortest_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
+        raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
+
+
+def has_room(group: ClassicGroup, member_id: str, group_max_size: int) -> bool:
+    """Tell whether group.max.size lets this member join.
+
+    In the join phase those who wait are counted, not the members: when the limit was lowered, the
+    last to come back are turned away.
+    """
+    if group.state is GroupState.EMPTY:
+        return True
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return member_id in group.awaiting_join or len(group.awaiting_join) < group_max_size
+    return member_id in group.members or len(group.members) < group_max_size
+
+
+def turn_away(step: Step, group: ClassicGroup, call: JoinCall) -> None:
+    """Refuse a member the group has no room for; one that was in it is out now."""
+    member_id = call.request.member_id
+    member = group.members.get(member_id)
+    if member is not None:
+        remove_member(step, group, member)
+    elif member_id in group.pending_member_ids:
+        step.end_session(group, member_id)
+        group.remove(member_id)
+    maybe_complete_join(step, group)
+    code = ErrorCode.GROUP_MAX_SIZE_REACHED
+    step.reply(call.token, refuse_join(call.context, call.request, code))
+
+
+def join_unknown_member(step: Step, group: ClassicGroup, call: JoinCall) -> None:
+    """A member without an id: static ones take their old place, dynamic ones get an id first."""
+    instance_id = call.request.group_instance_id
+    prefix = call.context.client_id if instance_id is None else instance_id
+    member = new_member(f"{prefix}-{random_uuid_text(step)}", call)
+    step.shard.groups[group.group_id] = group
+    if instance_id is not None and instance_id in group.static_member_ids:
+        replace_static_member(step, group, member, call)
+    elif instance_id is None and call.context.api_version >= FIRST_VERSION_REQUIRING_MEMBER_ID:
+        require_member_id(step, group, member, call)
+    else:
+        add_member(step, group, member, call)
+
+
+def require_member_id(step: Step, group: ClassicGroup, member: Member, call: JoinCall) -> None:
+    """Hand out an id, to be used within the session timeout; the group waits for it meanwhile."""
+    if len(group.pending_member_ids) >= MAX_PENDING_MEMBERS:
+        raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED)
+    group.pending_member_ids.add(member.member_id)
+    step.restart_session(group, member)
+    code = ErrorCode.MEMBER_ID_REQUIRED
+    step.reply(call.token, join_refusal(code, member.member_id, call.context.api_version))
+
+
+def join_known_member(step: Step, group: ClassicGroup, call: JoinCall) -> None:
+    """A member with an id: one we just gave out, or one that comes back."""
+    member_id, instance_id = call.request.member_id, call.request.group_instance_id
+    if member_id in group.pending_member_ids and instance_id is None:
+        add_member(step, group, new_member(member_id, call), call)
+        return
+    member = group.validate_member(member_id, instance_id)
+    has_changed = member.protocols != offered_protocols(call.request)
+    # A leader rejoins a stable group on purpose: what it assigns (the partitions) has changed.
+    is_request = group.state is GroupState.STABLE and group.leader_id == member_id
+    if has_changed or is_request or group.state is GroupState.PREPARING_REBALANCE:
+        rejoin(step, group, member, call)
+    else:
+        # The answer of this generation's join may have been lost; it still holds.
+        step.reply(call.token, current_generation(group, member_id))
+
+
+def add_member(step: Step, group: ClassicGroup, member: Member, call: JoinCall) -> None:
+    """Let a new member in and rebalance."""
+    member.is_new = True
+    member.knows_its_id = bool(call.request.member_id)
+    if group.initial_delay is not None:
+        group.initial_delay.member_arrived = True
+    group.add(member, call.request.protocol_type)
+    wait_for_generation(step, group, member, call)
+    # It cannot heartbeat while it waits, and if its client gave up and retried under another id
+    # nobody would notice: so the wait of a new member is bounded.
+    session = Deadline(DeadlineKind.SESSION, group.group_id, member.member_id)
+    step.schedule(session, step.shard.config.new_member_join_timeout_ms)
+    rebalance(step, group, f"{member.member_id} joins ({call.request.reason})")
+
+
+def rejoin(step: Step, group: ClassicGroup, member: Member, call: JoinCall) -> None:
+    """Take over what a member says now, and rebalance."""
+    group.update(member, offered_protocols(call.request))
+    member.session_timeout_ms = call.request.session_timeout_ms
+    member.rebalance_timeout_ms = rebalance_timeout_ms(call)
+    wait_for_generation(step, group, member, call)
+    rebalance(step, group, f"{member.member_id} rejoins ({call.request.reason})")
+
+
+def replace_static_member(step: Step, group: ClassicGroup, member: Member, call: JoinCall) -> None:
+    """Put a static member in the place of its predecessor, and fence that one."""
+    assert member.group_instance_id is not None, member
+    predecessor = group.members[group.static_member_ids[member.group_instance_id]]
+    shown_leader_id = group.leader_id
+    member.assignment = predecessor.assignment
+    if group.state is GroupState.STABLE and keeps_protocol(step, group, predecessor, member):
+        # Nobody waits in a stable group, so there is nobody to fence but by the id itself.
+        take_over(step, group, predecessor, member)
+        group.subscribed_topics = group.compute_subscribed_topics()
+        step.append(group_record(group, group.members.values()))
+        step.reply(call.token, unchanged_generation(group, member, call, shown_leader_id))
+        return
+    remove_parked(step, group, predecessor, ErrorCode.FENCED_INSTANCE_ID)
+    take_over(step, group, predecessor, member)
+    wait_for_generation(step, group, member, call)
+    # Out of COMPLETING too: the leader may already be assigning to the predecessor's id.
+    rebalance(step, group, f"{member.member_id} replaces its predecessor ({call.request.reason})")
+
+
+def keeps_protocol(step: Step, group: ClassicGroup, predecessor: Member, member: Member) -> bool:
+    """Tell whether the group would choose the same protocol with the new member; refuses a member
+    whose metadata does not fit into the group's record, before anything has changed."""
+    group.replace(predecessor.member_id, member)
+    is_same = group.select_protocol() == group.protocol_name
+    is_too_large = is_same and not step.fits(group_record(group, group.members.values()))
+    group.replace(member.member_id, predecessor)
+    if is_too_large:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return is_same
+
+
+def take_over(step: Step, group: ClassicGroup, predecessor: Member, member: Member) -> None:
+    """Replace the predecessor and its session."""
+    step.end_session(group, predecessor.member_id)
+    group.replace(predecessor.member_id, member)
+    step.restart_session(group, member)
+
+
+def unchanged_generation(
+    group: ClassicGroup, member: Member, call: JoinCall, shown_leader_id: str | None
+) -> JoinGroupResponse:
+    """Let a static member go on in the current generation without assigning anything."""
+    response = current_generation(group, member.member_id)
+    if call.context.api_version >= FIRST_VERSION_WITH_SKIP_ASSIGNMENT:
+        response.skip_assignment = group.leader_id == member.member_id
+    else:
+        response.leader = shown_leader_id or ""
+        response.members = []
+    return response
+
+
+def wait_for_generation(step: Step, group: ClassicGroup, member: Member, call: JoinCall) -> None:
+    """Park a JoinGroup; an older one of the same member is sent to try again."""
+    request = Waiting(call.token, call.context.api_version)
+    superseded = step.park(group.awaiting_join, group, member, request)
+    if superseded is not None:
+        code = ErrorCode.REBALANCE_IN_PROGRESS
+        refusal = join_refusal(code, member.member_id, superseded.api_version)
+        step.reply(superseded.token, refusal)
+
+
+def new_member(member_id: str, call: JoinCall) -> Member:
+    """Make a member of what a request says."""
+    return Member(
+        member_id,
+        call.request.group_instance_id,
+        call.context.client_id,
+        call.context.client_host,
+        rebalance_timeout_ms(call),
+        call.request.session_timeout_ms,
+        offered_protocols(call.request),
+    )
+
+
+def rebalance_timeout_ms(call: JoinCall) -> int:
+    """Return how long the group may wait for this member to come back."""
+    if call.context.api_version < FIRST_VERSION_WITH_REBALANCE_TIMEOUT:
+        return call.request.session_timeout_ms
+    return max(call.request.rebalance_timeout_ms, 0)
+
+
+def offered_protocols(request: JoinGroupRequest) -> tuple[MemberProtocol, ...]:
+    """Return the protocols in the member's order; a name that repeats counts once."""
+    protocols: dict[str, MemberProtocol] = {}
+    for protocol in request.protocols:
+        protocols.setdefault(protocol.name, MemberProtocol(protocol.name, protocol.metadata))
+    return tuple(protocols.values())
+
+
+def random_uuid_text(step: Step) -> str:
+    """Return a random UUID (version 4) in its usual spelling."""
+    return str(UUID(int=step.shard.random.getrandbits(128), version=4))

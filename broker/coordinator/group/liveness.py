@@ -1,0 +1,167 @@
+"""Heartbeat (key 12), versions 0-4, LeaveGroup (key 13), versions 0-5, and sessions that run out.
+
+Heartbeat v3 adds group_instance_id. LeaveGroup v3 takes several members, by member id or, for an
+administrator, by group_instance_id alone; v5 carries reasons.
+"""
+
+from broker.coordinator.group.classic_group import ClassicGroup, GroupState
+from broker.coordinator.group.output import RequestContext, Token
+from broker.coordinator.group.rebalance import (
+    complete_join,
+    maybe_complete_join,
+    rebalance,
+    remove_member,
+)
+from broker.coordinator.group.step import Step
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from broker.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
+
+ANSWER_TO_HEARTBEAT: dict[GroupState, ErrorCode] = {
+    GroupState.EMPTY: ErrorCode.UNKNOWN_MEMBER_ID,
+    GroupState.PREPARING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
+    # Clients may heartbeat between JoinGroup and SyncGroup; that is no reason to send them back.
+    GroupState.COMPLETING_REBALANCE: ErrorCode.NONE,
+    GroupState.STABLE: ErrorCode.NONE,
+    GroupState.DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
+
+FIRST_VERSION_WITH_MEMBERS = 3
+
+
+def refuse_heartbeat(
+    context: RequestContext, request: HeartbeatRequest, code: ErrorCode
+) -> HeartbeatResponse:
+    """Answer a refused Heartbeat."""
+    return HeartbeatResponse(error_code=code)
+
+
+def heartbeat(step: Step, token: Token, context: RequestContext, request: HeartbeatRequest) -> None:
+    """Keep a member's session alive and tell it whether to join again."""
+    if not request.group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    group = step.group(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
+    member = group.validate_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation_id:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    step.restart_session(group, member)
+    step.reply(token, HeartbeatResponse(error_code=ANSWER_TO_HEARTBEAT[group.state]))
+
+
+def refuse_leave(
+    context: RequestContext, request: LeaveGroupRequest, code: ErrorCode
+) -> LeaveGroupResponse:
+    """Answer a refused LeaveGroup; an unknown group makes every member unknown, one by one."""
+    if code is ErrorCode.UNKNOWN_MEMBER_ID and context.api_version >= FIRST_VERSION_WITH_MEMBERS:
+        return LeaveGroupResponse(
+            members=[answer_for(identity, code) for identity in request.members]
+        )
+    return LeaveGroupResponse(error_code=code)
+
+
+def leave_group(
+    step: Step, token: Token, context: RequestContext, request: LeaveGroupRequest
+) -> None:
+    """Take members out at once, without waiting for their sessions to end."""
+    if not request.group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    group = step.group(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
+    has_members = context.api_version >= FIRST_VERSION_WITH_MEMBERS
+    identities = request.members if has_members else [MemberIdentity(member_id=request.member_id)]
+    member_count = len(group.members)
+    answers = [
+        answer_for(identity, remove_identity(step, group, identity)) for identity in identities
+    ]
+    if len(group.members) < member_count:
+        rebalance(step, group, f"{member_count - len(group.members)} members leave")
+    else:
+        maybe_complete_join(step, group)
+        maybe_drop(step, group)
+    if has_members:
+        step.reply(token, LeaveGroupResponse(members=answers))
+    else:
+        step.reply(token, LeaveGroupResponse(error_code=answers[0].error_code))
+
+
+def answer_for(identity: MemberIdentity, code: ErrorCode) -> MemberResponse:
+    """Answer for one of the members a LeaveGroup names."""
+    return MemberResponse(
+        member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code
+    )
+
+
+def remove_identity(step: Step, group: ClassicGroup, identity: MemberIdentity) -> ErrorCode:
+    """Remove the member (or the pending one) that an identity names."""
+    member_id, instance_id = identity.member_id, identity.group_instance_id
+    if not member_id and instance_id is not None:
+        member_id = group.static_member_ids.get(instance_id, "")
+    if member_id in group.pending_member_ids:
+        step.end_session(group, member_id)
+        group.remove(member_id)
+        return ErrorCode.NONE
+    try:
+        member = group.validate_member(member_id, instance_id)
+    except KafkaError as refusal:
+        return refusal.code
+    remove_member(step, group, member)
+    return ErrorCode.NONE
+
+
+def on_session_deadline(step: Step, group: ClassicGroup, member_id: str) -> None:
+    """A session has run out. A member that waits for us is excused, unless it is new."""
+    if member_id in group.pending_member_ids:
+        group.remove(member_id)
+        complete_if_all_joined(step, group)
+        maybe_drop(step, group)
+        return
+    member = group.members.get(member_id)
+    if member is None:
+        return
+    is_waiting = member_id in group.awaiting_join or member_id in group.awaiting_sync
+    if is_waiting and not member.is_new:
+        return
+    remove_member(step, group, member)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        complete_if_all_joined(step, group)
+    else:
+        rebalance(step, group, f"the session of {member_id} has ended")
+
+
+def complete_if_all_joined(step: Step, group: ClassicGroup) -> None:
+    """End the join phase when the one who left was the last to wait for, even the first phase."""
+    if group.state is GroupState.PREPARING_REBALANCE and group.has_all_members_joined:
+        complete_join(step, group)
+
+
+def on_connection_closed(step: Step, group: ClassicGroup, member_id: str) -> None:
+    """Nobody hears the answer of a parked request any more.
+
+    The member stays: its client usually retries on another connection. Only a dynamic member that
+    was never told its id cannot come back, so it goes at once.
+    """
+    for waiting in (group.awaiting_join, group.awaiting_sync):
+        if step.unpark(waiting, member_id) is not None:
+            waiting[member_id] = None
+    member = group.members[member_id]
+    if not member.knows_its_id and not member.is_static:
+        group.awaiting_join.pop(member_id, None)
+        remove_member(step, group, member)
+        rebalance(step, group, f"{member_id} went before it was told its id")
+
+
+def maybe_drop(step: Step, group: ClassicGroup) -> bool:
+    """Drop a group that has nothing to remember: no member, no generation, no offsets."""
+    if (
+        group.state is not GroupState.EMPTY
+        or group.pending_member_ids
+        or group.is_persisted
+        or group.group_id in step.shard.offsets
+    ):
+        return False
+    del step.shard.groups[group.group_id]
+    return True

@@ -1,0 +1,329 @@
+"""OffsetCommit (key 8), OffsetFetch (key 9), OffsetDelete (key 47), and offsets that expire.
+
+Commits come from members of the current generation, or (generation -1, no member) from *simple*
+consumers and administrators, whom only a group without members accepts. OffsetCommit v2-4 carries a
+retention time of its own; v6 adds the leader epoch, v7 group_instance_id; v9 says
+GROUP_ID_NOT_FOUND where older versions say ILLEGAL_GENERATION. OffsetFetch v8 asks for several
+groups: here each of them is one request. From v10 both name topics by id: the caller fills in the
+names, and an empty name means an unknown id. An id, where both sides know it, also guards against
+offsets of a deleted topic whose name lives again. The empty group id is a group like any other
+here, as in Kafka.
+"""
+
+from broker.coordinator.group.classic_group import ClassicGroup, GroupState
+from broker.coordinator.group.config import MAX_TIMESTAMP_MS, fits_record
+from broker.coordinator.group.offset_store import NO_TIMESTAMP, NO_TOPIC_ID, OffsetAndMetadata
+from broker.coordinator.group.output import Output, RequestContext, Token
+from broker.coordinator.group.records import group_tombstone, offset_record
+from broker.coordinator.group.step import Step
+from broker.errors import ErrorCode, KafkaError
+from broker.model import TopicPartition
+from broker.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from broker.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from broker.protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
+FIRST_VERSION_WITH_TOPIC_IDS = 10
+NO_RETENTION_TIME = -1
+NO_OFFSET = -1
+
+
+def refuse_commit(
+    context: RequestContext, request: OffsetCommitRequest, code: ErrorCode
+) -> OffsetCommitResponse:
+    """Answer a refused OffsetCommit: the error stands at every partition."""
+    topics = [commit_answer(topic, [code] * len(topic.partitions)) for topic in request.topics]
+    return OffsetCommitResponse(topics=topics)
+
+
+def commit_answer(
+    topic: OffsetCommitRequestTopic, codes: list[ErrorCode]
+) -> OffsetCommitResponseTopic:
+    """Answer for one topic, one code for each partition in the request's order."""
+    partitions = [
+        OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+        for partition, code in zip(topic.partitions, codes, strict=True)
+    ]
+    return OffsetCommitResponseTopic(
+        name=topic.name, topic_id=topic.topic_id, partitions=partitions
+    )
+
+
+def commit_offsets(
+    step: Step, token: Token, context: RequestContext, request: OffsetCommitRequest
+) -> None:
+    """Write the offsets down, all in one batch, except those whose metadata is too long."""
+    group = committing_group(step, context, request)
+    expire_timestamp_ms = NO_TIMESTAMP
+    if request.retention_time_ms != NO_RETENTION_TIME:
+        expire_timestamp_ms = step.now.timestamp_ms + request.retention_time_ms
+        expire_timestamp_ms = min(expire_timestamp_ms, MAX_TIMESTAMP_MS)
+    answers: list[OffsetCommitResponseTopic] = []
+    accepted: list[tuple[TopicPartition, OffsetAndMetadata]] = []
+    for topic in request.topics:
+        codes = [commit_code(step, context, topic, partition) for partition in topic.partitions]
+        answers.append(commit_answer(topic, codes))
+        accepted += [
+            (
+                TopicPartition(topic.name, partition.partition_index),
+                OffsetAndMetadata(
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    partition.committed_metadata or "",
+                    step.now.timestamp_ms,
+                    expire_timestamp_ms,
+                    topic.topic_id,
+                ),
+            )
+            for partition, code in zip(topic.partitions, codes, strict=True)
+            if code is ErrorCode.NONE
+        ]
+    write_offsets(step, group, accepted)
+    if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+        step.restart_session(group, group.members[request.member_id])
+    step.reply(token, OffsetCommitResponse(topics=answers))
+
+
+def commit_code(
+    step: Step,
+    context: RequestContext,
+    topic: OffsetCommitRequestTopic,
+    partition: OffsetCommitRequestPartition,
+) -> ErrorCode:
+    """Decide about one partition of a commit that is allowed as a whole."""
+    if not topic.name and context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if not fits_record(topic.name):
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    metadata = partition.committed_metadata or ""
+    limit_bytes = step.shard.config.offset_metadata_max_bytes
+    if len(metadata) > limit_bytes or not fits_record(metadata):
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    return ErrorCode.NONE
+
+
+def write_offsets(
+    step: Step, group: ClassicGroup, offsets: list[tuple[TopicPartition, OffsetAndMetadata]]
+) -> None:
+    """Append the records of one commit, which must fit into one batch, and apply them.
+
+    Kafka finds out from the log, and says UNKNOWN_SERVER_ERROR; this is the error meant for it.
+    """
+    records = [offset_record(group.group_id, *offset) for offset in offsets]
+    if Output(records).batch_size_bytes > step.shard.config.max_batch_bytes:
+        raise KafkaError(ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
+    step.output.records += records
+    for partition, committed in offsets:
+        step.shard.offsets.put(group.group_id, partition, committed)
+    if offsets:
+        step.shard.groups.setdefault(group.group_id, group)
+
+
+def committing_group(
+    step: Step, context: RequestContext, request: OffsetCommitRequest
+) -> ClassicGroup:
+    """Return the group (a new simple one, if need be) when the committer may commit to it."""
+    if not fits_record(request.group_id):
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    group = step.shard.groups.get(request.group_id)
+    generation_id = request.generation_id_or_member_epoch
+    if group is None:
+        if generation_id < 0:
+            return ClassicGroup(request.group_id, current_state_timestamp_ms=step.now.timestamp_ms)
+        has_error = context.api_version >= FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND
+        raise KafkaError(
+            ErrorCode.GROUP_ID_NOT_FOUND if has_error else ErrorCode.ILLEGAL_GENERATION
+        )
+    if generation_id < 0 and group.state is GroupState.EMPTY:
+        return group
+    if generation_id < 0 and not request.member_id and request.group_instance_id is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+    group.validate_member(request.member_id, request.group_instance_id)
+    if generation_id != group.generation_id:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        # It knows the generation but has no assignment yet: it must sync first.
+        raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+    return group
+
+
+def refuse_fetch(
+    context: RequestContext, request: OffsetFetchRequestGroup, code: ErrorCode
+) -> OffsetFetchResponseGroup:
+    """Answer a refused OffsetFetch for one group."""
+    return OffsetFetchResponseGroup(group_id=request.group_id, error_code=code)
+
+
+def fetch_offsets(
+    step: Step, token: Token, context: RequestContext, request: OffsetFetchRequestGroup
+) -> None:
+    """Tell what a group has committed; -1 where it has not, or where the group is unknown.
+
+    There are no offsets of open transactions yet, so require_stable changes nothing.
+    """
+    if request.topics is None:
+        topics = [
+            OffsetFetchResponseTopics(
+                name=name,
+                topic_id=next(iter(partitions.values())).topic_id,
+                partitions=[
+                    fetched_partition(index, committed) for index, committed in partitions.items()
+                ],
+            )
+            for name, partitions in step.shard.offsets.topics_of(request.group_id).items()
+        ]
+    else:
+        topics = [fetched_topic(step, context, request.group_id, each) for each in request.topics]
+    step.reply(token, OffsetFetchResponseGroup(group_id=request.group_id, topics=topics))
+
+
+def fetched_topic(
+    step: Step, context: RequestContext, group_id: str, topic: OffsetFetchRequestTopics
+) -> OffsetFetchResponseTopics:
+    """Tell what is committed for the partitions of one topic."""
+    code = ErrorCode.NONE
+    if not topic.name and context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        code = ErrorCode.UNKNOWN_TOPIC_ID
+    partitions = []
+    for index in topic.partition_indexes:
+        committed = step.shard.offsets.get(group_id, topic.name, index)
+        if committed is not None and not committed.belongs_to(topic.topic_id):
+            committed = None
+        partitions.append(fetched_partition(index, committed, code))
+    return OffsetFetchResponseTopics(
+        name=topic.name, topic_id=topic.topic_id, partitions=partitions
+    )
+
+
+def fetched_partition(
+    index: int, committed: OffsetAndMetadata | None, code: ErrorCode = ErrorCode.NONE
+) -> OffsetFetchResponsePartitions:
+    """Tell what is committed for one partition."""
+    if committed is None:
+        committed = OffsetAndMetadata(NO_OFFSET)
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        error_code=code,
+    )
+
+
+def refuse_delete(
+    context: RequestContext, request: OffsetDeleteRequest, code: ErrorCode
+) -> OffsetDeleteResponse:
+    """Answer a refused OffsetDelete."""
+    return OffsetDeleteResponse(error_code=code)
+
+
+def delete_offsets(
+    step: Step, token: Token, context: RequestContext, request: OffsetDeleteRequest
+) -> None:
+    """Delete offsets of topics that no member of the group reads."""
+    if not request.group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    group = step.group(request.group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+    if group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+    answers = [delete_topic_offsets(step, group, topic) for topic in request.topics]
+    step.reply(token, OffsetDeleteResponse(topics=answers))
+
+
+def delete_topic_offsets(
+    step: Step, group: ClassicGroup, topic: OffsetDeleteRequestTopic
+) -> OffsetDeleteResponseTopic:
+    """Delete the offsets of one topic; having none is fine."""
+    is_subscribed = group.is_subscribed_to(topic.name)
+    code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed else ErrorCode.NONE
+    for partition in topic.partitions:
+        index = partition.partition_index
+        if not is_subscribed and step.shard.offsets.get(group.group_id, topic.name, index):
+            remove_offset(step, group.group_id, TopicPartition(topic.name, index))
+    return OffsetDeleteResponseTopic(
+        name=topic.name,
+        partitions=[
+            OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=code)
+            for each in topic.partitions
+        ],
+    )
+
+
+def remove_offset(step: Step, group_id: str, partition: TopicPartition) -> None:
+    """Write the tombstone of a committed offset, and apply it."""
+    step.append(offset_record(group_id, partition, None))
+    step.shard.offsets.remove(group_id, partition)
+
+
+def create_simple_groups(step: Step) -> None:
+    """After loading: offsets without a group belong to a simple group, which has no record."""
+    for group_id in step.shard.offsets.group_ids():
+        step.shard.groups.setdefault(group_id, ClassicGroup(group_id))
+
+
+def remove_topic(step: Step, topic: str, topic_id: bytes = NO_TOPIC_ID) -> None:
+    """Remove what groups committed for a topic that has been deleted."""
+    doomed = [
+        (group_id, TopicPartition(topic, partition))
+        for group_id, partition, committed in step.shard.offsets.of_topic(topic)
+        if committed.belongs_to(topic_id)
+    ]
+    for group_id, partition in doomed:
+        remove_offset(step, group_id, partition)
+
+
+def expire_offsets(step: Step) -> None:
+    """Remove offsets whose time is over, and groups that have nothing left."""
+    for group in list(step.shard.groups.values()):
+        for partition, committed in step.shard.offsets.of_group(group.group_id):
+            if has_expired(step, group, committed) and not group.is_subscribed_to(partition.topic):
+                remove_offset(step, group.group_id, partition)
+        has_left = group.state is GroupState.EMPTY and not group.pending_member_ids
+        if has_left and group.group_id not in step.shard.offsets:
+            remove_group(step, group)
+
+
+def has_expired(step: Step, group: ClassicGroup, committed: OffsetAndMetadata) -> bool:
+    """Tell whether an offset may go.
+
+    A simple group's offsets age from their commit; those of a group whose members have left, from
+    the moment the last one left; those of a stable consumer group, from their commit, and only for
+    topics nobody reads (KIP-211). An expiry of its own, from an old client, comes before these.
+    """
+    base_timestamp_ms = committed.commit_timestamp_ms
+    if group.protocol_type is not None:
+        is_known = group.state is GroupState.STABLE and group.subscribed_topics is not None
+        if group.state is not GroupState.EMPTY and not is_known:
+            return False
+        # Group records before version 2 do not say when the group became empty.
+        if group.state is GroupState.EMPTY and group.current_state_timestamp_ms != NO_TIMESTAMP:
+            base_timestamp_ms = group.current_state_timestamp_ms
+    if committed.expire_timestamp_ms != NO_TIMESTAMP:
+        return step.now.timestamp_ms >= committed.expire_timestamp_ms
+    return step.now.timestamp_ms - base_timestamp_ms >= step.shard.config.offsets_retention_ms
+
+
+def remove_group(step: Step, group: ClassicGroup) -> None:
+    """Remove a group, with its tombstone if it was ever written down."""
+    if group.is_persisted:
+        step.append(group_tombstone(group.group_id))
+    del step.shard.groups[group.group_id]

@@ -1,0 +1,113 @@
+"""What goes into a group shard and what comes out: the contract with the shell.
+
+The shell owns the order. For each `Output`, in the order the shard returned them:
+
+1. append `records` (if any) to the shard's partition of `__consumer_offsets`, as the batches that
+   `batches(max_batch_bytes)` yields: one, unless a bulk of tombstones outgrows it;
+2. wait until that batch, and every batch of this shard before it, is committed;
+3. send `replies`.
+
+An output without records follows the same queue: it waits for the batches before it and then goes
+at once. So nobody ever sees state that is not committed, although the shard moves ahead of the
+commit. If an append fails, the shell sends `shard.unload(code)` to whoever is parked, turns
+the replies it still holds into refusals (`refusals.refuse(reply, code)`), drops the shard and
+loads a new one from the log. There is no undo.
+"""
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, TypeAlias
+
+Token: TypeAlias = Hashable
+"""Names one request that is owed one reply; made by the shell, opaque to the shard."""
+
+
+class Instant(NamedTuple):
+    """The time of one input, by both clocks."""
+
+    now_ms: int
+    """Monotonic, for deadlines."""
+    timestamp_ms: int
+    """Wall time, for what is written down."""
+
+
+TIMELESS = Instant(0, 0)
+"""For inputs in which time plays no part."""
+
+
+class RequestContext(NamedTuple):
+    """Who sent a request, in which version."""
+
+    api_version: int
+    client_id: str = ""
+    client_host: str = ""
+    """The client's address as Kafka prints it, with a leading slash: `/127.0.0.1`."""
+
+
+class Waiting(NamedTuple):
+    """A parked request: whom to answer, and in which version it asked."""
+
+    token: Token
+    api_version: int
+
+
+class CoordinatorRecord(NamedTuple):
+    """One record for the shard's partition; no value means a tombstone."""
+
+    key: bytes
+    value: bytes | None
+
+
+class Reply(NamedTuple):
+    """The answer owed to `token`."""
+
+    token: Token
+    response: object
+
+
+BATCH_OVERHEAD_BYTES = 61
+RECORD_OVERHEAD_BYTES = 32
+"""More than a record's own varints take in a batch, at any size."""
+
+
+def record_size_bytes(record: CoordinatorRecord) -> int:
+    """Return at least what the record takes inside a batch."""
+    return len(record.key) + len(record.value or b"") + RECORD_OVERHEAD_BYTES
+
+
+@dataclass(slots=True)
+class Output:
+    """What one input caused: records first, replies once they are committed."""
+
+    records: list[CoordinatorRecord] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
+
+    @property
+    def batch_size_bytes(self) -> int:
+        """What the records take as one batch, at most."""
+        return BATCH_OVERHEAD_BYTES + sum(map(record_size_bytes, self.records))
+
+    def batches(self, max_batch_bytes: int) -> Iterator[list[CoordinatorRecord]]:
+        """Split the records into batches that fit.
+
+        The shard never lets records that belong together grow past one batch: only tombstones and
+        the records of different groups are ever split.
+        """
+        batch: list[CoordinatorRecord] = []
+        size_bytes = BATCH_OVERHEAD_BYTES
+        for record in self.records:
+            size_bytes += record_size_bytes(record)
+            if batch and size_bytes > max_batch_bytes:
+                yield batch
+                batch, size_bytes = [], BATCH_OVERHEAD_BYTES + record_size_bytes(record)
+            batch.append(record)
+        if batch:
+            yield batch
+
+
+class RandomSource(Protocol):
+    """The part of random.Random that the coordinator uses, for member ids."""
+
+    def getrandbits(self, bit_count: int, /) -> int:
+        """Return that many random bits."""
+        ...

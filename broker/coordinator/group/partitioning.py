@@ -1,0 +1,22 @@
+"""Which partition of `__consumer_offsets` a group lives in: Java's String.hashCode, made positive.
+
+Clients never compute this; but Kafka's tools and brokers do, so it must agree with them.
+"""
+
+INT32_MIN = -(1 << 31)
+
+
+def java_string_hash(text: str) -> int:
+    """Return Java's `String.hashCode`: a signed 32-bit polynomial over UTF-16 code units."""
+    code_units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
+    hash_code = 0
+    for code_unit in code_units:
+        hash_code = (31 * hash_code + code_unit) & 0xFFFFFFFF
+    return hash_code - (1 << 32) if hash_code >= 1 << 31 else hash_code
+
+
+def partition_for(group_id: str, partition_count: int) -> int:
+    """Return the group's partition, as Kafka's `Utils.abs(hashCode) % partitions` does."""
+    hash_code = java_string_hash(group_id)
+    # Java's own abs(INT32_MIN) is negative; Kafka defines it as zero.
+    return (0 if hash_code == INT32_MIN else abs(hash_code)) % partition_count

@@ -1,0 +1,193 @@
+"""The way through a rebalance: prepare, wait for everyone, begin the generation, hand it out.
+
+Every change of membership ends here, whichever request, deadline or lost connection caused it.
+"""
+
+import logging
+
+from broker.coordinator.group.classic_group import (
+    ClassicGroup,
+    GroupEvent,
+    GroupState,
+    InitialDelay,
+)
+from broker.coordinator.group.member import Member
+from broker.coordinator.group.records import group_record
+from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.errors import ErrorCode
+from broker.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from broker.protocol.messages.sync_group import SyncGroupResponse
+
+logger = logging.getLogger(__name__)
+
+FIRST_VERSION_WITH_NO_PROTOCOL = 7
+
+MIN_JOIN_RETRY_MS = 1_000
+"""How soon at the earliest a join phase in which nobody joined is looked at again: static members
+that are away keep such a phase open, and their rebalance timeout may be zero."""
+
+
+def rebalance(step: Step, group: ClassicGroup, reason: str) -> None:
+    """Start a rebalance where one can start; in the join phase, see whether it is complete."""
+    if group.can(GroupEvent.REBALANCE):
+        prepare_rebalance(step, group, reason)
+    else:
+        maybe_complete_join(step, group)
+
+
+def prepare_rebalance(step: Step, group: ClassicGroup, reason: str) -> None:
+    """Enter PREPARING_REBALANCE; whoever waits for an assignment must join again."""
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        reset_assignments(step, group, ErrorCode.REBALANCE_IN_PROGRESS)
+    group.pending_sync_member_ids.clear()
+    step.cancel(Deadline(DeadlineKind.SYNC, group.group_id))
+    logger.debug(
+        "group rebalances group=%s generation_id=%d state=%s reason=%s",
+        group.group_id, group.generation_id, group.state.value, reason,
+    )  # fmt: skip
+    is_first = group.state is GroupState.EMPTY
+    group.move(GroupEvent.REBALANCE, step.now.timestamp_ms)
+    if is_first:
+        delay_ms = step.shard.config.group_initial_rebalance_delay_ms
+        group.initial_delay = InitialDelay(delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
+        step.schedule(Deadline(DeadlineKind.JOIN, group.group_id), delay_ms)
+    elif group.has_all_members_joined:
+        complete_join(step, group)
+    else:
+        step.schedule(Deadline(DeadlineKind.JOIN, group.group_id), group.rebalance_timeout_ms)
+
+
+def maybe_complete_join(step: Step, group: ClassicGroup) -> bool:
+    """End the join phase if all are back; the first rebalance waits for its delay regardless."""
+    if group.state is not GroupState.PREPARING_REBALANCE or group.initial_delay is not None:
+        return False
+    if not group.has_all_members_joined:
+        return False
+    complete_join(step, group)
+    return True
+
+
+def on_join_deadline(step: Step, group: ClassicGroup) -> None:
+    """The join phase has lasted long enough, unless members still arrive for the first time."""
+    if group.state is not GroupState.PREPARING_REBALANCE:
+        return
+    delay = group.initial_delay
+    if delay is None or not delay.member_arrived or delay.remaining_ms == 0:
+        complete_join(step, group)
+        return
+    next_delay_ms = min(step.shard.config.group_initial_rebalance_delay_ms, delay.remaining_ms)
+    remaining_ms = max(delay.remaining_ms - delay.delay_ms, 0)
+    group.initial_delay = InitialDelay(next_delay_ms, remaining_ms)
+    step.schedule(Deadline(DeadlineKind.JOIN, group.group_id), next_delay_ms)
+
+
+def complete_join(step: Step, group: ClassicGroup) -> None:
+    """Begin the next generation with those who joined; static members are kept while away."""
+    join_deadline = Deadline(DeadlineKind.JOIN, group.group_id)
+    step.cancel(join_deadline)
+    for member in list(group.members.values()):
+        if member.member_id not in group.awaiting_join and not member.is_static:
+            remove_member(step, group, member)
+    if not group.members:
+        become_empty(step, group)
+    elif not group.elect_joined_leader():
+        # Only static members that are away are left: their sessions decide.
+        group.initial_delay = None
+        step.schedule(join_deadline, max(group.rebalance_timeout_ms, MIN_JOIN_RETRY_MS))
+    else:
+        begin_generation(step, group)
+
+
+def become_empty(step: Step, group: ClassicGroup) -> None:
+    """The last member is gone: the generation still advances, and is written down."""
+    group.begin_generation(step.now.timestamp_ms)
+    group.is_persisted = True
+    step.append(group_record(group, ()))
+
+
+def begin_generation(step: Step, group: ClassicGroup) -> None:
+    """Answer every JoinGroup and wait for every SyncGroup.
+
+    Nothing is written: the generation counts from the moment its assignment is in the log.
+    """
+    group.begin_generation(step.now.timestamp_ms)
+    for member in group.members.values():
+        request = step.unpark(group.awaiting_join, member.member_id)
+        if request is not None:
+            step.reply(request.token, current_generation(group, member.member_id))
+        step.restart_session(group, member)
+        member.is_new = False
+        member.knows_its_id = True
+        group.pending_sync_member_ids.add(member.member_id)
+    step.schedule(Deadline(DeadlineKind.SYNC, group.group_id), group.rebalance_timeout_ms)
+
+
+def current_generation(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
+    """Tell a member the generation; the leader also gets everybody's metadata."""
+    return JoinGroupResponse(
+        generation_id=group.generation_id,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=group.leader_id or "",
+        member_id=member_id,
+        members=member_list(group) if group.leader_id == member_id else [],
+    )
+
+
+def member_list(group: ClassicGroup) -> list[JoinGroupResponseMember]:
+    """List all members with their metadata for the chosen protocol."""
+    assert group.protocol_name is not None, group
+    return [
+        JoinGroupResponseMember(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            metadata=member.metadata(group.protocol_name),
+        )
+        for member in group.members.values()
+    ]
+
+
+def reset_assignments(step: Step, group: ClassicGroup, code: ErrorCode) -> None:
+    """Take all assignments back and answer every parked SyncGroup with an error."""
+    for member in group.members.values():
+        member.assignment = b""
+        answer_sync(step, group, member, SyncGroupResponse(error_code=code))
+
+
+def answer_sync(
+    step: Step, group: ClassicGroup, member: Member, response: SyncGroupResponse
+) -> None:
+    """Answer a member's parked SyncGroup, if there is one."""
+    if member.member_id not in group.awaiting_sync:
+        return
+    # A session that ran out while the member waited here was ignored; start it again, even if
+    # its connection is gone by now.
+    step.restart_session(group, member)
+    request = step.unpark(group.awaiting_sync, member.member_id)
+    if request is not None:
+        step.reply(request.token, response)
+
+
+def remove_member(step: Step, group: ClassicGroup, member: Member) -> None:
+    """Take a member out, answering what it waits for, so that it joins anew if it still lives."""
+    remove_parked(step, group, member, ErrorCode.UNKNOWN_MEMBER_ID)
+    step.end_session(group, member.member_id)
+    group.remove(member.member_id)
+
+
+def remove_parked(step: Step, group: ClassicGroup, member: Member, code: ErrorCode) -> None:
+    """Answer whatever a member waits for with an error."""
+    # Told that it is unknown, a client must not go on with the id; told that it is fenced, it may.
+    member_id = "" if code is ErrorCode.UNKNOWN_MEMBER_ID else member.member_id
+    request = step.unpark(group.awaiting_join, member.member_id)
+    if request is not None:
+        step.reply(request.token, join_refusal(code, member_id, request.api_version))
+    request = step.unpark(group.awaiting_sync, member.member_id)
+    if request is not None:
+        step.reply(request.token, SyncGroupResponse(error_code=code))
+
+
+def join_refusal(code: ErrorCode, member_id: str, api_version: int) -> JoinGroupResponse:
+    """Answer a refused JoinGroup; from v7 on it has no protocol rather than an empty one."""
+    protocol_name = None if api_version >= FIRST_VERSION_WITH_NO_PROTOCOL else ""
+    return JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=protocol_name)

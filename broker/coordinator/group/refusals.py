@@ -1,0 +1,61 @@
+"""Turns an answer that can no longer be given into a refusal.
+
+When a batch cannot be appended, or the shard moves to another broker, whoever still waits for an
+answer gets an error of the same kind instead, and asks again.
+"""
+
+from collections.abc import Callable
+
+from broker.coordinator.group.output import Reply
+from broker.errors import ErrorCode
+from broker.protocol.messages.delete_groups import DeletableGroupResult
+from broker.protocol.messages.describe_groups import DescribedGroup
+from broker.protocol.messages.heartbeat import HeartbeatResponse
+from broker.protocol.messages.join_group import JoinGroupResponse
+from broker.protocol.messages.leave_group import LeaveGroupResponse
+from broker.protocol.messages.offset_commit import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from broker.protocol.messages.offset_delete import OffsetDeleteResponse
+from broker.protocol.messages.offset_fetch import OffsetFetchResponseGroup
+from broker.protocol.messages.sync_group import SyncGroupResponse
+
+IDENTITY_FIELDS: dict[type, tuple[str, ...]] = {
+    JoinGroupResponse: ("member_id", "protocol_name"),
+    SyncGroupResponse: (),
+    HeartbeatResponse: (),
+    LeaveGroupResponse: (),
+    OffsetFetchResponseGroup: ("group_id",),
+    OffsetDeleteResponse: (),
+    DescribedGroup: ("group_id",),
+    DeletableGroupResult: ("group_id",),
+}
+"""The responses with one error code at the top, and what else of them a refusal keeps."""
+
+
+def refuse(reply: Reply, code: ErrorCode) -> Reply:
+    """Return the same reply as a refusal. A listing of groups becomes an empty one."""
+    return Reply(reply.token, _refused(reply.response, code))
+
+
+def _refused(response: object, code: ErrorCode) -> object:
+    if isinstance(response, list):
+        return []
+    if isinstance(response, OffsetCommitResponse):
+        return OffsetCommitResponse(topics=[_refused_topic(each, code) for each in response.topics])
+    kind: Callable[..., object] = type(response)
+    kept = {name: getattr(response, name) for name in IDENTITY_FIELDS[type(response)]}
+    return kind(error_code=code, **kept)
+
+
+def _refused_topic(topic: OffsetCommitResponseTopic, code: ErrorCode) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+            for each in topic.partitions
+        ],
+    )

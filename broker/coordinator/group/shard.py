@@ -1,0 +1,259 @@
+"""One partition of `__consumer_offsets`: dispatches every input to the file named for it.
+
+This is the shell's whole interface. Every request handler has one shape,
+
+    shard.<handler>(token, context, request, now) -> Output
+
+where each token is answered exactly once, in this output or in a later one (JoinGroup and SyncGroup
+park), unless the shell forgets it. Requests that name several groups (DescribeGroups, DeleteGroups,
+OffsetFetch) are split by the shell; ListGroups asks every shard: the reply's response is then the
+element for one group (`DescribedGroup`, `DeletableGroupResult`, `OffsetFetchResponseGroup`,
+`list[ListedGroup]`), and the caller puts the elements together. Only JoinGroup and SyncGroup ever
+park: everything else is answered in the output of its own call.
+
+Any input can move the next deadline: ask `next_deadline_ms()` after each.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from broker.coordinator.group import describe, join, liveness, offsets, rebalance, sync
+from broker.coordinator.group.classic_group import GroupEvent
+from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.group.offset_store import NO_TOPIC_ID
+from broker.coordinator.group.output import (
+    TIMELESS,
+    Instant,
+    Output,
+    RandomSource,
+    Reply,
+    RequestContext,
+    Token,
+)
+from broker.coordinator.group.records import OffsetRecord, decode_record
+from broker.coordinator.group.step import Deadline, DeadlineKind, ShardState, Step
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.messages.heartbeat import HeartbeatRequest
+from broker.protocol.messages.join_group import JoinGroupRequest
+from broker.protocol.messages.leave_group import LeaveGroupRequest
+from broker.protocol.messages.offset_commit import OffsetCommitRequest
+from broker.protocol.messages.offset_delete import OffsetDeleteRequest
+from broker.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+RequestT = TypeVar("RequestT")
+Handler = Callable[[Step, Token, RequestContext, RequestT], None]
+Refuse = Callable[[RequestContext, RequestT, ErrorCode], object]
+
+
+class GroupShard:
+    """All groups of one partition.
+
+    Lifecycle: construct, `replay` every record of the partition, `loaded(now)`, then handlers and
+    `on_deadline`; at the end `unload(code)`.
+    """
+
+    def __init__(self, config: GroupConfig, random: RandomSource) -> None:
+        self.state: Final = ShardState(config, random)
+
+    # Loading and unloading.
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Apply one record, in log order, while loading. Handlers apply their own records.
+
+        Raises DecodeError for a damaged record; types of other group protocols are skipped.
+        """
+        record = decode_record(key, value)
+        if record is None:
+            return
+        state = self.state
+        if isinstance(record, OffsetRecord):
+            if record.committed is None:
+                state.offsets.remove(record.group_id, record.partition)
+            else:
+                state.offsets.put(record.group_id, record.partition, record.committed)
+        elif record.group is None:
+            state.groups.pop(record.group_id, None)
+        else:
+            state.groups[record.group_id] = record.group
+
+    def loaded(self, now: Instant) -> Output:
+        """Give every loaded member a full session; groups over group.max.size rebalance."""
+        step = Step(self.state, now)
+        offsets.create_simple_groups(step)
+        for group in self.state.groups.values():
+            for member in group.members.values():
+                step.restart_session(group, member)
+            if len(group.members) > self.state.config.group_max_size:
+                rebalance.prepare_rebalance(step, group, "loaded with more than group.max.size")
+        return step.output
+
+    def unload(self, code: ErrorCode) -> list[Reply]:
+        """End the shard; return a refusal for everyone parked (NOT_COORDINATOR when it moved)."""
+        replies: list[Reply] = []
+        for group in self.state.groups.values():
+            replies += [
+                Reply(each.token, rebalance.join_refusal(code, member_id, each.api_version))
+                for member_id, each in group.awaiting_join.items()
+                if each is not None
+            ]
+            replies += [
+                Reply(each.token, SyncGroupResponse(error_code=code))
+                for each in group.awaiting_sync.values()
+                if each is not None
+            ]
+            group.move(GroupEvent.REMOVED, group.current_state_timestamp_ms)
+        self.state.parked.clear()
+        self.state.groups.clear()
+        return replies
+
+    # Membership. The answers of join_group and sync_group may be parked.
+
+    def join_group(
+        self, token: Token, context: RequestContext, request: JoinGroupRequest, now: Instant
+    ) -> Output:
+        """JoinGroup, v0-9."""
+        return self._handle(join.join_group, join.refuse_join, token, context, request, now)
+
+    def sync_group(
+        self, token: Token, context: RequestContext, request: SyncGroupRequest, now: Instant
+    ) -> Output:
+        """SyncGroup, v0-5."""
+        return self._handle(sync.sync_group, sync.refuse_sync, token, context, request, now)
+
+    def heartbeat(
+        self, token: Token, context: RequestContext, request: HeartbeatRequest, now: Instant
+    ) -> Output:
+        """Heartbeat, v0-4."""
+        refuse = liveness.refuse_heartbeat
+        return self._handle(liveness.heartbeat, refuse, token, context, request, now)
+
+    def leave_group(
+        self, token: Token, context: RequestContext, request: LeaveGroupRequest, now: Instant
+    ) -> Output:
+        """LeaveGroup, v0-5."""
+        refuse = liveness.refuse_leave
+        return self._handle(liveness.leave_group, refuse, token, context, request, now)
+
+    # Offsets. From v10 topics come by id: the caller fills in each topic's `name` (empty when the
+    # id is unknown); an id given with a name in any version guards against a topic made anew.
+
+    def commit_offsets(
+        self, token: Token, context: RequestContext, request: OffsetCommitRequest, now: Instant
+    ) -> Output:
+        """OffsetCommit, v0-10. Whether the topics exist is for the caller to check."""
+        refuse = offsets.refuse_commit
+        return self._handle(offsets.commit_offsets, refuse, token, context, request, now)
+
+    def fetch_offsets(
+        self, token: Token, context: RequestContext, request: OffsetFetchRequestGroup, now: Instant
+    ) -> Output:
+        """One group of an OffsetFetch, v0-10, answered by an OffsetFetchResponseGroup."""
+        refuse = offsets.refuse_fetch
+        return self._handle(offsets.fetch_offsets, refuse, token, context, request, now)
+
+    def delete_offsets(
+        self, token: Token, context: RequestContext, request: OffsetDeleteRequest, now: Instant
+    ) -> Output:
+        """OffsetDelete, v0."""
+        refuse = offsets.refuse_delete
+        return self._handle(offsets.delete_offsets, refuse, token, context, request, now)
+
+    # Administration, one group at a time.
+
+    def describe_group(
+        self, token: Token, context: RequestContext, group_id: str, now: Instant
+    ) -> Output:
+        """One group of a DescribeGroups, v0-6, answered by a DescribedGroup."""
+        step = Step(self.state, now)
+        describe.describe_group(step, token, context, group_id)
+        return step.output
+
+    def list_groups(
+        self,
+        token: Token,
+        context: RequestContext,
+        states_filter: list[str],
+        types_filter: list[str],
+    ) -> Output:
+        """ListGroups, v0-5, of this shard, answered by a list of ListedGroup."""
+        step = Step(self.state, TIMELESS)
+        describe.list_groups(step, token, states_filter, types_filter)
+        return step.output
+
+    def delete_group(
+        self, token: Token, context: RequestContext, group_id: str, now: Instant
+    ) -> Output:
+        """One group of a DeleteGroups, v0-2, answered by a DeletableGroupResult."""
+        refuse = describe.refuse_delete_group
+        return self._handle(describe.delete_group, refuse, token, context, group_id, now)
+
+    # Events that are no requests.
+
+    def forget(self, token: Token, now: Instant) -> Output:
+        """The connection of a request is closed: if its reply is still owed, it no longer is."""
+        step = Step(self.state, now)
+        parked = self.state.parked.get(token)
+        if parked is not None:
+            group = self.state.groups[parked.group_id]
+            liveness.on_connection_closed(step, group, parked.member_id)
+        return step.output
+
+    def on_topic_deleted(self, topic: str, topic_id: bytes = NO_TOPIC_ID) -> Output:
+        """Remove what groups committed for a deleted topic."""
+        step = Step(self.state, TIMELESS)
+        offsets.remove_topic(step, topic, topic_id)
+        return step.output
+
+    def expire_offsets(self, timestamp_ms: int) -> Output:
+        """Remove expired offsets and groups left with nothing.
+
+        Call it every offsets.retention.check.interval.ms.
+        """
+        step = Step(self.state, Instant(now_ms=TIMELESS.now_ms, timestamp_ms=timestamp_ms))
+        offsets.expire_offsets(step)
+        return step.output
+
+    def next_deadline_ms(self) -> int | None:
+        """When `on_deadline` must be called (monotonic); None when nothing is due."""
+        return self.state.timers.next_deadline_ms()
+
+    def on_deadline(self, now: Instant) -> Output:
+        """Act on every deadline that has passed."""
+        step = Step(self.state, now)
+        for deadline in self.state.timers.pop_due(now.now_ms):
+            self._on_deadline(step, deadline)
+        return step.output
+
+    def _on_deadline(self, step: Step, deadline: Deadline) -> None:
+        group = self.state.groups.get(deadline.group_id)
+        if group is None:
+            return
+        match deadline.kind:
+            case DeadlineKind.JOIN:
+                rebalance.on_join_deadline(step, group)
+            case DeadlineKind.SYNC:
+                sync.on_sync_deadline(step, group)
+            case DeadlineKind.SESSION:
+                liveness.on_session_deadline(step, group, deadline.member_id)
+
+    def _handle(
+        self,
+        handler: Handler[RequestT],
+        refuse: Refuse[RequestT],
+        token: Token,
+        context: RequestContext,
+        request: RequestT,
+        now: Instant,
+    ) -> Output:
+        """Run a handler; the one place where a refusal becomes an answer."""
+        step = Step(self.state, now)
+        try:
+            handler(step, token, context, request)
+        except KafkaError as refusal:
+            code = refusal.code
+        else:
+            return step.output
+        assert step.output == Output(), ("a refusal changes nothing", step.output)
+        step.reply(token, refuse(context, request, code))
+        return step.output

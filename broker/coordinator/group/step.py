@@ -1,0 +1,128 @@
+"""One input being handled: the shard's state, the time, and the output that is growing.
+
+Handlers take a `Step`, so that every change of state, record, reply and deadline of one input meets
+in one place, and so that no handler needs to hand results through its callers.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from broker.coordinator.group.classic_group import ClassicGroup
+from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.group.member import Member
+from broker.coordinator.group.offset_store import OffsetStore
+from broker.coordinator.group.output import (
+    BATCH_OVERHEAD_BYTES,
+    CoordinatorRecord,
+    Instant,
+    Output,
+    RandomSource,
+    Reply,
+    Token,
+    Waiting,
+    record_size_bytes,
+)
+from broker.coordinator.group.timers import Timers
+from broker.errors import ErrorCode, KafkaError
+
+
+class DeadlineKind(Enum):
+    """What a deadline is for."""
+
+    JOIN = "end of the join phase"
+    SYNC = "end of the wait for SyncGroup"
+    SESSION = "a member's session"
+
+
+class Deadline(NamedTuple):
+    """The name of a deadline; `member_id` only for sessions."""
+
+    kind: DeadlineKind
+    group_id: str
+    member_id: str = ""
+
+
+class Parked(NamedTuple):
+    """Where a parked request waits."""
+
+    group_id: str
+    member_id: str
+
+
+@dataclass(slots=True)
+class ShardState:
+    """Everything a shard knows. Persisted: offsets, and what group records say of `groups`."""
+
+    config: GroupConfig
+    random: RandomSource
+    groups: dict[str, ClassicGroup] = field(default_factory=dict)
+    offsets: OffsetStore = field(default_factory=OffsetStore)
+    timers: Timers[Deadline] = field(default_factory=Timers)
+    parked: dict[Token, Parked] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Step:
+    """One input, from the state before it to its output."""
+
+    shard: ShardState
+    now: Instant
+    output: Output = field(default_factory=Output)
+
+    def append(self, record: CoordinatorRecord) -> None:
+        """Add a record to the batch of this input."""
+        self.output.records.append(record)
+
+    def reply(self, token: Token, response: object) -> None:
+        """Answer a request."""
+        self.output.replies.append(Reply(token, response))
+
+    def group(self, group_id: str, error: ErrorCode) -> ClassicGroup:
+        """Return the group, or refuse with `error` when there is none."""
+        group = self.shard.groups.get(group_id)
+        if group is None:
+            raise KafkaError(error, f"Group {group_id} not found.")
+        return group
+
+    def fits(self, record: CoordinatorRecord) -> bool:
+        """Tell whether the log would take the record as a batch of its own."""
+        limit_bytes = self.shard.config.max_batch_bytes
+        return BATCH_OVERHEAD_BYTES + record_size_bytes(record) <= limit_bytes
+
+    def park(
+        self,
+        waiting: dict[str, Waiting | None],
+        group: ClassicGroup,
+        member: Member,
+        request: Waiting,
+    ) -> Waiting | None:
+        """Let a request wait; return the one it supersedes, which is still owed an answer."""
+        superseded = self.unpark(waiting, member.member_id)
+        waiting[member.member_id] = request
+        self.shard.parked[request.token] = Parked(group.group_id, member.member_id)
+        return superseded
+
+    def unpark(self, waiting: dict[str, Waiting | None], member_id: str) -> Waiting | None:
+        """End a wait; return the request to answer, or None when nobody listens (any more)."""
+        request = waiting.pop(member_id, None)
+        if request is not None:
+            del self.shard.parked[request.token]
+        return request
+
+    def schedule(self, deadline: Deadline, delay_ms: int) -> None:
+        """Set or move a deadline."""
+        self.shard.timers.schedule(deadline, self.now.now_ms + delay_ms)
+
+    def cancel(self, deadline: Deadline) -> None:
+        """Drop a deadline."""
+        self.shard.timers.cancel(deadline)
+
+    def restart_session(self, group: ClassicGroup, member: Member) -> None:
+        """Give a member a full session timeout from now."""
+        deadline = Deadline(DeadlineKind.SESSION, group.group_id, member.member_id)
+        self.schedule(deadline, member.session_timeout_ms)
+
+    def end_session(self, group: ClassicGroup, member_id: str) -> None:
+        """Stop waiting for a member's heartbeats."""
+        self.cancel(Deadline(DeadlineKind.SESSION, group.group_id, member_id))

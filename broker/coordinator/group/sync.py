@@ -1,0 +1,114 @@
+"""SyncGroup (key 14), versions 0-5.
+
+v3 adds group_instance_id, v5 the protocol type and name, which must be the group's (KIP-559).
+Followers park until the leader's request brings the assignment of everyone; then the group record
+is written and all are answered. A member that does not come for its assignment within the rebalance
+timeout is removed, since the others would wait for nothing in the next rebalance.
+"""
+
+from broker.coordinator.group.classic_group import ClassicGroup, GroupEvent, GroupState
+from broker.coordinator.group.member import Member
+from broker.coordinator.group.output import RequestContext, Token, Waiting
+from broker.coordinator.group.rebalance import (
+    answer_sync,
+    prepare_rebalance,
+    rebalance,
+    remove_member,
+    reset_assignments,
+)
+from broker.coordinator.group.records import group_record
+from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+FIRST_VERSION_WITH_PROTOCOL = 5
+
+
+def refuse_sync(
+    context: RequestContext, request: SyncGroupRequest, code: ErrorCode
+) -> SyncGroupResponse:
+    """Answer a refused SyncGroup."""
+    return SyncGroupResponse(error_code=code)
+
+
+def sync_group(
+    step: Step, token: Token, context: RequestContext, request: SyncGroupRequest
+) -> None:
+    """Give a member its assignment, now or once the leader has sent it."""
+    group, member = validate_request(step, context, request)
+    # No longer missed by the deadline, whichever way this request ends.
+    group.pending_sync_member_ids.discard(member.member_id)
+    if not group.pending_sync_member_ids:
+        step.cancel(Deadline(DeadlineKind.SYNC, group.group_id))
+    if group.state is GroupState.STABLE:
+        step.reply(token, assignment_of(group, member))
+        return
+    waiting = Waiting(token, context.api_version)
+    superseded = step.park(group.awaiting_sync, group, member, waiting)
+    if superseded is not None:
+        code = ErrorCode.REBALANCE_IN_PROGRESS
+        step.reply(superseded.token, SyncGroupResponse(error_code=code))
+    if group.leader_id == member.member_id:
+        assign(step, group, request)
+
+
+def validate_request(
+    step: Step, context: RequestContext, request: SyncGroupRequest
+) -> tuple[ClassicGroup, Member]:
+    """Return group and member, or refuse."""
+    if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and (
+        request.protocol_type is None or request.protocol_name is None
+    ):
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if not request.group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    group = step.group(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
+    member = group.validate_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation_id:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    if request.protocol_type not in (None, group.protocol_type):
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    # In PREPARING the protocol of the generation that just ended still counts.
+    if request.protocol_name not in (None, group.protocol_name) and group.protocol_name is not None:
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+    return group, member
+
+
+def assign(step: Step, group: ClassicGroup, request: SyncGroupRequest) -> None:
+    """Take the leader's assignment: the generation becomes STABLE and is written down."""
+    assignments = {each.member_id: each.assignment for each in request.assignments}
+    for member in group.members.values():
+        member.assignment = assignments.get(member.member_id, b"")
+    record = group_record(group, group.members.values())
+    if not step.fits(record):
+        reset_assignments(step, group, ErrorCode.UNKNOWN_SERVER_ERROR)
+        rebalance(step, group, "the group does not fit into one record")
+        return
+    group.move(GroupEvent.ASSIGNED, step.now.timestamp_ms)
+    group.is_persisted = True
+    step.append(group_record(group, group.members.values()))
+    for member in group.members.values():
+        answer_sync(step, group, member, assignment_of(group, member))
+
+
+def assignment_of(group: ClassicGroup, member: Member) -> SyncGroupResponse:
+    """Tell a member its assignment."""
+    return SyncGroupResponse(
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        assignment=member.assignment,
+    )
+
+
+def on_sync_deadline(step: Step, group: ClassicGroup) -> None:
+    """Remove the members that never asked for their assignment."""
+    missing = [
+        each for each in group.members.values() if each.member_id in group.pending_sync_member_ids
+    ]
+    if not missing or not group.can(GroupEvent.REBALANCE):
+        return
+    for member in missing:
+        remove_member(step, group, member)
+    prepare_rebalance(step, group, f"{len(missing)} members did not sync")

@@ -1,0 +1,180 @@
+"""Appending to a partition's log: the hot path of the broker.
+
+A leader looks at the header, checks the CRC, and writes 16 fresh bytes (base offset, length,
+leader epoch) followed by the client's own bytes from there on. Nothing is decoded or copied
+unless the topic's settings ask for it (`rewrite`). A follower takes batches as they are.
+Nothing changes in memory before the write has succeeded.
+"""
+
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.errors import ErrorCode, KafkaError
+from broker.log.rewrite import rewrite_for_topic
+from broker.log.walk import BatchPosition
+from broker.records.batch import RecordBatch, split_batches
+from broker.records.control import EndMarker, end_marker
+from broker.records.errors import CorruptBatch
+from broker.records.header import (
+    CONTROL_FLAG,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    NO_TIMESTAMP,
+    PATCH,
+    BatchHeader,
+    BytesLike,
+)
+from broker.records.record import parse_records
+from broker.records.validation import (
+    read_single_batch,
+    validate_client_header,
+    validate_timestamps,
+)
+
+if TYPE_CHECKING:
+    from broker.log.partition_log import PartitionLog
+
+
+class AppendOrigin(Enum):
+    """Who appends: clients are not trusted, and only their sequence numbers are checked."""
+
+    CLIENT = "client"
+    COORDINATOR = "coordinator"
+    RAFT_LEADER = "raft leader"
+
+
+class AppendInfo(NamedTuple):
+    """Where a batch went; `last_offset` is inclusive."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    is_duplicate: bool = False
+
+
+def append_as_leader(
+    log: "PartitionLog",
+    records: BytesLike,
+    leader_epoch: int,
+    timestamp_ms: int,
+    origin: AppendOrigin,
+) -> AppendInfo:
+    """Append one batch under the next offsets; raises KafkaError and changes nothing."""
+    header = read_single_batch(records)
+    limits = log.append_limits
+    if header.size_bytes > limits.max_message_bytes:
+        raise _too_large(ErrorCode.MESSAGE_TOO_LARGE, header, limits.max_message_bytes)
+    if origin is AppendOrigin.CLIENT:
+        validate_client_header(header, records)
+        validate_timestamps(header, records, limits.timestamps, timestamp_ms)
+    if limits.needs_rewrite:
+        records = rewrite_for_topic(log.config, header, records, timestamp_ms)
+        header = read_single_batch(records)
+    if header.size_bytes > limits.segment_bytes:
+        raise _too_large(ErrorCode.RECORD_LIST_TOO_LARGE, header, limits.segment_bytes)
+    marker = None
+    if header.producer_id >= 0:
+        duplicate = log.producers.find_duplicate(header) if origin is AppendOrigin.CLIENT else None
+        if duplicate is not None:
+            append_time = duplicate.timestamp_ms if limits.timestamps.uses_log_append_time else -1
+            return AppendInfo(
+                duplicate.base_offset,
+                duplicate.last_offset,
+                append_time,
+                log.log_start_offset,
+                True,
+            )
+        marker = _validate_producer(log, header, records, origin)
+    base_offset = log.log_end_offset
+    log.maybe_roll(header.size_bytes, header, timestamp_ms)
+    if leader_epoch > log.epochs.latest_epoch:
+        log.epochs.assign(leader_epoch, base_offset)
+    front = PATCH.pack(base_offset, header.batch_length, leader_epoch)
+    _write(log, header, base_offset, front, memoryview(records)[PATCH.size :])
+    if header.producer_id >= 0:
+        note_producer(log, header, base_offset, marker)
+    log.after_append(header.record_count, timestamp_ms)
+    append_time = timestamp_ms if limits.timestamps.uses_log_append_time else NO_TIMESTAMP
+    return AppendInfo(base_offset, log.log_end_offset - 1, append_time, log.log_start_offset)
+
+
+def _write(log: "PartitionLog", header: BatchHeader, base_offset: int, *parts: BytesLike) -> None:
+    segment = log.segments.active
+    last_offset = base_offset + header.last_offset_delta
+    batch = BatchPosition(
+        base_offset,
+        last_offset,
+        segment.size_bytes,
+        header.batch_length + LOG_OVERHEAD_BYTES,
+        header.max_timestamp,
+    )
+    segment.append(batch, log.append_limits.index_interval_bytes, *parts)
+    log.log_end_offset = last_offset + 1
+
+
+def _validate_producer(
+    log: "PartitionLog", header: BatchHeader, records: BytesLike, origin: AppendOrigin
+) -> EndMarker | None:
+    if not header.attributes & CONTROL_FLAG:
+        is_client = origin is AppendOrigin.CLIENT
+        log.producers.validate_data(header, checks_sequence=is_client)
+        return None
+    marker = marker_of(header, memoryview(records)[HEADER_BYTES:])
+    if marker is not None:
+        log.producers.validate_marker(header, marker)
+    return marker
+
+
+def marker_of(header: BatchHeader, payload: BytesLike) -> EndMarker | None:
+    """Read the transaction marker of a control batch; None when the cleaner emptied it."""
+    for record in parse_records(payload, header):
+        return end_marker(record)
+    return None
+
+
+def note_producer(
+    log: "PartitionLog", header: BatchHeader, base_offset: int, marker: EndMarker | None
+) -> None:
+    """Take a batch with a producer id, now in the log, into the producer state."""
+    if not header.attributes & CONTROL_FLAG:
+        log.producers.add_data(header, base_offset)
+    elif marker is not None:
+        aborted = log.producers.add_marker(header, marker, base_offset, header.max_timestamp)
+        if aborted is not None:
+            log.segments.active.transaction_index.append(aborted)
+
+
+def append_as_follower(log: "PartitionLog", records: BytesLike, timestamp_ms: int) -> AppendInfo:
+    """Append batches as the leader wrote them; a batch cut off at the end is left out.
+
+    Raises CorruptBatch when the bytes are not what a leader sends: nothing of the bad batch or
+    after it is written.
+    """
+    first_offset, append_time = log.log_end_offset, NO_TIMESTAMP
+    for batch in split_batches(records):
+        header = batch.header
+        if not batch.has_valid_crc:
+            raise CorruptBatch(f"batch {header.base_offset} from the leader fails its CRC")
+        if header.base_offset < log.log_end_offset:
+            raise CorruptBatch(f"batch {header.base_offset} is below {log.log_end_offset}")
+        _append_follower_batch(log, batch, timestamp_ms)
+        append_time = header.max_timestamp if header.uses_log_append_time else NO_TIMESTAMP
+    return AppendInfo(first_offset, log.log_end_offset - 1, append_time, log.log_start_offset)
+
+
+def _append_follower_batch(log: "PartitionLog", batch: RecordBatch, timestamp_ms: int) -> None:
+    header = batch.header
+    log.maybe_roll(header.size_bytes, header, timestamp_ms)
+    if header.partition_leader_epoch > log.epochs.latest_epoch:
+        log.epochs.assign(header.partition_leader_epoch, header.base_offset)
+    _write(log, header, header.base_offset, batch.buffer)
+    if header.producer_id >= 0:
+        marker = marker_of(header, batch.buffer[HEADER_BYTES:]) if header.is_control else None
+        note_producer(log, header, header.base_offset, marker)
+    log.after_append(header.record_count, timestamp_ms)
+
+
+def _too_large(code: ErrorCode, header: BatchHeader, limit_bytes: int) -> KafkaError:
+    message = f"The record batch size is {header.size_bytes} bytes, the limit is {limit_bytes}"
+    return KafkaError(code, message)

@@ -1,0 +1,140 @@
+"""The small text files of a log directory: checkpoints, `meta.properties`, the clean-stop mark.
+
+A checkpoint is three parts, each on its own line: the version 0, the number of entries, and the
+entries. `recovery-point-offset-checkpoint`, `replication-offset-checkpoint`,
+`log-start-offset-checkpoint` and `cleaner-offset-checkpoint` have `topic partition offset`;
+`leader-epoch-checkpoint` in a partition's directory has `epoch start_offset`.
+A damaged checkpoint is as good as none, and is said aloud: everything in it can be found again.
+"""
+
+import logging
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable, Mapping
+
+from broker.log.storage import Storage, read_file, replace_file
+from broker.model import OffsetAndEpoch, TopicPartition
+
+RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
+LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+META_PROPERTIES = "meta.properties"
+PARTITION_METADATA = "partition.metadata"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+
+_VERSION = "0"
+_logger = logging.getLogger(__name__)
+
+
+def write_offsets(storage: Storage, path: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Write a checkpoint of one offset per partition."""
+    _write(
+        storage, path, (f"{key.topic} {key.partition} {offset}" for key, offset in offsets.items())
+    )
+
+
+def read_offsets(storage: Storage, path: str) -> dict[TopicPartition, int]:
+    """Read a checkpoint of offsets; empty when there is none or it is damaged."""
+    offsets: dict[TopicPartition, int] = {}
+    try:
+        for topic, number, offset in _read(storage, path, 3):
+            offsets[TopicPartition(topic, int(number))] = int(offset)
+    except ValueError as error:
+        _logger.warning("checkpoint ignored path=%s reason=%s", path, error)
+        return {}
+    return offsets
+
+
+def write_epochs(storage: Storage, path: str, entries: Iterable[OffsetAndEpoch]) -> None:
+    """Write `leader-epoch-checkpoint`; the caller syncs the directory."""
+    lines = (f"{entry.leader_epoch} {entry.offset}" for entry in entries)
+    _write(storage, path, lines, syncs_name=False)
+
+
+def read_epochs(storage: Storage, path: str) -> list[OffsetAndEpoch] | None:
+    """Read `leader-epoch-checkpoint`; None when it is damaged."""
+    try:
+        return [
+            OffsetAndEpoch(int(offset), int(epoch)) for epoch, offset in _read(storage, path, 2)
+        ]
+    except ValueError as error:
+        _logger.warning("checkpoint ignored path=%s reason=%s", path, error)
+        return None
+
+
+def _write(storage: Storage, path: str, lines: Iterable[str], *, syncs_name: bool = True) -> None:
+    entries = list(lines)
+    text = "\n".join((_VERSION, str(len(entries)), *entries, ""))
+    replace_file(storage, path, text.encode(), syncs_name=syncs_name)
+
+
+def _read(storage: Storage, path: str, columns: int) -> list[list[str]]:
+    """Give the entries' columns; raises ValueError for anything but a whole checkpoint."""
+    data = read_file(storage, path)
+    if not data:
+        return []
+    version, count, *lines = data.decode().splitlines()
+    if version != _VERSION or int(count) != len(lines):
+        raise ValueError(f"version {version!r}, {count!r} entries announced, {len(lines)} there")
+    entries = [line.split(" ") for line in lines]
+    if any(len(entry) != columns for entry in entries):
+        raise ValueError(f"an entry has not {columns} columns")
+    return entries
+
+
+def read_properties(storage: Storage, path: str) -> dict[str, str]:
+    """Read a Java properties file of plain `name=value` lines; empty when there is none."""
+    data = read_file(storage, path)
+    lines = (line.strip() for line in (data or b"").decode().splitlines())
+    pairs = (line.partition("=") for line in lines if line and not line.startswith(("#", "!")))
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def write_properties(storage: Storage, path: str, properties: Mapping[str, str]) -> None:
+    """Write a Java properties file."""
+    lines = ["#", *(f"{name}={value}" for name, value in sorted(properties.items())), ""]
+    replace_file(storage, path, "\n".join(lines).encode())
+
+
+def encode_uuid(uuid: bytes) -> str:
+    """Write 16 bytes as Kafka does: 22 characters of URL-safe base 64."""
+    return urlsafe_b64encode(uuid).rstrip(b"=").decode()
+
+
+def decode_uuid(text: str) -> bytes:
+    """Read Kafka's 22 characters; ValueError for anything else."""
+    uuid = urlsafe_b64decode(text + "==")
+    if len(uuid) != 16:
+        raise ValueError(f"{text!r} is not a uuid")
+    return uuid
+
+
+def write_partition_metadata(storage: Storage, directory: str, topic_id: bytes) -> None:
+    """Write `partition.metadata`, which ties a directory to one incarnation of its topic.
+
+    Synced with the first flush only, for 50 new partitions shall not cost 50 syncs; one that is
+    lost before is written again when the metadata next names the partition.
+    """
+    text = f"version: 0\ntopic_id: {encode_uuid(topic_id)}"
+    path = f"{directory}/{PARTITION_METADATA}"
+    replace_file(storage, path, text.encode(), is_durable=False)
+
+
+def sync_partition_metadata(storage: Storage, directory: str) -> None:
+    """Make `partition.metadata` survive a power failure, if there is one."""
+    path = f"{directory}/{PARTITION_METADATA}"
+    if storage.status(path) is not None:
+        storage.open(path).sync()
+
+
+def read_partition_metadata(storage: Storage, directory: str) -> bytes | None:
+    """Read the topic id; None when there is none."""
+    data = read_file(storage, f"{directory}/{PARTITION_METADATA}")
+    fields = dict(
+        line.split(": ", 1) for line in (data or b"").decode().splitlines() if ": " in line
+    )
+    try:
+        return decode_uuid(fields["topic_id"])
+    except (KeyError, ValueError):
+        return None

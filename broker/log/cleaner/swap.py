@@ -1,0 +1,66 @@
+"""Putting a cleaned segment in the place of the ones it was made from, safe against a crash.
+
+1. The cleaned files are written and synced under `.cleaned`. A crash: they are removed at start.
+2. They are renamed to `.swap`, the `.log` last. A crash from here on: it is finished at start.
+3. The old segments are renamed to `.deleted`.
+4. The `.swap` files get their final names.
+"""
+
+from broker.log.deletion import DELETED_EXTENSION
+from broker.log.segment import LOG_SUFFIX, SUFFIXES, segment_path
+from broker.log.storage import Storage, remove_files
+from broker.log.walk import walk_headers
+
+CLEANED_EXTENSION = ".cleaned"
+SWAP_EXTENSION = ".swap"
+_LOG_LAST = SUFFIXES[1:] + SUFFIXES[:1]
+
+
+def begin_swap(storage: Storage, directory: str, base_offset: int) -> None:
+    """Decide for the cleaned segment: from now on it counts, whatever happens."""
+    for suffix in _LOG_LAST:
+        path = segment_path(directory, base_offset, suffix)
+        if storage.status(path + CLEANED_EXTENSION) is not None:
+            storage.rename(path + CLEANED_EXTENSION, path + SWAP_EXTENSION)
+    storage.sync_directory(directory)
+
+
+def complete_swap(storage: Storage, directory: str, base_offset: int) -> None:
+    """Give the swapped-in files their names; the old ones have theirs no more."""
+    for suffix in _LOG_LAST:
+        path = segment_path(directory, base_offset, suffix)
+        if storage.status(path + SWAP_EXTENSION) is not None:
+            storage.rename(path + SWAP_EXTENSION, path)
+    storage.sync_directory(directory)
+
+
+def finish_swaps(storage: Storage, directory: str) -> None:
+    """After a crash: do steps 3 and 4 for every swap that was decided, drop the others."""
+    names = storage.names(directory)
+    decided = [
+        int(name.removesuffix(LOG_SUFFIX + SWAP_EXTENSION))
+        for name in names
+        if name.endswith(LOG_SUFFIX + SWAP_EXTENSION)
+    ]
+    for name in names:
+        # Index files without their log: the crash came within step 2.
+        if name.endswith(SWAP_EXTENSION) and int(name.partition(".")[0]) not in decided:
+            storage.remove(f"{directory}/{name}")
+    bases = [int(name.removesuffix(LOG_SUFFIX)) for name in names if name.endswith(LOG_SUFFIX)]
+    for base_offset in decided:
+        end_offset = _end_offset(storage, segment_path(directory, base_offset, LOG_SUFFIX))
+        for old in bases:
+            if base_offset <= old < max(end_offset, base_offset + 1):
+                remove_files(storage, [segment_path(directory, old, x) for x in SUFFIXES])
+        complete_swap(storage, directory, base_offset)
+
+
+def _end_offset(storage: Storage, path: str) -> int:
+    file = storage.open(path + SWAP_EXTENSION)
+    end_offset = -1
+    for batch in walk_headers(file, 0, file.size_bytes()):
+        end_offset = batch.last_offset + 1
+    return end_offset
+
+
+__all__ = ["CLEANED_EXTENSION", "DELETED_EXTENSION", "begin_swap", "complete_swap", "finish_swaps"]

@@ -1,0 +1,25 @@
+"""A part of a log file, handed out instead of its bytes so that the server can sendfile it."""
+
+from dataclasses import dataclass
+
+from broker.log.storage import File
+
+
+@dataclass(frozen=True, slots=True)
+class FileRegion:
+    """`length` bytes of `file` from `position`; the file stays open while this object lives."""
+
+    file: File
+    position: int
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    def fileno(self) -> int:
+        """Give the descriptor to send from."""
+        return self.file.fileno()
+
+    def read(self) -> bytes:
+        """Read the bytes, for a connection that cannot sendfile (TLS) and for tests."""
+        return self.file.read(self.position, self.length)

@@ -1,0 +1,77 @@
+"""`.index`: where in the segment the batch with a given offset is, roughly.
+
+An entry is 8 bytes: the last offset of a batch relative to the segment's base offset (int32) and
+the position where that batch begins (int32). There is one about every `index.interval.bytes`.
+A reader takes the last entry at or below its offset and walks the batch headers from there.
+"""
+
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+
+ENTRY_BYTES = 8
+MAX_RELATIVE_OFFSET = 2**31 - 1
+
+
+class OffsetIndex:
+    """Two parallel columns, both strictly ascending."""
+
+    __slots__ = ("positions", "relative_offsets")
+
+    def __init__(self) -> None:
+        self.relative_offsets = array("i")
+        self.positions = array("i")
+
+    @classmethod
+    def from_bytes(cls, data: bytes, log_size_bytes: int) -> "OffsetIndex | None":
+        """Read a file; None when it does not make sense and must be rebuilt."""
+        if len(data) % ENTRY_BYTES:
+            return None
+        numbers = array("i", data)
+        if sys.byteorder == "little":
+            numbers.byteswap()
+        index = cls()
+        index.relative_offsets, index.positions = numbers[0::2], numbers[1::2]
+        return index if index._is_sane(log_size_bytes) else None
+
+    def _is_sane(self, log_size_bytes: int) -> bool:
+        if not self.positions:
+            return True
+        # Zeros at the end are a file that was preallocated and never closed.
+        if self.relative_offsets[-1] <= 0 and len(self.positions) > 1:
+            return False
+        return 0 <= self.positions[-1] < log_size_bytes and self.relative_offsets[-1] >= 0
+
+    def to_bytes(self) -> bytes:
+        """Give the file's contents."""
+        numbers = array("i", bytes(ENTRY_BYTES * len(self.positions)))
+        numbers[0::2], numbers[1::2] = self.relative_offsets, self.positions
+        if sys.byteorder == "little":
+            numbers.byteswap()
+        return numbers.tobytes()
+
+    def append(self, relative_offset: int, position: int) -> None:
+        """Add the entry of a batch by its last offset."""
+        self.relative_offsets.append(relative_offset)
+        self.positions.append(position)
+
+    def lookup(self, relative_offset: int) -> int:
+        """Give the position from which to walk to an offset; 0 when nothing is nearer."""
+        entry = bisect_right(self.relative_offsets, relative_offset) - 1
+        return self.positions[entry] if entry >= 0 else 0
+
+    def boundary_at_or_before(self, position: int) -> int:
+        """Give the last known start of a batch at or before a position."""
+        entry = bisect_right(self.positions, position) - 1
+        return self.positions[entry] if entry >= 0 else 0
+
+    def truncate(self, position: int) -> None:
+        """Forget the batches at and after a position."""
+        keep = bisect_left(self.positions, position)
+        del self.relative_offsets[keep:]
+        del self.positions[keep:]
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the file."""
+        return ENTRY_BYTES * len(self.positions)

@@ -1,0 +1,72 @@
+"""`.timeindex`: up to which offset no record is later than a given time.
+
+An entry is 12 bytes: a timestamp (int64) and a relative offset (int32): the largest timestamp seen
+so far and the last offset of the batch that brought it. Both ascend. Before the segment closes
+the overall maximum is added, so the last entry tells how old the segment is.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from struct import Struct
+
+_ENTRY = Struct(">qi")
+ENTRY_BYTES = _ENTRY.size
+
+
+class TimeIndex:
+    """Two parallel columns, both strictly ascending."""
+
+    __slots__ = ("relative_offsets", "timestamps")
+
+    def __init__(self) -> None:
+        self.timestamps = array("q")
+        self.relative_offsets = array("i")
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "TimeIndex | None":
+        """Read a file; None when it does not make sense and must be rebuilt."""
+        if len(data) % ENTRY_BYTES:
+            return None
+        index = cls()
+        for timestamp_ms, relative_offset in _ENTRY.iter_unpack(data):
+            index.timestamps.append(timestamp_ms)
+            index.relative_offsets.append(relative_offset)
+        stamps, offsets = index.timestamps, index.relative_offsets
+        # Zeros at the end are a file that was preallocated and never closed.
+        is_sane = len(stamps) <= 1 or (stamps[-1] > stamps[0] and offsets[-1] >= offsets[0] >= 0)
+        return index if is_sane else None
+
+    def to_bytes(self) -> bytes:
+        """Give the file's contents."""
+        pairs = zip(self.timestamps, self.relative_offsets, strict=True)
+        return b"".join(_ENTRY.pack(*pair) for pair in pairs)
+
+    def maybe_append(self, timestamp_ms: int, relative_offset: int) -> bool:
+        """Add an entry unless its timestamp brings nothing new."""
+        if timestamp_ms <= (self.timestamps[-1] if self.timestamps else -1):
+            return False
+        self.timestamps.append(timestamp_ms)
+        self.relative_offsets.append(relative_offset)
+        return True
+
+    def lookup(self, timestamp_ms: int) -> int:
+        """Give a relative offset before which no record has this timestamp or a later one."""
+        entry = bisect_left(self.timestamps, timestamp_ms) - 1
+        return self.relative_offsets[entry] if entry >= 0 else 0
+
+    def last(self) -> tuple[int, int] | None:
+        """Give the largest timestamp and the relative offset that goes with it."""
+        if not self.timestamps:
+            return None
+        return self.timestamps[-1], self.relative_offsets[-1]
+
+    def truncate(self, relative_offset: int) -> None:
+        """Forget the entries after an offset."""
+        keep = bisect_right(self.relative_offsets, relative_offset)
+        del self.timestamps[keep:]
+        del self.relative_offsets[keep:]
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the file."""
+        return ENTRY_BYTES * len(self.timestamps)

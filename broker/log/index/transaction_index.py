@@ -1,0 +1,69 @@
+"""`.txnindex`: the aborted transactions whose marker lies in the segment.
+
+An entry is 34 bytes: version (int16, 0), producer id, first offset, last offset (the marker's),
+and the last stable offset when the marker was written (int64 each). The file exists only when
+there is an entry.
+"""
+
+from struct import Struct
+from typing import NamedTuple
+
+_ENTRY = Struct(">hqqqq")
+ENTRY_BYTES = _ENTRY.size
+VERSION = 0
+
+
+class AbortedTransaction(NamedTuple):
+    """One aborted transaction of one producer in one partition."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TransactionIndex:
+    """The entries in the order of their markers."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self) -> None:
+        self.entries: list[AbortedTransaction] = []
+
+    @classmethod
+    def from_bytes(cls, data: bytes, base_offset: int) -> "TransactionIndex | None":
+        """Read a file; None when it does not make sense and must be rebuilt."""
+        if len(data) % ENTRY_BYTES:
+            return None
+        index = cls()
+        for version, *numbers in _ENTRY.iter_unpack(data):
+            entry = AbortedTransaction(*numbers)
+            if version != VERSION or entry.last_offset < base_offset:
+                return None
+            index.entries.append(entry)
+        return index
+
+    def to_bytes(self) -> bytes:
+        """Give the file's contents."""
+        return b"".join(_ENTRY.pack(VERSION, *entry) for entry in self.entries)
+
+    def append(self, entry: AbortedTransaction) -> None:
+        """Add the transaction that a marker just aborted."""
+        assert not self.entries or self.entries[-1].last_offset < entry.last_offset, entry
+        self.entries.append(entry)
+
+    def collect(self, start_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
+        """Give those that touch a range of offsets, and whether later segments have none."""
+        found: list[AbortedTransaction] = []
+        for entry in self.entries:
+            if entry.last_offset >= start_offset and entry.first_offset < end_offset:
+                found.append(entry)
+            if entry.last_stable_offset >= end_offset:
+                return found, True
+        return found, False
+
+    def truncate(self, offset: int) -> bool:
+        """Forget the transactions whose marker is at or after an offset; tell whether any was."""
+        count = len(self.entries)
+        self.entries = [entry for entry in self.entries if entry.last_offset < offset]
+        return len(self.entries) < count

@@ -1,0 +1,233 @@
+"""All log directories of a broker (`log.dirs`): which partition lies where.
+
+The server opens this once at start, asks `get` and `create`, and calls the periodic work:
+`checkpoint` every `log.flush.offset.checkpoint.interval.ms`, `delete_old_segments` every
+`log.retention.check.interval.ms`, `remove_due` when `next_removal_ms` says so. There is no periodic
+work per idle partition but a comparison.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+
+from broker.errors import ErrorCode, KafkaError
+from broker.log.checkpoints import write_partition_metadata
+from broker.log.config import LogConfig
+from broker.log.log_directory import DirectorySettings, LogDirectory
+from broker.log.moves import advance_move, begin_move, finish_move
+from broker.log.partition_log import PartitionLog
+from broker.log.recovery import DamagedLog
+from broker.log.storage import Storage
+from broker.model import TopicPartition
+from broker.records.errors import CorruptBatch
+
+_logger = logging.getLogger(__name__)
+
+
+class LogDirectories:
+    """Every partition of this broker, over one or more directories."""
+
+    def __init__(self, storage: Storage, paths: Sequence[str], settings: DirectorySettings) -> None:
+        assert paths, "a broker has at least one log directory"
+        self._storage = storage
+        self._new_uuid = settings.new_uuid
+        self.directories = [LogDirectory(storage, path, settings) for path in paths]
+        self._by_partition: dict[TopicPartition, LogDirectory] = {}
+
+    def open(
+        self, timestamp_ms: int, on_progress: Callable[[int], None] = lambda size_bytes: None
+    ) -> None:
+        """Open every directory; one that fails goes offline, and OSError when all did.
+
+        Raises InconsistentLogDirectory when a directory is not ours to use.
+        """
+        for directory in self.directories:
+            try:
+                directory.open(timestamp_ms, on_progress)
+            except (OSError, DamagedLog, CorruptBatch) as error:
+                directory.fail(str(error))
+            for topic_partition in directory.logs:
+                self._claim(topic_partition, directory)
+        if all(directory.is_offline for directory in self.directories):
+            raise OSError("every log directory has failed")
+
+    def _claim(self, topic_partition: TopicPartition, directory: LogDirectory) -> None:
+        other = self._by_partition.setdefault(topic_partition, directory)
+        if other is not directory:
+            raise OSError(f"{topic_partition} is both in {other.path} and in {directory.path}")
+
+    def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
+        """Give a partition's log, None when it is not here."""
+        directory = self._by_partition.get(topic_partition)
+        return directory.logs.get(topic_partition) if directory is not None else None
+
+    def directory_of(self, topic_partition: TopicPartition) -> LogDirectory | None:
+        """Give the directory a partition lies in."""
+        return self._by_partition.get(topic_partition)
+
+    def all(self) -> Iterator[PartitionLog]:
+        """Give every log."""
+        for directory in self.directories:
+            yield from list(directory.logs.values())
+
+    def create(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes,
+        config: LogConfig,
+        timestamp_ms: int = 0,
+        path: str | None = None,
+    ) -> PartitionLog:
+        """Give a partition's log, making it in the directory that has the fewest.
+
+        A log of another incarnation of the topic is an error of the caller: delete it first.
+        """
+        log = self.get(topic_partition)
+        if log is not None:
+            return self._adopt(log, topic_id, config)
+        directory = self._directory_for(path)
+        log = directory.create(topic_partition, topic_id, config, timestamp_ms)
+        directory.logs[topic_partition] = log
+        self._by_partition[topic_partition] = directory
+        return log
+
+    def _adopt(self, log: PartitionLog, topic_id: bytes, config: LogConfig) -> PartitionLog:
+        """Take the log that is there, and write the topic id that a crash may have lost."""
+        if log.topic_id == bytes(16) and topic_id != log.topic_id:
+            write_partition_metadata(self._storage, log.directory, topic_id)
+            log.topic_id = topic_id
+        if log.topic_id != topic_id:
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                f"{log.topic_partition} on disk has topic id {log.topic_id.hex()}",
+            )
+        log.update_config(config)
+        return log
+
+    def _directory_for(self, path: str | None) -> LogDirectory:
+        usable = [
+            directory
+            for directory in self.directories
+            if not directory.is_offline and path in (None, directory.path)
+        ]
+        if not usable:
+            code = ErrorCode.LOG_DIR_NOT_FOUND if path else ErrorCode.KAFKA_STORAGE_ERROR
+            raise KafkaError(code, f"No log directory to use: {path or 'all are offline'}")
+        return min(usable, key=lambda directory: len(directory.logs))
+
+    def delete(self, topic_partition: TopicPartition, timestamp_ms: int = 0) -> bool:
+        """Remove a partition: from now on it is gone, its bytes follow; False if not here."""
+        directory = self._by_partition.pop(topic_partition, None)
+        if directory is None or topic_partition not in directory.logs:
+            return False
+        due_ms = timestamp_ms + directory.logs[topic_partition].config.file_delete_delay_ms
+        directory.delete(topic_partition, due_ms)
+        if topic_partition in directory.future_logs:
+            directory.delete(topic_partition, due_ms, is_future=True)
+        return True
+
+    def move(self, topic_partition: TopicPartition, path: str) -> bool:
+        """Begin to move a partition to another directory; False when it lies there already.
+
+        Call `advance_move` until it says that the move is done. Another move under way is given
+        up. Raises KafkaError as AlterReplicaLogDirs answers it.
+        """
+        source = self._by_partition.get(topic_partition)
+        target = next((x for x in self.directories if x.path == path), None)
+        if target is None:
+            raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not one of log.dirs")
+        if source is None:
+            raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, f"{topic_partition} is not here")
+        for directory in self.directories:
+            if directory is not target and topic_partition in directory.future_logs:
+                directory.delete(topic_partition, 0, is_future=True)
+        if source is target:
+            return False
+        begin_move(source.logs[topic_partition], target, self._new_uuid())
+        return True
+
+    def moving(self) -> list[TopicPartition]:
+        """Give the partitions that are being moved."""
+        return [key for directory in self.directories for key in directory.future_logs]
+
+    def advance_move(
+        self, topic_partition: TopicPartition, max_bytes: int, timestamp_ms: int
+    ) -> PartitionLog | None:
+        """Copy a piece of a partition that is being moved.
+
+        When it is done, gives the log that has taken the place of the former one, of which
+        nothing may be used any more.
+        """
+        source = self._by_partition[topic_partition]
+        target = next(x for x in self.directories if topic_partition in x.future_logs)
+        log, future = source.logs[topic_partition], target.future_logs[topic_partition]
+        if not advance_move(log, future, max_bytes):
+            return None
+        future = finish_move(topic_partition, source, target, timestamp_ms)
+        self._by_partition[topic_partition] = target
+        return future
+
+    def next_flush_ms(self) -> int | None:
+        """Give the wall-clock time at which a log wants to be flushed, None if none does."""
+        due = [x.flushes.next_due_ms() for x in self.directories if not x.is_offline]
+        return min((time_ms for time_ms in due if time_ms is not None), default=None)
+
+    def flushes_due(self, timestamp_ms: int) -> list[PartitionLog]:
+        """Take the logs that want to be flushed now; see `broker.log.flush` for what to do."""
+        return [
+            log
+            for directory in self.directories
+            if not directory.is_offline
+            for log in directory.flushes.due(timestamp_ms)
+        ]
+
+    def checkpoint(self) -> None:
+        """Write the offset checkpoints of every directory that is online."""
+        self._each(LogDirectory.checkpoint)
+
+    def delete_old_segments(self, timestamp_ms: int) -> int:
+        """Apply retention to every partition; gives how many segments went."""
+        return sum(log.delete_old_segments(timestamp_ms) for log in self.all())
+
+    def expire_producers(self, timestamp_ms: int) -> int:
+        """Forget silent producers (`producer.id.expiration.ms`); gives how many."""
+        return sum(log.producers.expire(timestamp_ms) for log in self.all())
+
+    def next_removal_ms(self) -> int | None:
+        """Give the wall-clock time at which files wait to be removed, None if there are none."""
+        due = [directory.deletion.next_due_ms() for directory in self.directories]
+        return min((time_ms for time_ms in due if time_ms is not None), default=None)
+
+    def remove_due(self, timestamp_ms: int) -> int:
+        """Remove the files whose delay is over."""
+        return sum(
+            directory.deletion.remove_due(timestamp_ms)
+            for directory in self.directories
+            if not directory.is_offline
+        )
+
+    def take_offline(self, path: str, error: Exception) -> list[TopicPartition]:
+        """Give up a directory after an OSError; gives the partitions that are gone with it."""
+        lost: list[TopicPartition] = []
+        for directory in self.directories:
+            if directory.path == path and not directory.is_offline:
+                lost += directory.fail(str(error))
+        for topic_partition in lost:
+            self._by_partition.pop(topic_partition, None)
+        return lost
+
+    def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
+        """Stop; a clean stop leaves everything flushed and so the next start needs no recovery."""
+        if clean:
+            self._each(lambda directory: directory.close(broker_epoch))
+        for directory in self.directories:
+            directory.release()
+
+    def _each(self, act: Callable[[LogDirectory], None]) -> None:
+        """Do something with every directory that is online; one that fails goes offline."""
+        for directory in self.directories:
+            if directory.is_offline:
+                continue
+            try:
+                act(directory)
+            except OSError as error:
+                self.take_offline(directory.path, error)

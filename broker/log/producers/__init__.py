@@ -1,0 +1,1 @@
+"""What a partition remembers of its producers: sequences, epochs, open transactions (KIP-98)."""

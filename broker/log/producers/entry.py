@@ -1,0 +1,134 @@
+"""One idempotent producer in one partition, and the rules its batches must keep.
+
+The last five batches are remembered, as many as a producer may have in flight: a repeat of one of
+them is answered as the first time. Sequence numbers follow each other without a gap and begin at
+0 with a new epoch; a producer that is not known yet may begin anywhere.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from broker.errors import ErrorCode, KafkaError
+from broker.records.control import EndMarker
+from broker.records.header import INT32_MAX, NO_PRODUCER_EPOCH, NO_SEQUENCE, BatchHeader
+
+REMEMBERED_BATCHES = 5
+NO_OFFSET = -1
+
+
+class AppendedBatch(NamedTuple):
+    """A batch of a producer as it lies in the log; `last_offset` is inclusive."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp_ms: int
+
+    @property
+    def base_offset(self) -> int:
+        """The offset of its first record."""
+        return self.last_offset - self.offset_delta
+
+    @property
+    def base_sequence(self) -> int:
+        """The sequence number of its first record."""
+        return (self.last_sequence - self.offset_delta) & INT32_MAX
+
+
+@dataclass(slots=True)
+class ProducerEntry:
+    """Invariant: `batches` are in the order of the log, all of the current `epoch`."""
+
+    producer_id: int
+    epoch: int = NO_PRODUCER_EPOCH
+    batches: list[AppendedBatch] = field(default_factory=list)
+    coordinator_epoch: int = -1
+    last_timestamp_ms: int = -1
+    transaction_first_offset: int = NO_OFFSET
+    """Where the open transaction begins, -1 when none is open."""
+
+    @property
+    def last_sequence(self) -> int:
+        """The last sequence number of the current epoch."""
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def last_data_offset(self) -> int:
+        """The offset of the last record that is no marker."""
+        return self.batches[-1].last_offset if self.batches else NO_OFFSET
+
+    def find_duplicate(self, header: BatchHeader) -> AppendedBatch | None:
+        """Give the remembered batch that `header` repeats."""
+        if header.producer_epoch != self.epoch:
+            return None
+        for batch in self.batches:
+            if (batch.base_sequence, batch.last_sequence) == (
+                header.base_sequence,
+                header.last_sequence,
+            ):
+                return batch
+        return None
+
+    def validate_epoch(self, producer_epoch: int) -> None:
+        """Refuse a producer that has been fenced by a newer one with the same id."""
+        if producer_epoch < self.epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"Epoch {producer_epoch} of producer {self.producer_id} is smaller than "
+                f"the last seen epoch {self.epoch}",
+            )
+
+    def validate_data(self, header: BatchHeader) -> None:
+        """Refuse a client's batch that is fenced, out of order, or outside its transaction."""
+        self.validate_epoch(header.producer_epoch)
+        first = header.base_sequence
+        if header.producer_epoch != self.epoch:
+            is_in_order = first == 0 or self.epoch == NO_PRODUCER_EPOCH
+        elif self.batches:
+            is_in_order = first == (self.batches[-1].last_sequence + 1) & INT32_MAX
+        else:
+            # Known by a marker only: the epoch is current and nothing was written in it yet.
+            is_in_order = first == 0
+        if not is_in_order:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Out of order sequence number for producer {self.producer_id}: {first} "
+                f"(incoming), {self.last_sequence} (current end), epoch {self.epoch}",
+            )
+        if self.transaction_first_offset != NO_OFFSET and not header.is_transactional:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"Expected transactional write from producer {self.producer_id}",
+            )
+
+    def validate_marker(self, producer_epoch: int, marker: EndMarker) -> None:
+        """Refuse a marker from a fenced producer or from a former transaction coordinator."""
+        self.validate_epoch(producer_epoch)
+        if marker.coordinator_epoch < self.coordinator_epoch:
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"Coordinator epoch {marker.coordinator_epoch} is older than "
+                f"{self.coordinator_epoch}",
+            )
+
+    def add_batch(self, header: BatchHeader, base_offset: int) -> None:
+        """Take in a data batch that has been appended."""
+        if header.producer_epoch != self.epoch:
+            self.epoch = header.producer_epoch
+            self.batches = []
+        delta = header.last_offset_delta
+        self.batches.append(
+            AppendedBatch(header.last_sequence, base_offset + delta, delta, header.max_timestamp)
+        )
+        if len(self.batches) > REMEMBERED_BATCHES:
+            del self.batches[0]
+        self.last_timestamp_ms = header.max_timestamp
+
+    def add_marker(self, producer_epoch: int, marker: EndMarker, timestamp_ms: int) -> None:
+        """Take in an end marker that has been appended."""
+        if producer_epoch != self.epoch:
+            self.epoch = producer_epoch
+            self.batches = []
+        self.transaction_first_offset = NO_OFFSET
+        self.coordinator_epoch = marker.coordinator_epoch
+        self.last_timestamp_ms = timestamp_ms

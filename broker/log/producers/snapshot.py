@@ -1,0 +1,67 @@
+"""`.snapshot`: the producers of a partition as they were at an offset, which is the file's name.
+
+Version (int16, 1), CRC-32C of what follows it (uint32), number of entries (int32), and 46 bytes
+per producer. Only the last batch of each is kept; the other four come back as the log is read.
+"""
+
+from collections.abc import Iterable
+from struct import Struct
+
+from crc32c import crc32c
+
+from broker.log.producers.entry import AppendedBatch, ProducerEntry
+from broker.records.errors import CorruptBatch
+
+_FRONT = Struct(">hIi")
+_CRC_COVERS_FROM = 6
+_ENTRY = Struct(">qhiqiqiq")
+VERSION = 1
+SUFFIX = ".snapshot"
+
+
+def encode_snapshot(producers: Iterable[ProducerEntry]) -> bytes:
+    """Write the file's contents."""
+    entries = [_encode_entry(producer) for producer in producers]
+    body = len(entries).to_bytes(4, "big") + b"".join(entries)
+    return VERSION.to_bytes(2, "big") + crc32c(body).to_bytes(4, "big") + body
+
+
+def _encode_entry(producer: ProducerEntry) -> bytes:
+    last = producer.batches[-1] if producer.batches else AppendedBatch(-1, -1, 0, -1)
+    return _ENTRY.pack(
+        producer.producer_id,
+        producer.epoch,
+        last.last_sequence,
+        last.last_offset,
+        last.offset_delta,
+        producer.last_timestamp_ms,
+        producer.coordinator_epoch,
+        producer.transaction_first_offset,
+    )
+
+
+def decode_snapshot(data: bytes) -> list[ProducerEntry]:
+    """Read a file; raises CorruptBatch when it is damaged."""
+    if len(data) < _FRONT.size:
+        raise CorruptBatch(f"a producer snapshot of {len(data)} bytes")
+    version, crc, count = _FRONT.unpack_from(data)
+    if version != VERSION:
+        raise CorruptBatch(f"producer snapshot version {version}")
+    if crc32c(data[_CRC_COVERS_FROM:]) != crc:
+        raise CorruptBatch("a producer snapshot fails its CRC")
+    if len(data) != _FRONT.size + count * _ENTRY.size:
+        raise CorruptBatch(f"{count} producers in {len(data)} bytes")
+    return [_decode_entry(fields) for fields in _ENTRY.iter_unpack(data[_FRONT.size :])]
+
+
+def _decode_entry(fields: tuple[int, ...]) -> ProducerEntry:
+    producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp_ms, *rest = fields
+    batch = AppendedBatch(last_sequence, last_offset, offset_delta, timestamp_ms)
+    return ProducerEntry(
+        producer_id=producer_id,
+        epoch=epoch,
+        batches=[batch] if last_offset >= 0 else [],
+        coordinator_epoch=rest[0],
+        last_timestamp_ms=timestamp_ms,
+        transaction_first_offset=rest[1],
+    )

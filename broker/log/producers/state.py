@@ -1,0 +1,223 @@
+"""All producers of one partition, its open transactions, and the snapshots of them on disk.
+
+`map_end_offset` is the log's end as far as this object has seen it. After a restart the newest
+snapshot at or below the log's end is loaded and the batches above it are read again.
+
+A transaction is *ongoing* until its marker is appended and *unreplicated* until the high watermark
+passes the marker; the first offset of the oldest of either kind is the first unstable offset, and
+read_committed readers stop there.
+"""
+
+import logging
+
+from broker.log.index.transaction_index import AbortedTransaction
+from broker.log.producers.entry import NO_OFFSET, AppendedBatch, ProducerEntry
+from broker.log.producers.snapshot import SUFFIX, decode_snapshot, encode_snapshot
+from broker.log.storage import Storage, read_file, remove_files
+from broker.records.control import EndMarker
+from broker.records.errors import CorruptBatch
+from broker.records.header import BatchHeader
+
+DEFAULT_EXPIRATION_MS = 24 * 60 * 60 * 1000
+
+_logger = logging.getLogger(__name__)
+
+
+class ProducerState:
+    """Invariant: keys of `ongoing` ascend, and every one is a producer's open transaction."""
+
+    def __init__(self, storage: Storage, directory: str, expiration_ms: int) -> None:
+        self._storage = storage
+        self._directory = directory
+        self._expiration_ms = expiration_ms
+        self.producers: dict[int, ProducerEntry] = {}
+        self.ongoing: dict[int, int] = {}
+        """First offset of each open transaction -> its producer."""
+        self.unreplicated: dict[int, int] = {}
+        """First offset of each ended transaction -> its marker's offset."""
+        self.snapshot_offsets: list[int] = []
+        self.unsynced_snapshots: set[int] = set()
+        """Snapshots that a power failure may damage; their CRC tells, and an older one serves."""
+        self.map_end_offset = 0
+
+    def find_duplicate(self, header: BatchHeader) -> AppendedBatch | None:
+        """Give the appended batch that `header` repeats."""
+        entry = self.producers.get(header.producer_id)
+        return entry.find_duplicate(header) if entry is not None else None
+
+    def validate_data(self, header: BatchHeader, *, checks_sequence: bool) -> None:
+        """Raise KafkaError unless a leader may append this batch."""
+        entry = self.producers.get(header.producer_id)
+        if entry is None:
+            return
+        if checks_sequence:
+            entry.validate_data(header)
+        else:
+            entry.validate_epoch(header.producer_epoch)
+
+    def validate_marker(self, header: BatchHeader, marker: EndMarker) -> None:
+        """Raise KafkaError unless a leader may append this marker."""
+        entry = self.producers.get(header.producer_id)
+        if entry is not None:
+            entry.validate_marker(header.producer_epoch, marker)
+
+    def add_data(self, header: BatchHeader, base_offset: int) -> None:
+        """Take in a data batch of a producer, now in the log at `base_offset`."""
+        entry = self._entry(header.producer_id)
+        entry.add_batch(header, base_offset)
+        if header.is_transactional and entry.transaction_first_offset == NO_OFFSET:
+            entry.transaction_first_offset = base_offset
+            self.ongoing[base_offset] = header.producer_id
+
+    def add_marker(
+        self, header: BatchHeader, marker: EndMarker, offset: int, timestamp_ms: int
+    ) -> AbortedTransaction | None:
+        """Take in an end marker, now in the log; gives what the transaction index must note."""
+        entry = self._entry(header.producer_id)
+        first_offset = entry.transaction_first_offset
+        entry.add_marker(header.producer_epoch, marker, timestamp_ms)
+        if first_offset == NO_OFFSET:
+            return None
+        del self.ongoing[first_offset]
+        self.unreplicated[first_offset] = offset
+        if marker.is_commit:
+            return None
+        last_stable_offset = next(iter(self.ongoing), offset + 1)
+        return AbortedTransaction(header.producer_id, first_offset, offset, last_stable_offset)
+
+    def _entry(self, producer_id: int) -> ProducerEntry:
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            entry = self.producers[producer_id] = ProducerEntry(producer_id)
+        return entry
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the oldest transaction begins that readers may not pass."""
+        first = next(iter(self.ongoing), None)
+        if not self.unreplicated:
+            return first
+        ended = min(self.unreplicated)
+        return ended if first is None else min(first, ended)
+
+    def on_high_watermark(self, high_watermark: int) -> None:
+        """Forget ended transactions whose marker is below the high watermark."""
+        if self.unreplicated:
+            self.unreplicated = {
+                first: last for first, last in self.unreplicated.items() if last >= high_watermark
+            }
+
+    def last_data_offsets(self) -> dict[int, tuple[int, int]]:
+        """Give each producer's (last data offset, epoch): the cleaner keeps those batches."""
+        return {
+            producer_id: (entry.last_data_offset, entry.epoch)
+            for producer_id, entry in self.producers.items()
+        }
+
+    def expire(self, timestamp_ms: int) -> int:
+        """Forget producers that were silent too long; gives how many."""
+        expired = [
+            producer_id
+            for producer_id, entry in self.producers.items()
+            if entry.transaction_first_offset == NO_OFFSET
+            and timestamp_ms - entry.last_timestamp_ms >= self._expiration_ms
+        ]
+        for producer_id in expired:
+            del self.producers[producer_id]
+        return len(expired)
+
+    def list_snapshots(self, names: list[str], segment_bases: list[int]) -> None:
+        """Note the snapshots among the file names of the partition's directory.
+
+        A clean stop leaves one that belongs to no segment; of these only the latest is kept.
+        """
+        self.snapshot_offsets = sorted(
+            int(name.removesuffix(SUFFIX))
+            for name in names
+            if name.endswith(SUFFIX) and name.removesuffix(SUFFIX).isdigit()
+        )
+        strays = [offset for offset in self.snapshot_offsets if offset not in segment_bases]
+        self._drop([offset for offset in strays if offset != self.snapshot_offsets[-1]])
+
+    def take_snapshot(self) -> None:
+        """Write the producers as of `map_end_offset`, unless that is on disk already.
+
+        Also when there are none: the next start then need not look at older segments.
+        """
+        offset = self.map_end_offset
+        if offset in self.snapshot_offsets or not offset:
+            return
+        file = self._storage.open(self._path(offset), create=True)
+        file.truncate(0)
+        file.write(0, encode_snapshot(self.producers.values()))
+        self.unsynced_snapshots.add(offset)
+        self.snapshot_offsets = sorted([*self.snapshot_offsets, offset])
+
+    def sync_snapshots(self) -> None:
+        """Make the snapshots survive a power failure; safe on another thread."""
+        while self.unsynced_snapshots:
+            offset = min(self.unsynced_snapshots)
+            try:
+                self._storage.open(self._path(offset)).sync()
+            except FileNotFoundError:
+                pass  # It has been deleted meanwhile.
+            self.unsynced_snapshots.discard(offset)
+
+    def load(self, log_start_offset: int, log_end_offset: int, timestamp_ms: int) -> None:
+        """Start from the newest usable snapshot within the log; snapshots beyond its end go.
+
+        The caller then feeds the batches from `map_end_offset` on.
+        """
+        self.producers, self.ongoing, self.unreplicated = {}, {}, {}
+        self.map_end_offset = log_start_offset
+        self._drop([offset for offset in self.snapshot_offsets if offset > log_end_offset])
+        for offset in reversed(self.snapshot_offsets[:]):
+            try:
+                entries = decode_snapshot(read_file(self._storage, self._path(offset)) or b"")
+            except CorruptBatch as error:
+                _logger.warning("producer snapshot dropped offset=%d reason=%s", offset, error)
+                self._drop([offset])
+                continue
+            self._take_over(entries, timestamp_ms)
+            self.map_end_offset = offset
+            return
+
+    def _take_over(self, entries: list[ProducerEntry], timestamp_ms: int) -> None:
+        self.producers = {entry.producer_id: entry for entry in entries}
+        self.expire(timestamp_ms)
+        open_transactions = sorted(
+            (entry.transaction_first_offset, entry.producer_id)
+            for entry in self.producers.values()
+            if entry.transaction_first_offset != NO_OFFSET
+        )
+        self.ongoing = dict(open_transactions)
+
+    def drop_snapshots_before(self, offset: int) -> None:
+        """Remove the snapshots below an offset from disk."""
+        self._drop([snapshot for snapshot in self.snapshot_offsets if snapshot < offset])
+
+    def drop_snapshots_after(self, offset: int) -> None:
+        """Remove the snapshots above an offset from disk."""
+        self._drop([snapshot for snapshot in self.snapshot_offsets if snapshot > offset])
+
+    def drop_snapshot(self, offset: int) -> None:
+        """Remove one snapshot, if it is there: its segment is going."""
+        if offset in self.snapshot_offsets:
+            self._drop([offset])
+
+    def clear(self, offset: int) -> None:
+        """Forget everything; the log begins anew at an offset."""
+        self._drop(self.snapshot_offsets[:])
+        self.producers, self.ongoing, self.unreplicated = {}, {}, {}
+        self.map_end_offset = offset
+
+    def move_to(self, directory: str) -> None:
+        """Follow the partition's directory to another name or place."""
+        self._directory = directory
+
+    def _drop(self, offsets: list[int]) -> None:
+        remove_files(self._storage, [self._path(offset) for offset in offsets])
+        self.snapshot_offsets = [x for x in self.snapshot_offsets if x not in offsets]
+
+    def _path(self, offset: int) -> str:
+        return f"{self._directory}/{offset:020d}{SUFFIX}"

@@ -1,0 +1,175 @@
+"""Reading a partition's log: by offset for Fetch, by time for ListOffsets.
+
+A slice never goes beyond `max_offset`, never over the end of a segment, and ends on a batch; the
+first batch comes whole however large it is. Slices of `SENDFILE_BYTES` and more are handed out as
+regions of the file, smaller ones as bytes.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.errors import ErrorCode, KafkaError
+from broker.log.file_region import FileRegion
+from broker.log.index.transaction_index import AbortedTransaction
+from broker.log.segment import Segment
+from broker.log.walk import walk_batches
+from broker.records.batch import RecordBatch
+from broker.records.errors import CorruptBatch
+from broker.records.header import HEADER_BYTES, read_header
+from broker.records.record import Record
+
+if TYPE_CHECKING:
+    from broker.log.partition_log import PartitionLog
+
+SENDFILE_BYTES = 64 * 1024
+
+
+class LogRead(NamedTuple):
+    """A slice of the log; `parts` are to be sent one after the other."""
+
+    parts: list[bytes | FileRegion]
+    size_bytes: int
+    aborted_transactions: list[AbortedTransaction]
+
+
+class TimestampAndOffset(NamedTuple):
+    """A record's time, its offset, and the leader epoch it was written in."""
+
+    timestamp_ms: int
+    offset: int
+    leader_epoch: int
+
+
+def read(  # noqa: PLR0913 - the last three are choices with a usual answer
+    log: "PartitionLog",
+    offset: int,
+    max_bytes: int,
+    max_offset: int,
+    *,
+    minimum_one_batch: bool = True,
+    with_aborted_transactions: bool = False,
+    is_replica: bool = False,
+) -> LogRead:
+    """Read from an offset up to, not including, `max_offset`."""
+    if not log.log_start_offset <= offset <= log.log_end_offset:
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"Offset {offset} is outside [{log.log_start_offset}, {log.log_end_offset}]",
+        )
+    if offset >= max_offset:
+        return LogRead([], 0, [])
+    skips_empty_batches = log.config.is_compacted and not is_replica
+    found = _find_records(log, offset) if skips_empty_batches else _find(log, offset)
+    if found is None:
+        return LogRead([], 0, [])
+    segment, start = found
+    is_last = segment is log.segments.active
+    if max_offset >= segment.next_offset and (not is_last or max_offset >= log.log_end_offset):
+        limit = segment.size_bytes
+    else:
+        limit = segment.position_of(max_offset)
+    if start >= limit:
+        return LogRead([], 0, [])
+    end, next_offset = segment.cut(start, max_bytes, limit, first_whole=minimum_one_batch)
+    length = end - start
+    if not length:
+        return LogRead([], 0, [])
+    part: bytes | FileRegion = segment.slice(start, end)
+    if length < SENDFILE_BYTES:
+        part = segment.file.read(start, length)
+    aborted: list[AbortedTransaction] = []
+    if with_aborted_transactions:
+        upper = next_offset if next_offset >= 0 else min(max_offset, segment.next_offset)
+        aborted = aborted_between(log, offset, upper)
+    return LogRead([part], length, aborted)
+
+
+def _find(log: "PartitionLog", offset: int) -> tuple[Segment, int] | None:
+    """Give the segment and position of the first batch that reaches to `offset` or beyond."""
+    segments = log.segments
+    for index in range(max(0, segments.floor(offset)), len(segments)):
+        segment = segments[index]
+        if not segment.size_bytes:
+            continue
+        segments.note_use(segment)
+        position = segment.position_of(offset)
+        if position < segment.size_bytes:
+            return segment, position
+    return None
+
+
+def _find_records(log: "PartitionLog", offset: int) -> tuple[Segment, int] | None:
+    """Do the same, but pass by the batches that the cleaner emptied.
+
+    Librdkafka takes an answer without a single record for a limit that is too small and gives up.
+    """
+    while (found := _find(log, offset)) is not None:
+        segment, position = found
+        header = read_header(segment.file.read(position, HEADER_BYTES))
+        if header.record_count:
+            return found
+        offset = header.next_offset
+    return None
+
+
+def aborted_between(log: "PartitionLog", start: int, end: int) -> list[AbortedTransaction]:
+    """Give the aborted transactions with records between two offsets, or that span them."""
+    aborted: list[AbortedTransaction] = []
+    for segment in log.segments.from_offset(start):
+        found, is_complete = segment.transaction_index.collect(start, end)
+        aborted += found
+        if is_complete:
+            break
+    return aborted
+
+
+def offset_for_timestamp(log: "PartitionLog", timestamp_ms: int) -> TimestampAndOffset | None:
+    """Give the first record whose timestamp is at least the one asked."""
+    for segment in log.segments:
+        if not segment.size_bytes or segment.largest_timestamp_ms < timestamp_ms:
+            continue
+        log.segments.note_use(segment)
+        relative_offset = segment.time_index.lookup(timestamp_ms)
+        position = segment.offset_index.lookup(relative_offset)
+        for record, batch in _records_since(log, segment, position, timestamp_ms):
+            if record.timestamp_ms >= timestamp_ms:
+                return _answer(record, batch)
+    return None
+
+
+def max_timestamp(log: "PartitionLog") -> TimestampAndOffset | None:
+    """Give the record with the largest timestamp of all, the first one of several (KIP-734)."""
+    candidates = [segment for segment in log.segments if segment.size_bytes]
+    if not candidates:
+        return None
+    segment = max(candidates, key=lambda segment: segment.largest_timestamp_ms)
+    largest_ms = segment.largest_timestamp_ms
+    position = segment.position_of(segment.max_timestamp_offset)
+    for record, batch in _records_since(log, segment, position, largest_ms):
+        if record.timestamp_ms == largest_ms:
+            return _answer(record, batch)
+    return None
+
+
+def _records_since(
+    log: "PartitionLog", segment: Segment, position: int, timestamp_ms: int
+) -> Iterator[tuple[Record, RecordBatch]]:
+    """Decode the batches that reach a timestamp, from the log's start offset on."""
+    start_offset = log.log_start_offset
+    for where in segment.walk(position):
+        if where.max_timestamp_ms < timestamp_ms or where.last_offset < start_offset:
+            continue
+        end = where.position + where.size_bytes
+        for _, batch in walk_batches(segment.file, where.position, end):
+            try:
+                records = list(batch.records())
+            except CorruptBatch:
+                continue  # Opaque at the append: the producer sent what no consumer can read.
+            for record in records:
+                if record.offset >= start_offset:
+                    yield record, batch
+
+
+def _answer(record: Record, batch: RecordBatch) -> TimestampAndOffset:
+    epoch = batch.header.partition_leader_epoch
+    return TimestampAndOffset(record.timestamp_ms, record.offset, epoch)

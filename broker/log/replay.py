@@ -1,0 +1,45 @@
+"""Bringing the producer state up to the log's end from the batches above its snapshot."""
+
+from typing import TYPE_CHECKING
+
+from broker.log.append import marker_of
+from broker.log.segment import Segment
+from broker.log.walk import walk_batches
+from broker.records.batch import RecordBatch
+from broker.records.header import HEADER_BYTES
+
+if TYPE_CHECKING:
+    from broker.log.partition_log import PartitionLog
+
+
+def load_producers(log: "PartitionLog", timestamp_ms: int) -> None:
+    """Start from the newest usable snapshot and feed what follows it."""
+    producers = log.producers
+    producers.load(log.log_start_offset, log.log_end_offset, timestamp_ms)
+    start = producers.map_end_offset
+    for segment in log.segments.from_offset(start):
+        if not segment.size_bytes:
+            continue
+        position = segment.position_of(start)
+        for _, batch in walk_batches(segment.file, position, segment.size_bytes):
+            if batch.header.producer_id >= 0 and batch.header.record_count:
+                _replay(log, segment, batch)
+        if segment is not log.segments.active:
+            if segment.transaction_index.entries:
+                segment.save_transaction_index()
+            segment.unload()
+    producers.map_end_offset = log.log_end_offset
+
+
+def _replay(log: "PartitionLog", segment: Segment, batch: RecordBatch) -> None:
+    header, producers = batch.header, log.producers
+    if not header.is_control:
+        producers.add_data(header, header.base_offset)
+        return
+    marker = marker_of(header, batch.buffer[HEADER_BYTES:])
+    if marker is None:
+        return
+    aborted = producers.add_marker(header, marker, header.base_offset, header.max_timestamp)
+    entries = segment.transaction_index.entries
+    if aborted is not None and (not entries or entries[-1].last_offset < aborted.last_offset):
+        segment.transaction_index.append(aborted)

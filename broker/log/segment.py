@@ -1,0 +1,373 @@
+"""One segment: a `.log` file of batches and its indexes, all named by the base offset.
+
+The *active* segment is the last one and the only one that grows; its indexes are in memory and
+their files are written when it closes. A closed segment never changes but by truncation and by
+the cleaner, who replaces it whole; its indexes are loaded when somebody asks.
+
+To go on reading costs no search: `cursors` remembers where batches begin that were appended or
+read lately, by base offset.
+"""
+
+from collections.abc import Iterator
+
+from broker.log.file_region import FileRegion
+from broker.log.index.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
+from broker.log.index.time_index import TimeIndex
+from broker.log.index.transaction_index import TransactionIndex
+from broker.log.storage import File, Storage, read_file, remove_files
+from broker.log.walk import BatchPosition, walk_headers
+from broker.records.errors import CorruptBatch
+from broker.records.header import NO_TIMESTAMP, BytesLike
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TRANSACTION_INDEX_SUFFIX = ".txnindex"
+SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+
+REMEMBERED_CURSORS = 64
+UNKNOWN = -2
+"""The largest timestamp of a closed segment whose time index has not been read yet."""
+
+
+def segment_path(directory: str, base_offset: int, suffix: str) -> str:
+    """Give the path of one of a segment's files."""
+    return f"{directory}/{base_offset:020d}{suffix}"
+
+
+class Segment:
+    """Invariant: `size_bytes` is the end of the last whole batch, `next_offset` the one after."""
+
+    __slots__ = (
+        "_file",
+        "_offset_index",
+        "_storage",
+        "_time_index",
+        "_transaction_index",
+        "_unindexed_bytes",
+        "_unsynced_indexes",
+        "base_offset",
+        "created_ms",
+        "cursors",
+        "directory",
+        "extension",
+        "first_timestamp_ms",
+        "is_on_disk",
+        "jitter_ms",
+        "max_timestamp_ms",
+        "max_timestamp_offset",
+        "next_offset",
+        "size_bytes",
+        "synced_bytes",
+    )
+
+    def __init__(
+        self,
+        storage: Storage,
+        directory: str,
+        base_offset: int,
+        *,
+        created_ms: int = 0,
+        extension: str = "",
+    ) -> None:
+        self._storage = storage
+        self.directory = directory
+        self.extension = extension
+        """What the names end in while the cleaner writes the segment, otherwise nothing."""
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.size_bytes = 0
+        self.synced_bytes = 0
+        """How much of the file a power failure leaves; the rest is a matter of `sync`."""
+        self.is_on_disk = False
+        """Whether `.log` exists; a partition's first one appears with the first record."""
+        self.created_ms = created_ms
+        self.jitter_ms = 0
+        self.first_timestamp_ms: int | None = None
+        """The first batch's largest timestamp, from which the age for rolling counts."""
+        self.max_timestamp_ms = NO_TIMESTAMP
+        self.max_timestamp_offset = base_offset
+        self.cursors: dict[int, int] = {}
+        self._file: File | None = None
+        self._unindexed_bytes = 0
+        self._unsynced_indexes: set[str] = set()
+        self._offset_index: OffsetIndex | None = OffsetIndex()
+        self._time_index: TimeIndex | None = TimeIndex()
+        self._transaction_index: TransactionIndex | None = TransactionIndex()
+
+    def path(self, suffix: str) -> str:
+        """Give the path of one of the files."""
+        return segment_path(self.directory, self.base_offset, suffix) + self.extension
+
+    @property
+    def file(self) -> File:
+        """The `.log` file, opened, and made if need be, by the first who asks."""
+        file = self._file
+        if file is None:
+            file = self._file = self._storage.open(
+                self.path(LOG_SUFFIX), create=not self.is_on_disk
+            )
+            self.is_on_disk = True
+        return file
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """The offset index, loaded if need be; rebuilt when its file makes no sense."""
+        if self._offset_index is None:
+            data = read_file(self._storage, self.path(INDEX_SUFFIX))
+            if data is not None:
+                self._offset_index = OffsetIndex.from_bytes(data, self.size_bytes)
+            if self._offset_index is None:
+                self.rebuild_indexes()
+        assert self._offset_index is not None
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        """The time index, loaded if need be."""
+        if self._time_index is None:
+            data = read_file(self._storage, self.path(TIME_INDEX_SUFFIX))
+            # A closed segment has an entry, unless no record has a time.
+            if data or (data is not None and not self.size_bytes):
+                self._time_index = TimeIndex.from_bytes(data)
+            if self._time_index is None:
+                self.rebuild_indexes()
+        assert self._time_index is not None
+        return self._time_index
+
+    @property
+    def transaction_index(self) -> TransactionIndex:
+        """The index of aborted transactions, loaded if need be."""
+        if self._transaction_index is None:
+            data = read_file(self._storage, self.path(TRANSACTION_INDEX_SUFFIX)) or b""
+            index = TransactionIndex.from_bytes(data, self.base_offset)
+            self._transaction_index = index or TransactionIndex()
+        return self._transaction_index
+
+    def append(self, batch: BatchPosition, index_interval_bytes: int, *parts: BytesLike) -> None:
+        """Write one batch at the end; `batch` says what the indexes need to know of it."""
+        self.file.write(self.size_bytes, *parts)
+        self.note(batch, index_interval_bytes)
+
+    def note(self, batch: BatchPosition, index_interval_bytes: int) -> None:
+        """Take a batch that is in the file now into the indexes."""
+        base_offset, last_offset, position, size_bytes, max_timestamp_ms = batch
+        if max_timestamp_ms > self.max_timestamp_ms:
+            self.max_timestamp_ms = max_timestamp_ms
+            self.max_timestamp_offset = last_offset
+        if self._unindexed_bytes > index_interval_bytes:
+            self.offset_index.append(last_offset - self.base_offset, position)
+            self.time_index.maybe_append(
+                self.max_timestamp_ms, self.max_timestamp_offset - self.base_offset
+            )
+            self._unindexed_bytes = 0
+        if self.first_timestamp_ms is None:
+            self.first_timestamp_ms = max_timestamp_ms
+        self._unindexed_bytes += size_bytes
+        self.size_bytes = position + size_bytes
+        self.next_offset = last_offset + 1
+        self.remember(base_offset, position)
+
+    def remember(self, base_offset: int, position: int) -> None:
+        """Keep where a batch begins, for the reader who asks for it next."""
+        cursors = self.cursors
+        cursors[base_offset] = position
+        if len(cursors) > REMEMBERED_CURSORS:
+            # Another thread may read at the same time: never fail over a key that just went.
+            cursors.pop(next(iter(cursors)), None)
+
+    def has_room_for(self, last_offset: int, index_limit_bytes: int) -> bool:
+        """Tell whether offsets fit in 32 bits and the indexes are not full."""
+        if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+            return False
+        room = index_limit_bytes - 12
+        return self.offset_index.size_bytes <= room and self.time_index.size_bytes <= room
+
+    @property
+    def largest_timestamp_ms(self) -> int:
+        """The largest timestamp of any record, -1 when none has one."""
+        if self.max_timestamp_ms == UNKNOWN:
+            last = self.time_index.last() or (NO_TIMESTAMP, 0)
+            self.max_timestamp_ms, relative_offset = last
+            self.max_timestamp_offset = self.base_offset + relative_offset
+        return self.max_timestamp_ms
+
+    def position_of(self, offset: int) -> int:
+        """Give where the first batch begins whose last offset is at or above `offset`."""
+        if offset >= self.next_offset:
+            return self.size_bytes
+        position = self.cursors.get(offset)
+        if position is not None:
+            return position
+        start = self.offset_index.lookup(offset - self.base_offset)
+        for batch in self.walk(start):
+            if batch.last_offset >= offset:
+                return batch.position
+        return self.size_bytes
+
+    def walk(self, position: int = 0, end: int | None = None) -> Iterator[BatchPosition]:
+        """Walk the batch headers from a position that is the start of a batch."""
+        end = self.size_bytes if end is None else end
+        return walk_headers(self.file, position, end) if end else iter(())
+
+    def _note_all(self, batches: Iterator[BatchPosition], index_interval_bytes: int) -> None:
+        """Take batches found in the file into the indexes; raises CorruptBatch for nonsense."""
+        for batch in batches:
+            if not 0 <= batch.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
+                raise CorruptBatch(f"offset {batch.last_offset} in segment {self.base_offset}")
+            self.note(batch, index_interval_bytes)
+
+    def cut(self, start: int, max_bytes: int, limit: int, *, first_whole: bool) -> tuple[int, int]:
+        """Give where a slice from `start` ends, on a batch, and the offset read next (or -1)."""
+        end = start + max_bytes
+        if end >= limit:
+            return limit, -1
+        boundary = self.offset_index.boundary_at_or_before(end)
+        for batch in self.walk(max(boundary, start), limit):
+            batch_end = batch.position + batch.size_bytes
+            if batch_end > end and not (first_whole and batch.position == start):
+                self.remember(batch.base_offset, batch.position)
+                return batch.position, batch.base_offset
+            if batch_end >= end:
+                return batch_end, -1
+        return limit, -1
+
+    def slice(self, start: int, end: int) -> FileRegion:
+        """Hand out a part of the file."""
+        return FileRegion(self.file, start, end - start)
+
+    def close_indexes(self) -> None:
+        """Write the indexes' files: the segment is complete, or the log stops."""
+        if not self.is_on_disk:
+            return
+        self.time_index.maybe_append(
+            self.max_timestamp_ms, self.max_timestamp_offset - self.base_offset
+        )
+        self._write(INDEX_SUFFIX, self.offset_index.to_bytes())
+        self._write(TIME_INDEX_SUFFIX, self.time_index.to_bytes())
+        if self.transaction_index.entries:
+            self.save_transaction_index()
+
+    def save_transaction_index(self) -> None:
+        """Write `.txnindex`, which exists only when it has an entry."""
+        index = self.transaction_index
+        if index.entries or self._storage.status(self.path(TRANSACTION_INDEX_SUFFIX)) is not None:
+            self._write(TRANSACTION_INDEX_SUFFIX, index.to_bytes())
+
+    def _write(self, suffix: str, data: bytes) -> None:
+        file = self._storage.open(self.path(suffix), create=True)
+        file.write(0, data)
+        file.truncate(len(data))
+        self._unsynced_indexes.add(suffix)
+
+    def rebuild_indexes(self, index_interval_bytes: int = 4096) -> None:
+        """Make offset and time index anew from the batch headers."""
+        end = self.size_bytes
+        self.reset()
+        self._note_all(self.walk(0, end), index_interval_bytes)
+        self.close_indexes()
+
+    def reset(self) -> None:
+        """Forget everything known of the contents; the file stays."""
+        self._offset_index, self._time_index = OffsetIndex(), TimeIndex()
+        self.cursors = {}
+        self.size_bytes = self._unindexed_bytes = 0
+        self.next_offset = self.max_timestamp_offset = self.base_offset
+        self.max_timestamp_ms = NO_TIMESTAMP
+        self.first_timestamp_ms = None
+
+    def describe_closed(self, size_bytes: int, next_offset: int) -> None:
+        """Take over a complete segment found on disk; its indexes are read when needed."""
+        self.is_on_disk = True
+        self.size_bytes = self.synced_bytes = size_bytes
+        self.next_offset = next_offset
+        self.max_timestamp_ms = UNKNOWN
+        self.unload()
+
+    def activate(self, index_interval_bytes: int) -> None:
+        """Make a segment found on disk the one that grows: bring all figures to its end."""
+        if self._time_index is not None and self.max_timestamp_ms != UNKNOWN:
+            return
+        self.max_timestamp_ms = self.largest_timestamp_ms
+        start = self.offset_index.positions[-1] if self.offset_index.positions else 0
+        self._unindexed_bytes = 0
+        end, self.first_timestamp_ms = self.size_bytes, None
+        if start:
+            self.first_timestamp_ms = next(self.walk()).max_timestamp_ms
+        # The batch of the last entry has its entry already.
+        self._note_all(self.walk(start, end), index_interval_bytes)
+
+    def start_of(self, offset: int) -> int:
+        """Give the base offset of the first batch that reaches to an offset or beyond."""
+        for batch in self.walk(self.position_of(offset)):
+            return batch.base_offset
+        return self.next_offset
+
+    def unload(self) -> None:
+        """Let go of the file and of the indexes of a closed segment; they load again."""
+        self._file = None
+        self._offset_index = self._time_index = self._transaction_index = None
+
+    def truncate(self, offset: int, index_interval_bytes: int) -> int:
+        """Cut off everything from an offset on; gives how many bytes went."""
+        position, old_size = self.position_of(offset), self.size_bytes
+        if position >= old_size:
+            return 0
+        self.file.truncate(position)
+        # What is cut must not come back under records that are appended in its place.
+        self.file.sync()
+        self.synced_bytes = position
+        self.size_bytes = position
+        self._forget_after(position, index_interval_bytes)
+        if self.transaction_index.truncate(offset):
+            self.save_transaction_index()
+        return old_size - position
+
+    def _forget_after(self, position: int, index_interval_bytes: int) -> None:
+        """Walk what is left once more: cuts are rare, and every figure is right again."""
+        self.reset()
+        self._note_all(self.walk(0, position), index_interval_bytes)
+
+    def sync(self) -> None:
+        """Make the records survive a power failure; safe on another thread."""
+        size_bytes = self.size_bytes
+        if self.is_on_disk and size_bytes > self.synced_bytes:
+            self.file.sync()
+            self.synced_bytes = size_bytes
+        # A closed segment's indexes are trusted once the recovery point is beyond it.
+        while self._unsynced_indexes:
+            suffix = min(self._unsynced_indexes)
+            self._sync_index(suffix)
+            self._unsynced_indexes.discard(suffix)
+
+    def _sync_index(self, suffix: str) -> None:
+        try:
+            file = self._storage.open(self.path(suffix))
+        except FileNotFoundError:
+            return  # The segment has been deleted or replaced meanwhile.
+        file.sync()
+
+    @property
+    def needs_sync(self) -> bool:
+        """Whether a power failure could take anything away."""
+        return self.synced_bytes < self.size_bytes or bool(self._unsynced_indexes)
+
+    def note_synced(self) -> None:
+        """Take notice that the whole file system has been synced."""
+        self.synced_bytes = self.size_bytes
+        self._unsynced_indexes.clear()
+
+    def rename(self, extension: str) -> None:
+        """Add an extension such as `.deleted` to the name of every file there is."""
+        for suffix in SUFFIXES:
+            path = self.path(suffix)
+            if self._storage.status(path) is not None:
+                self._storage.rename(path, path + extension)
+
+    def remove(self, extension: str = "") -> None:
+        """Remove the files; a reader that holds a region of them can finish."""
+        remove_files(self._storage, [self.path(suffix) + extension for suffix in SUFFIXES])
+
+    def move_to(self, directory: str) -> None:
+        """Follow the partition's directory to another name; open files stay open."""
+        self.directory = directory

@@ -1,0 +1,35 @@
+"""Which names a topic may have, and which names are the broker's own."""
+
+import re
+
+from broker.errors import ErrorCode, KafkaError
+
+CONSUMER_OFFSETS = "__consumer_offsets"
+TRANSACTION_STATE = "__transaction_state"
+CLUSTER_METADATA = "__cluster_metadata"
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
+
+MAX_NAME_CHARACTERS = 249
+_legal = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII).fullmatch
+
+
+def validate_topic_name(name: str) -> None:
+    """Raise INVALID_TOPIC_EXCEPTION unless `name` is legal (Kafka's Topic.validate)."""
+    if name == "":
+        problem = "the empty string is not allowed"
+    elif name in {".", ".."}:
+        problem = '"." or ".." are not allowed'
+    elif len(name) > MAX_NAME_CHARACTERS:
+        problem = f"the length of {len(name)} is longer than the max allowed {MAX_NAME_CHARACTERS}"
+    elif not _legal(name):
+        problem = "it contains a character other than ASCII alphanumerics, '.', '_' and '-'"
+    elif name == CLUSTER_METADATA:
+        problem = f"{CLUSTER_METADATA} is the cluster's own log"
+    else:
+        return
+    raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
+
+
+def collision_key(name: str) -> str:
+    """Return what two names share when they would collide in a metric's name (a.b and a_b)."""
+    return name.replace(".", "_")

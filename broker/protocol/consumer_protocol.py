@@ -1,0 +1,47 @@
+"""What consumers of classic groups put into JoinGroup metadata and SyncGroup assignments.
+
+The broker only carries these bytes, but for a look at what a group subscribes to. In front of each
+stands its version as an int16. v1 of the subscription adds the partitions a member holds on to
+(KIP-429), v2 the generation they are from, v3 the rack (KIP-881). A newer version than we know is
+read as the latest one we do: by the rule of this protocol it only adds fields at the end.
+"""
+
+from struct import unpack_from
+
+from broker.protocol.message import Message, Struct, array, binary, int32, string
+from broker.protocol.structs import DECODING_FAILURES, decoder
+from broker.protocol.wire import Buffer, DecodeError
+
+LATEST_VERSION = 3
+
+
+class TopicPartition(Struct):
+    topic: str = string()
+    partitions: list[int] = array(int32)
+
+
+class ConsumerProtocolSubscription(Message, versions="0-3"):
+    topics: list[str] = array(string)
+    user_data: bytes | None = binary(nullable="0+", default=None)
+    owned_partitions: list[TopicPartition] = array(TopicPartition, "1+", ignorable=True)
+    generation_id: int = int32("2+", default=-1, ignorable=True)
+    rack_id: str | None = string("3+", nullable="3+", default=None, ignorable=True)
+
+
+class ConsumerProtocolAssignment(Message, versions="0-3"):
+    assigned_partitions: list[TopicPartition] = array(TopicPartition)
+    user_data: bytes | None = binary(nullable="0+", default=None)
+
+
+def decode_subscription(data: Buffer) -> ConsumerProtocolSubscription:
+    """Decode a member's metadata with the version in front. Raises DecodeError."""
+    view = memoryview(data)
+    try:
+        (version,) = unpack_from(">h", view)
+        if version < 0:
+            raise DecodeError(f"consumer protocol version {version}")
+        decode = decoder(ConsumerProtocolSubscription, min(version, LATEST_VERSION))
+        subscription: ConsumerProtocolSubscription = decode(view, 2, len(view))[0]
+    except DECODING_FAILURES as error:
+        raise DecodeError(f"not a subscription: {error}") from error
+    return subscription

@@ -1,0 +1,261 @@
+"""Writes the function that decodes one version of one message.
+
+The function is straight-line code: `decode(buf, pos, end) -> (message, pos)`. Neighbouring fields
+of fixed width are read by one `unpack_from`, together with the length (or the first byte of the
+compact length) of what follows them. Every length and count is compared with the bytes that are
+left before anything is made of it; a count is taken to need at least the smallest element each.
+
+For `MetadataRequest` version 9 the core of it reads
+
+    n2 = buf[pos]
+    pos += 1
+    if n2 > 127:
+     n2, pos = finish_uvarint(buf, pos, n2)
+    if n2 == 0:
+     o1.topics = None
+    else:
+     n2 -= 1
+     if not 0 <= n2 <= (end - pos) // 2:
+      raise DecodeError('MetadataRequest.topics does not fit')
+     o1.topics = a3 = []
+     for _ in range(n2):
+      ...
+"""
+
+from collections.abc import Callable
+from struct import Struct as Packer
+from struct import calcsize
+from typing import Any, cast
+
+from broker.protocol.layout import (
+    FIXED_FORMATS,
+    NUMBER_FORMATS,
+    is_nullable,
+    layout_of,
+    min_length_size_bytes,
+    min_size_bytes,
+)
+from broker.protocol.message import Field, Struct, default_value, is_shared
+from broker.protocol.source import Source
+from broker.protocol.wire import (
+    Buffer,
+    DecodeError,
+    NumberDecoders,
+    decode_tag,
+    finish_uvarint,
+    skip_tags,
+)
+
+Decode = Callable[[Buffer, int, int], tuple[Any, int]]
+
+NUMBER_DECODERS = {number: NumberDecoders(number) for number in NUMBER_FORMATS.values()}
+LENGTH_FORMATS = {"string": "h", "bytes": "i", "records": "i", "array": "i"}
+CONVERSIONS = {
+    "string": "str(buf[pos:stop], 'utf-8')",
+    "bytes": "bytes(buf[pos:stop])",
+    "records": "buf[pos:stop]",
+}
+
+
+def write_decoder(struct: type[Struct], version: int, *, flexible: bool) -> Decode:
+    """Write and compile the decode function of one version."""
+    writer = DecoderWriter(version, flexible=flexible)
+    decoded = writer.write_struct(struct)
+    writer.flush()
+    writer.source.line(f"return {decoded}, pos")
+    return cast(Decode, writer.source.compile("decode", f"decode {struct.__name__} v{version}"))
+
+
+class DecoderWriter:
+    """Writes the lines of one decode function, field by field."""
+
+    def __init__(self, version: int, *, flexible: bool) -> None:
+        self.source = Source("def decode(buf, pos, end):")
+        self._version = version
+        self._flexible = flexible
+        self._run: list[tuple[str, str]] = []  # format and target of fixed fields not yet read
+
+    def write_struct(self, struct: type[Struct]) -> str:
+        """Write the decoding of a struct; return the local name that will hold it."""
+        source = self.source
+        layout = layout_of(struct, self._version)
+        decoded = source.name("o")
+        new = source.constant("new", object.__new__)
+        source.line(f"{decoded} = {new}({source.constant(struct, struct)})")
+        for field in layout.absent + layout.tagged:
+            source.line(f"{decoded}.{field.name} = {self._default(field)}")
+        for field in layout.plain:
+            self._write_field(f"{decoded}.{field.name}", struct, field)
+        if self._flexible:
+            self._write_tags(decoded, struct, layout.tagged)
+        return decoded
+
+    def flush(self) -> None:
+        """Write the reading of the fixed fields gathered so far."""
+        run, self._run = self._run, []
+        if not run:
+            return
+        formats = ">" + "".join(number for number, _ in run)
+        if formats == ">B":
+            self.source.line(f"{run[0][1]} = buf[pos]")
+        else:
+            unpack = self.source.constant(formats, Packer(formats).unpack_from)
+            targets = ", ".join(target for _, target in run)
+            self.source.line(f"{targets}, = {unpack}(buf, pos)")
+        self.source.line(f"pos += {calcsize(formats)}")
+
+    def _default(self, field: Field) -> str:
+        if field.kind == "array" and field.default is not None:
+            return "[]"
+        if field.kind == "struct" and field.default is not None:
+            if is_shared(field):
+                return self.source.constant(("default", field.element), default_value(field))
+            return f"{self.source.constant(field.element, field.element)}()"
+        return repr(field.default)
+
+    def _write_field(self, target: str, struct: type[Struct], field: Field) -> None:
+        what = f"{struct.__name__}.{field.name}"
+        nullable = is_nullable(field, self._version)
+        if field.kind in FIXED_FORMATS:
+            self._run.append((FIXED_FORMATS[field.kind], target))
+        elif field.kind == "struct":
+            self._write_nested(target, cast("type[Struct]", field.element), what, nullable)
+        elif field.kind == "array":
+            self._write_array(target, field.element, what, nullable)
+        else:
+            self._write_sized(target, field.kind, what, nullable)
+
+    def _write_length(self, kind: str) -> str:
+        """Write the reading of a length or count; return the name that holds it, as on the wire."""
+        length = self.source.name("n")
+        self._run.append(("B" if self._flexible else LENGTH_FORMATS[kind], length))
+        self.flush()
+        if self._flexible:
+            self._write_varint_rest(length)
+        return length
+
+    def _write_varint_rest(self, name: str) -> None:
+        finish = self.source.constant("finish_uvarint", finish_uvarint)
+        with self.source.block(f"if {name} > 127:"):
+            self.source.line(f"{name}, pos = {finish}(buf, pos, {name})")
+
+    def _write_unless_null(
+        self, target: str, length: str, nullable: bool, write_value: Callable[[], None]
+    ) -> None:
+        """Write the value behind a length; null ends here, or fails the value's own check."""
+        if not nullable:
+            write_value()
+            return
+        with self.source.block(f"if {length} == {'0' if self._flexible else '-1'}:"):
+            self.source.line(f"{target} = None")
+        with self.source.block("else:"):
+            write_value()
+            self.flush()
+
+    def _write_refusal(self, condition: str, what: str, why: str) -> None:
+        error = self.source.constant("DecodeError", DecodeError)
+        with self.source.block(f"if {condition}:"):
+            self.source.line(f"raise {error}({f'{what} {why}'!r})")
+
+    def _write_sized(self, target: str, kind: str, what: str, nullable: bool) -> None:
+        length = self._write_length(kind)
+
+        def write_value() -> None:
+            self.source.line(f"stop = pos + {length}{' - 1' if self._flexible else ''}")
+            self._write_refusal("not pos <= stop <= end", what, "does not fit")
+            self.source.line(f"{target} = {CONVERSIONS[kind]}")
+            self.source.line("pos = stop")
+
+        self._write_unless_null(target, length, nullable, write_value)
+
+    def _write_array(
+        self, target: str, element: str | type[Struct], what: str, nullable: bool
+    ) -> None:
+        count = self._write_length("array")
+
+        def write_value() -> None:
+            if self._flexible:
+                self.source.line(f"{count} -= 1")
+            if isinstance(element, str) and element in FIXED_FORMATS:
+                self._write_numbers(target, element, count, what)
+            else:
+                self._write_elements(target, element, count, what)
+
+        self._write_unless_null(target, count, nullable, write_value)
+
+    def _write_numbers(self, target: str, kind: str, count: str, what: str) -> None:
+        number = FIXED_FORMATS[kind]
+        width = calcsize(">" + number)
+        self.source.line(f"stop = pos + {count} * {width}")
+        self._write_refusal("not pos <= stop <= end", what, "does not fit")
+        if kind == "uuid":
+            uuids = f"[bytes(buf[at:at + {width}]) for at in range(pos, stop, {width})]"
+            self.source.line(f"{target} = {uuids}")
+        else:
+            decoders = self.source.constant(("numbers", number), NUMBER_DECODERS[number])
+            self.source.line(f"{target} = [*{decoders}[{count}](buf, pos)]")
+        self.source.line("pos = stop")
+
+    def _write_elements(
+        self, target: str, element: str | type[Struct], count: str, what: str
+    ) -> None:
+        least = (
+            min_length_size_bytes(element, flexible=self._flexible)
+            if isinstance(element, str)
+            else min_size_bytes(element, self._version, flexible=self._flexible)
+        )
+        assert least > 0, (what, "an element without bytes would leave its count unbounded")
+        self._write_refusal(f"not 0 <= {count} <= (end - pos) // {least}", what, "does not fit")
+        elements, add = self.source.name("a"), self.source.name("add")
+        self.source.line(f"{target} = {elements} = []")
+        self.source.line(f"{add} = {elements}.append")
+        with self.source.block(f"for _ in range({count}):"):
+            if isinstance(element, str):
+                decoded = self.source.name("s")
+                self._write_sized(decoded, element, what, nullable=False)
+            else:
+                decoded = self.write_struct(element)
+            self.flush()
+            self.source.line(f"{add}({decoded})")
+
+    def _write_nested(self, target: str, struct: type[Struct], what: str, nullable: bool) -> None:
+        if not nullable:
+            decoded = self.write_struct(struct)
+            self.source.line(f"{target} = {decoded}")
+            return
+        marker = self.source.name("n")  # KIP-893: -1 for null, 1 before a struct
+        self._run.append(("b", marker))
+        self.flush()
+        self._write_refusal(f"{marker} != 1 and {marker} != -1", what, "has no null marker")
+        with self.source.block(f"if {marker} < 0:"):
+            self.source.line(f"{target} = None")
+        with self.source.block("else:"):
+            decoded = self.write_struct(struct)
+            self.flush()
+            self.source.line(f"{target} = {decoded}")
+
+    def _write_tags(self, decoded: str, struct: type[Struct], tagged: list[Field]) -> None:
+        source = self.source
+        count = source.name("t")
+        self._run.append(("B", count))
+        self.flush()
+        if not tagged:
+            skip = source.constant("skip_tags", skip_tags)
+            with source.block(f"if {count}:"):
+                source.line(f"pos = {skip}(buf, pos, end, {count})")
+            return
+        tag, stop = source.name("tag"), source.name("stop")
+        with source.block(f"if {count}:"):
+            self._write_varint_rest(count)
+            source.line(f"{tag} = -1")
+            with source.block(f"for _ in range({count}):"):
+                next_tag = source.constant("decode_tag", decode_tag)
+                source.line(f"{tag}, pos, {stop} = {next_tag}(buf, pos, end, {tag})")
+                for number, field in enumerate(tagged):
+                    with source.block(f"{'elif' if number else 'if'} {tag} == {field.tag}:"):
+                        self._write_field(f"{decoded}.{field.name}", struct, field)
+                        self.flush()
+                        what = f"{struct.__name__}.{field.name}"
+                        self._write_refusal(f"pos != {stop}", what, "is not as long as its tag")
+                with source.block("else:"):
+                    source.line(f"pos = {stop}")

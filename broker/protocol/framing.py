@@ -1,0 +1,234 @@
+"""Requests and responses with their headers, in both directions.
+
+A frame is a 4-byte size, a header and one message. The request header is int16 api key, int16 api
+version, int32 correlation id, nullable string client id, and in flexible versions a tag section;
+the client id keeps its old-style length even there, so that a broker can read it before it knows
+the version (KIP-482). A response header is the correlation id and, in flexible versions, a tag
+section; ApiVersions answers never have the latter, since a client may not know the version it is
+answered in (KIP-511).
+
+Bytes behind the last field of a request are ignored, as Apache Kafka does (`RequestContext` parses
+and does not look at what is left). In an answer we read as a client they are an error.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from struct import Struct as Packer
+from typing import NamedTuple, cast
+
+from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from broker.protocol.decoding import Decode
+from broker.protocol.encoding import Encode
+from broker.protocol.message import Message
+from broker.protocol.structs import (
+    DECODING_FAILURES,
+    ENCODING_FAILURES,
+    MAX_COPIED_SIZE_BYTES,
+    decoder,
+    encode_parts,
+    encoder,
+)
+from broker.protocol.wire import (
+    Buffer,
+    DecodeError,
+    EncodeError,
+    Part,
+    Region,
+    decode_uvarint,
+    skip_tags,
+)
+
+_REQUEST_START = Packer(">hhih")  # api key, api version, correlation id, length of the client id
+_RESPONSE_START = Packer(">ii")  # size, correlation id
+_FLEXIBLE_RESPONSE_START = Packer(">iix")
+
+
+class RequestHeader(NamedTuple):
+    """Who asks what, in which version; also what an answer must repeat."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+
+
+class UnsupportedVersion(Exception):  # noqa: N818 -- a refusal by Kafka's name for it
+    """A request for an API or a version of it that is not declared; its header could be read."""
+
+    def __init__(self, header: RequestHeader) -> None:
+        super().__init__(f"api key {header.api_key} has no version {header.api_version}")
+        self.header = header
+
+
+class _RequestCodec(NamedTuple):
+    decode: Decode
+    flexible: bool
+    has_records: bool
+
+
+class _ResponseCodec(NamedTuple):
+    encode: Encode
+    pack_start: Callable[[int, int], bytes]
+    start_size_bytes: int  # without the size field itself
+
+
+_request_codecs: dict[int, _RequestCodec] = {}
+_response_codecs: dict[int, _ResponseCodec] = {}
+
+
+def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:
+    """Decode a frame without its size; record batches stay views of it.
+
+    Raises UnsupportedVersion when only the header could be read, DecodeError for bytes that are no
+    request.
+    """
+    end = len(frame)
+    try:
+        api_key, api_version, correlation_id, length = _REQUEST_START.unpack_from(frame)
+        position = 10
+        client_id = None
+        if length >= 0:
+            position += length
+            if position > end:
+                raise DecodeError("RequestHeader.client_id does not fit")
+            client_id = str(frame[10:position], "utf-8")
+        elif length != -1:
+            raise DecodeError("RequestHeader.client_id does not fit")
+        header = RequestHeader(api_key, api_version, correlation_id, client_id)
+        codec = _request_codecs.get(api_key << 16 | api_version)
+        if codec is None:
+            codec = _find_request_codec(header)
+        if codec.flexible:
+            count = frame[position]
+            position += 1
+            if count:
+                position = skip_tags(frame, position, end, count)
+        if codec.has_records or end > MAX_COPIED_SIZE_BYTES:
+            return header, codec.decode(memoryview(frame), position, end)[0]
+        return header, codec.decode(bytes(frame), position, end)[0]
+    except DECODING_FAILURES as error:
+        raise DecodeError(f"not a request: {error}") from error
+
+
+def encode_response(header: RequestHeader, message: Message) -> list[Part]:
+    """Encode a whole frame with its size; large record blobs are parts of their own."""
+    codec = _response_codecs.get(header.api_key << 16 | header.api_version)
+    if codec is None:
+        codec = _find_response_codec(header.api_key, header.api_version, message)
+    pieces: list[Buffer] = []
+    parts: list[Part] = []
+    try:
+        codec.encode(message, pieces, parts)
+    except ENCODING_FAILURES as error:
+        name = type(message).__name__
+        raise EncodeError(f"{name} v{header.api_version}: {error}") from error
+    body = b"".join(pieces)
+    if not parts:
+        size = len(body) + codec.start_size_bytes
+        return [codec.pack_start(size, header.correlation_id) + body]
+    if body:
+        parts.append(body)
+    size = sum(map(len, parts)) + codec.start_size_bytes
+    parts[0] = codec.pack_start(size, header.correlation_id) + cast(bytes, parts[0])
+    return parts
+
+
+def encode_request(
+    api_key: int, api_version: int, correlation_id: int, client_id: str | None, message: Message
+) -> bytes:
+    """Encode a whole frame with its size, as a client sends it."""
+    client = b"" if client_id is None else client_id.encode()
+    length = -1 if client_id is None else len(client)
+    start = _REQUEST_START.pack(api_key, api_version, correlation_id, length) + client
+    if _is_flexible(api_key, api_version):
+        start += b"\0"
+    body = b"".join(cast("list[bytes]", encode_parts(message, api_version)))
+    return (len(start) + len(body)).to_bytes(4, "big") + start + body
+
+
+def decode_response(api_key: int, api_version: int, frame: Buffer) -> tuple[int, Message]:
+    """Decode a frame without its size, as a client gets it: the correlation id and the answer."""
+    view = memoryview(frame)
+    end = len(view)
+    try:
+        correlation_id = int.from_bytes(view[:4], "big", signed=True)
+        position = 4
+        if _has_flexible_response_header(api_key, api_version):
+            count, position = decode_uvarint(view, position)
+            position = skip_tags(view, position, end, count)
+        decode = decoder(response_class(api_key), api_version)
+        message, position = decode(view, position, end)
+    except DECODING_FAILURES as error:
+        raise DecodeError(f"not a response: {error}") from error
+    if position != end:
+        raise DecodeError(f"{end - position} bytes are left over")
+    return correlation_id, message
+
+
+def request_class(api_key: int) -> type[Message]:
+    """Import and return the request of an API that is declared."""
+    return _message_class(api_key, "Request")
+
+
+def response_class(api_key: int) -> type[Message]:
+    """Import and return the response of an API that is declared."""
+    return _message_class(api_key, "Response")
+
+
+def _message_class(api_key: int, direction: str) -> type[Message]:
+    name = ApiKey(api_key).name
+    module = import_module(f"broker.protocol.messages.{name.lower()}")
+    return cast("type[Message]", getattr(module, name.title().replace("_", "") + direction))
+
+
+def _is_flexible(api_key: int, api_version: int) -> bool:
+    return api_version >= API_VERSION_RANGES[ApiKey(api_key)].first_flexible
+
+
+def _has_flexible_response_header(api_key: int, api_version: int) -> bool:
+    return api_key != ApiKey.API_VERSIONS and _is_flexible(api_key, api_version)
+
+
+def _find_request_codec(header: RequestHeader) -> _RequestCodec:
+    api_key, api_version = header.api_key, header.api_version
+    try:
+        versions = API_VERSION_RANGES[ApiKey(api_key)]
+    except (ValueError, KeyError):
+        raise UnsupportedVersion(header) from None
+    if not versions.advertised_min <= api_version <= versions.max:
+        raise UnsupportedVersion(header)
+    codec = _RequestCodec(
+        decode=decoder(request_class(api_key), api_version),
+        flexible=_is_flexible(api_key, api_version),
+        has_records=api_key == ApiKey.PRODUCE,
+    )
+    _request_codecs[api_key << 16 | api_version] = codec
+    return codec
+
+
+def _find_response_codec(api_key: int, api_version: int, message: Message) -> _ResponseCodec:
+    flexible = _has_flexible_response_header(api_key, api_version)
+    start = _FLEXIBLE_RESPONSE_START if flexible else _RESPONSE_START
+    codec = _ResponseCodec(
+        encode=encoder(type(message), api_version),
+        pack_start=start.pack,
+        start_size_bytes=start.size - 4,
+    )
+    _response_codecs[api_key << 16 | api_version] = codec
+    return codec
+
+
+__all__ = [
+    "DecodeError",
+    "EncodeError",
+    "Part",
+    "Region",
+    "RequestHeader",
+    "UnsupportedVersion",
+    "decode_request",
+    "decode_response",
+    "encode_request",
+    "encode_response",
+    "request_class",
+    "response_class",
+]

@@ -1,0 +1,71 @@
+"""What a Raft node knows from its configuration, and the random source it is given.
+
+The times are Kafka's `controller.quorum.*` settings with Kafka's defaults.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from broker.protocol.wire import ZERO_UUID
+
+METADATA_TOPIC = "__cluster_metadata"
+METADATA_TOPIC_ID = bytes(15) + b"\x01"
+METADATA_PARTITION = 0
+NEVER_MS = 2**63 - 1
+CHECK_QUORUM_FACTOR = 1.5
+"""How many fetch timeouts a leader goes on without a majority: followers give up before it does."""
+
+
+class RandomSource(Protocol):
+    """What is used of `random.Random`."""
+
+    def randrange(self, start: int, stop: int, /) -> int:
+        """Give a number, `start` <= number < `stop`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaftConfig:
+    """One node's place in the quorum; `voters` is static (`controller.quorum.voters`)."""
+
+    node_id: int
+    voters: tuple[int, ...]
+    cluster_id: str
+    directory_id: bytes = ZERO_UUID
+    election_timeout_ms: int = 1_000
+    """A voter without a leader waits for this long and up to twice as long."""
+    election_backoff_max_ms: int = 1_000
+    fetch_timeout_ms: int = 2_000
+    request_timeout_ms: int = 2_000
+    retry_backoff_ms: int = 20
+    fetch_max_wait_ms: int = 500
+    fetch_max_bytes: int = 8 * 1024 * 1024
+    snapshot_max_bytes: int = 8 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        assert self.voters, "a quorum has voters"
+        assert list(self.voters) == sorted(set(self.voters)), self.voters
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether this node votes; else it is an observer."""
+        return self.node_id in self.voters
+
+    @property
+    def other_voters(self) -> tuple[int, ...]:
+        """The voters but this node, in ascending order."""
+        return tuple(voter for voter in self.voters if voter != self.node_id)
+
+    @property
+    def check_quorum_ms(self) -> int:
+        """How long a leader goes on without hearing from a majority."""
+        return int(self.fetch_timeout_ms * CHECK_QUORUM_FACTOR)
+
+    @property
+    def begin_epoch_interval_ms(self) -> int:
+        """How often a leader tells of itself to a voter that does not fetch (KIP-853)."""
+        return self.fetch_timeout_ms // 2
+
+
+def majority_of(voter_count: int) -> int:
+    """Compute how many voters are a majority."""
+    return voter_count // 2 + 1

@@ -1,0 +1,217 @@
+"""The protocol's messages for the one partition there is, `__cluster_metadata-0`.
+
+Kafka's messages could speak of many partitions; these functions put one in and take one out. The
+latest versions are meant; older ones drop what they do not know.
+"""
+
+from typing import overload
+
+from broker.errors import ErrorCode
+from broker.protocol.message import Message
+from broker.protocol.messages import (
+    begin_quorum_epoch,
+    end_quorum_epoch,
+    fetch,
+    fetch_snapshot,
+    vote,
+)
+from broker.protocol.messages.begin_quorum_epoch import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+)
+from broker.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from broker.protocol.messages.fetch import FetchRequest, FetchResponse
+from broker.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from broker.protocol.messages.vote import VoteRequest, VoteResponse
+from broker.protocol.wire import ZERO_UUID
+from broker.raft.config import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID
+
+RaftRequest = (
+    VoteRequest
+    | BeginQuorumEpochRequest
+    | EndQuorumEpochRequest
+    | FetchRequest
+    | FetchSnapshotRequest
+)
+RaftResponse = (
+    VoteResponse
+    | BeginQuorumEpochResponse
+    | EndQuorumEpochResponse
+    | FetchResponse
+    | FetchSnapshotResponse
+)
+
+
+@overload
+def partition_of(message: VoteRequest) -> vote.PartitionData | None: ...
+@overload
+def partition_of(message: VoteResponse) -> vote.VoteResponsePartitionData | None: ...
+@overload
+def partition_of(
+    message: BeginQuorumEpochRequest,
+) -> begin_quorum_epoch.PartitionData | None: ...
+@overload
+def partition_of(
+    message: BeginQuorumEpochResponse,
+) -> begin_quorum_epoch.BeginQuorumEpochResponsePartitionData | None: ...
+@overload
+def partition_of(message: EndQuorumEpochRequest) -> end_quorum_epoch.PartitionData | None: ...
+@overload
+def partition_of(
+    message: EndQuorumEpochResponse,
+) -> end_quorum_epoch.EndQuorumEpochResponsePartitionData | None: ...
+@overload
+def partition_of(message: FetchRequest) -> fetch.FetchPartition | None: ...
+@overload
+def partition_of(message: FetchResponse) -> fetch.PartitionData | None: ...
+@overload
+def partition_of(message: FetchSnapshotRequest) -> fetch_snapshot.PartitionSnapshot | None: ...
+@overload
+def partition_of(
+    message: FetchSnapshotResponse,
+) -> fetch_snapshot.FetchSnapshotResponsePartitionSnapshot | None: ...
+
+
+def partition_of(message: RaftRequest | RaftResponse) -> object:
+    """Give the part about the metadata partition; None when it is about anything else."""
+    topics = message.responses if isinstance(message, FetchResponse) else message.topics
+    if len(topics) != 1 or len(topics[0].partitions) != 1:
+        return None
+    topic, partition = topics[0], topics[0].partitions[0]
+    is_ours = METADATA_TOPIC in _values(topic, "topic_name", "name", "topic")
+    if not is_ours and METADATA_TOPIC_ID not in _values(topic, "topic_id"):
+        return None
+    is_ours = METADATA_PARTITION in _values(partition, "partition_index", "partition", "index")
+    return partition if is_ours else None
+
+
+def _values(part: object, *names: str) -> list[object]:
+    """Give the fields that a message has: each calls the same thing by another name."""
+    return [getattr(part, name) for name in names if hasattr(part, name)]
+
+
+def vote_request(cluster_id: str, voter_id: int, partition: vote.PartitionData) -> VoteRequest:
+    """Make a question for a vote."""
+    topic = vote.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    return VoteRequest(cluster_id=cluster_id, voter_id=voter_id, topics=[topic])
+
+
+def begin_epoch_request(
+    cluster_id: str, voter_id: int, leader_id: int, leader_epoch: int
+) -> BeginQuorumEpochRequest:
+    """Make a new leader's announcement."""
+    partition = begin_quorum_epoch.PartitionData(leader_id=leader_id, leader_epoch=leader_epoch)
+    topic = begin_quorum_epoch.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    return BeginQuorumEpochRequest(cluster_id=cluster_id, voter_id=voter_id, topics=[topic])
+
+
+def end_epoch_request(
+    cluster_id: str, leader_id: int, leader_epoch: int, candidates: list[int]
+) -> EndQuorumEpochRequest:
+    """Make a leader's resignation, with candidates for both versions."""
+    preferred = [
+        end_quorum_epoch.ReplicaInfo(candidate_id=candidate, candidate_directory_id=ZERO_UUID)
+        for candidate in candidates
+    ]
+    partition = end_quorum_epoch.PartitionData(
+        leader_id=leader_id,
+        leader_epoch=leader_epoch,
+        preferred_successors=list(candidates),
+        preferred_candidates=preferred,
+    )
+    topic = end_quorum_epoch.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    return EndQuorumEpochRequest(cluster_id=cluster_id, topics=[topic])
+
+
+def fetch_request(
+    cluster_id: str, replica_id: int, max_wait_ms: int, partition: fetch.FetchPartition
+) -> FetchRequest:
+    """Make a replica's Fetch; `partition` says from where and how much."""
+    topic = fetch.FetchTopic(
+        topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition]
+    )
+    return FetchRequest(
+        cluster_id=cluster_id,
+        replica_state=fetch.ReplicaState(replica_id=replica_id),
+        max_wait_ms=max_wait_ms,
+        max_bytes=partition.partition_max_bytes,
+        topics=[topic],
+    )
+
+
+def replica_id_of(request: FetchRequest) -> int:
+    """Give the replica that fetches, from where its version has it."""
+    return max(request.replica_id, request.replica_state.replica_id)
+
+
+def fetch_response(partition: fetch.PartitionData) -> FetchResponse:
+    """Make the leader's answer to a Fetch."""
+    topic = fetch.FetchableTopicResponse(
+        topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition]
+    )
+    return FetchResponse(responses=[topic])
+
+
+def fetch_snapshot_request(
+    cluster_id: str, replica_id: int, max_bytes: int, partition: fetch_snapshot.PartitionSnapshot
+) -> FetchSnapshotRequest:
+    """Make a question for a part of a snapshot."""
+    topic = fetch_snapshot.TopicSnapshot(name=METADATA_TOPIC, partitions=[partition])
+    return FetchSnapshotRequest(
+        cluster_id=cluster_id, replica_id=replica_id, max_bytes=max_bytes, topics=[topic]
+    )
+
+
+def fetch_snapshot_response(
+    partition: fetch_snapshot.FetchSnapshotResponsePartitionSnapshot,
+) -> FetchSnapshotResponse:
+    """Make the answer to it."""
+    topic = fetch_snapshot.FetchSnapshotResponseTopicSnapshot(
+        name=METADATA_TOPIC, partitions=[partition]
+    )
+    return FetchSnapshotResponse(topics=[topic])
+
+
+def vote_response(code: ErrorCode, leader_id: int, epoch: int, *, is_granted: bool) -> VoteResponse:
+    """Make a voter's answer."""
+    partition = vote.VoteResponsePartitionData(
+        error_code=code, leader_id=leader_id, leader_epoch=epoch, vote_granted=is_granted
+    )
+    topic = vote.VoteResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    return VoteResponse(topics=[topic])
+
+
+def begin_epoch_response(code: ErrorCode, leader_id: int, epoch: int) -> BeginQuorumEpochResponse:
+    """Make a voter's answer to a new leader."""
+    partition = begin_quorum_epoch.BeginQuorumEpochResponsePartitionData(
+        error_code=code, leader_id=leader_id, leader_epoch=epoch
+    )
+    topic = begin_quorum_epoch.BeginQuorumEpochResponseTopicData(
+        topic_name=METADATA_TOPIC, partitions=[partition]
+    )
+    return BeginQuorumEpochResponse(topics=[topic])
+
+
+def end_epoch_response(code: ErrorCode, leader_id: int, epoch: int) -> EndQuorumEpochResponse:
+    """Make a voter's answer to a resignation."""
+    partition = end_quorum_epoch.EndQuorumEpochResponsePartitionData(
+        error_code=code, leader_id=leader_id, leader_epoch=epoch
+    )
+    topic = end_quorum_epoch.EndQuorumEpochResponseTopicData(
+        topic_name=METADATA_TOPIC, partitions=[partition]
+    )
+    return EndQuorumEpochResponse(topics=[topic])
+
+
+_REFUSALS: dict[type[Message], type[Message]] = {
+    VoteRequest: VoteResponse,
+    BeginQuorumEpochRequest: BeginQuorumEpochResponse,
+    EndQuorumEpochRequest: EndQuorumEpochResponse,
+    FetchRequest: FetchResponse,
+    FetchSnapshotRequest: FetchSnapshotResponse,
+}
+
+
+def refusal_of(request: RaftRequest, code: ErrorCode) -> Message:
+    """Make the answer to a request that is not about this cluster's metadata partition."""
+    return _REFUSALS[type(request)](error_code=code)

@@ -1,0 +1,75 @@
+"""What a node must never forget: the epoch, its vote, the leader. Kafka's file `quorum-state`.
+
+One line of JSON, data version 1 (KIP-853):
+
+    {"leaderId":1,"leaderEpoch":4,"votedId":-1,"votedDirectoryId":"AAA...","data_version":1}
+
+Version 0 is read as well. Voter and leader of an epoch are set at most once: a vote or a leader
+changes only together with the epoch.
+"""
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import dataclass
+
+from broker.protocol.wire import ZERO_UUID
+
+NO_NODE = -1
+FILE_NAME = "quorum-state"
+DATA_VERSION = 1
+
+
+class DamagedQuorumState(Exception):  # noqa: N818 - a storage failure, named like CorruptBatch
+    """The file is there and is not one: voting on would mean to vote twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumState:
+    """A new node begins in epoch 0, without vote and leader."""
+
+    leader_epoch: int = 0
+    leader_id: int = NO_NODE
+    voted_id: int = NO_NODE
+    voted_directory_id: bytes = ZERO_UUID
+
+    @property
+    def has_leader(self) -> bool:
+        """Whether the leader of this epoch is known; it may be this node."""
+        return self.leader_id != NO_NODE
+
+    @property
+    def has_voted(self) -> bool:
+        """Whether this node has given its vote in this epoch, maybe to itself."""
+        return self.voted_id != NO_NODE
+
+
+def encode_quorum_state(state: QuorumState) -> bytes:
+    """Write the file's contents."""
+    voted_directory_id = urlsafe_b64encode(state.voted_directory_id).rstrip(b"=").decode()
+    fields = {
+        "leaderId": state.leader_id,
+        "leaderEpoch": state.leader_epoch,
+        "votedId": state.voted_id,
+        "votedDirectoryId": voted_directory_id,
+        "data_version": DATA_VERSION,
+    }
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def decode_quorum_state(data: bytes) -> QuorumState:
+    """Read the file's contents; raises DamagedQuorumState."""
+    try:
+        fields = json.loads(data)
+        if fields["data_version"] not in (0, DATA_VERSION):
+            raise ValueError(f"data_version {fields['data_version']}")
+        voted_directory_id = ZERO_UUID
+        if "votedDirectoryId" in fields:
+            voted_directory_id = urlsafe_b64decode(fields["votedDirectoryId"] + "==")
+        return QuorumState(
+            leader_epoch=int(fields["leaderEpoch"]),
+            leader_id=int(fields["leaderId"]),
+            voted_id=int(fields["votedId"]),
+            voted_directory_id=voted_directory_id,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedQuorumState(f"{FILE_NAME} cannot be read: {error!r}") from error

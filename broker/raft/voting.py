@@ -1,0 +1,257 @@
+"""Elections: pre-vote, vote, and the end of an epoch.
+
+A voter that hears of no leader first asks whether it would be elected (pre-vote, KIP-996): the
+question changes no epoch, so a node that was cut off cannot disturb a working quorum when it comes
+back. Only with a majority of yeses does it begin a new epoch and ask for votes.
+"""
+
+from typing import assert_never
+
+from broker.errors import ErrorCode
+from broker.model import OffsetAndEpoch
+from broker.protocol.messages.begin_quorum_epoch import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+)
+from broker.protocol.messages.end_quorum_epoch import (
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+)
+from broker.protocol.messages.vote import PartitionData, VoteRequest, VoteResponse
+from broker.raft.messages import (
+    begin_epoch_response,
+    end_epoch_request,
+    end_epoch_response,
+    partition_of,
+    refusal_of,
+    vote_request,
+    vote_response,
+)
+from broker.raft.output import Envelope
+from broker.raft.quorum_state import NO_NODE, QuorumState
+from broker.raft.roles import (
+    Candidate,
+    Follower,
+    Leader,
+    Observer,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+)
+from broker.raft.state import RaftState
+
+
+def is_up_to_date(candidate: OffsetAndEpoch, own: OffsetAndEpoch) -> bool:
+    """Compare two logs by their ends: the later epoch wins, then the longer log (Raft 5.4.1)."""
+    return (candidate.leader_epoch, candidate.offset) >= (own.leader_epoch, own.offset)
+
+
+def may_grant(role: Role, quorum: QuorumState, partition: PartitionData) -> bool:
+    """Decide on a vote in the voter's own epoch; the logs are compared elsewhere."""
+    if partition.pre_vote:
+        return _may_grant_pre_vote(role)
+    if quorum.has_leader or not isinstance(role, Unattached | Prospective):
+        return False
+    return quorum.voted_id in (NO_NODE, partition.replica_id)
+
+
+def _may_grant_pre_vote(role: Role) -> bool:
+    """Say no while there is a leader that answers: then nobody needs an election."""
+    match role:
+        case Leader() | Observer():
+            return False
+        case Follower():
+            return not role.has_fetched
+        case Unattached() | Prospective() | Candidate() | Resigned():
+            return True
+        case _:
+            assert_never(role)
+
+
+def handle_vote(state: RaftState, envelope: Envelope, request: VoteRequest, now_ms: int) -> None:
+    """Answer a candidate, or one that would become one."""
+    partition = partition_of(request)
+    if partition is None or min(partition.last_offset, partition.last_offset_epoch) < 0:
+        state.respond(envelope, refusal_of(request, ErrorCode.INVALID_REQUEST))
+        return
+    code, is_granted = _decide(state, request, partition, now_ms)
+    answer = vote_response(code, state.leader_id, state.epoch, is_granted=is_granted)
+    state.respond(envelope, answer)
+
+
+def _decide(
+    state: RaftState, request: VoteRequest, partition: PartitionData, now_ms: int
+) -> tuple[ErrorCode, bool]:
+    config, candidate_id = state.config, partition.replica_id
+    if request.voter_id not in (NO_NODE, config.node_id):
+        return ErrorCode.INVALID_VOTER_KEY, False
+    if candidate_id not in config.other_voters or not config.is_voter:
+        return ErrorCode.INCONSISTENT_VOTER_SET, False
+    if partition.replica_epoch < state.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH, False
+    if partition.last_offset_epoch > partition.replica_epoch:
+        return ErrorCode.INVALID_REQUEST, False
+    state.observe(partition.replica_epoch, NO_NODE, candidate_id, now_ms)
+    theirs = OffsetAndEpoch(partition.last_offset, partition.last_offset_epoch)
+    own = OffsetAndEpoch(state.log.end_offset, state.log.last_epoch)
+    if not may_grant(state.role, state.quorum, partition) or not is_up_to_date(theirs, own):
+        return ErrorCode.NONE, False
+    if not partition.pre_vote:
+        state.give_vote(candidate_id, partition.replica_directory_id, now_ms)
+    return ErrorCode.NONE, True
+
+
+def handle_vote_response(
+    state: RaftState, envelope: Envelope, response: VoteResponse, now_ms: int
+) -> None:
+    """Count an answer; a win or a loss takes effect at once."""
+    partition = partition_of(response)
+    if partition is None:
+        _ask_again(state, envelope.source, now_ms)
+        return
+    state.observe(partition.leader_epoch, partition.leader_id, envelope.source, now_ms)
+    role = state.role
+    if not isinstance(role, Prospective | Candidate):
+        return
+    if partition.error_code != ErrorCode.NONE:
+        _ask_again(state, envelope.source, now_ms)
+        return
+    role.tally.note(envelope.source, is_granted=partition.vote_granted)
+    if role.tally.is_won:
+        if isinstance(role, Prospective):
+            state.become_candidate(now_ms)
+        else:
+            state.become_leader(role.tally, now_ms)
+    elif role.tally.is_lost:
+        # Whoever was refused waits at random, so that another gets the chance.
+        role.deadline_ms = min(role.deadline_ms, state.random_backoff_deadline_ms(now_ms))
+
+
+def _ask_again(state: RaftState, voter: int, now_ms: int) -> None:
+    state.requests.back_off(voter, now_ms + state.config.retry_backoff_ms)
+
+
+def poll_election(state: RaftState, role: Prospective | Candidate, now_ms: int) -> None:
+    """Ask the voters that have not answered, or give up at the deadline."""
+    if now_ms >= role.deadline_ms:
+        _give_up(state, role, now_ms)
+        return
+    if role.tally.is_lost:
+        return
+    for voter in role.tally.unanswered:
+        if now_ms >= state.requests.free_at_ms(voter):
+            state.request(voter, _question(state, voter), now_ms)
+
+
+def _question(state: RaftState, voter: int) -> VoteRequest:
+    partition = PartitionData(
+        replica_epoch=state.epoch,
+        replica_id=state.config.node_id,
+        replica_directory_id=state.config.directory_id,
+        last_offset_epoch=state.log.last_epoch,
+        last_offset=state.log.end_offset,
+        pre_vote=isinstance(state.role, Prospective),
+    )
+    return vote_request(state.config.cluster_id, voter, partition)
+
+
+def _give_up(state: RaftState, role: Prospective | Candidate, now_ms: int) -> None:
+    if isinstance(role, Candidate):
+        state.become_prospective(now_ms)
+        return
+    leader_id = state.quorum.leader_id
+    if leader_id in (NO_NODE, state.config.node_id):
+        # Not the deadline that has just passed, else this would ask without a pause.
+        role.deadline_ms = state.random_election_deadline_ms(now_ms)
+        state.become_unattached(state.epoch, now_ms)
+        return
+    state.become_follower(state.epoch, leader_id, now_ms)
+    # The leader may be alive, and only this node's link to it bad; but do not wait for long.
+    assert isinstance(state.role, Follower), state.role
+    state.role.deadline_ms = state.random_election_deadline_ms(now_ms)
+
+
+def handle_begin_epoch(
+    state: RaftState, envelope: Envelope, request: BeginQuorumEpochRequest, now_ms: int
+) -> None:
+    """Follow a leader that announces itself."""
+    partition = partition_of(request)
+    if partition is None:
+        state.respond(envelope, refusal_of(request, ErrorCode.INVALID_REQUEST))
+        return
+    code = ErrorCode.NONE
+    if partition.leader_epoch < state.epoch:
+        code = ErrorCode.FENCED_LEADER_EPOCH
+    elif request.voter_id not in (NO_NODE, state.config.node_id):
+        code = ErrorCode.INVALID_VOTER_KEY
+    else:
+        state.observe(partition.leader_epoch, partition.leader_id, partition.leader_id, now_ms)
+    state.respond(envelope, begin_epoch_response(code, state.leader_id, state.epoch))
+
+
+def handle_begin_epoch_response(
+    state: RaftState, envelope: Envelope, response: BeginQuorumEpochResponse, now_ms: int
+) -> None:
+    """Learn of a later epoch, or wait until the voter fetches."""
+    partition = partition_of(response)
+    if partition is not None:
+        state.observe(partition.leader_epoch, partition.leader_id, envelope.source, now_ms)
+    if isinstance(state.role, Leader):
+        wait_ms = state.config.begin_epoch_interval_ms
+        state.requests.back_off(envelope.source, now_ms + wait_ms)
+
+
+def handle_end_epoch(
+    state: RaftState, envelope: Envelope, request: EndQuorumEpochRequest, now_ms: int
+) -> None:
+    """Hear that the leader resigns: the first candidate asks for votes at once, others later."""
+    partition = partition_of(request)
+    if partition is None:
+        state.respond(envelope, refusal_of(request, ErrorCode.INVALID_REQUEST))
+        return
+    code = ErrorCode.NONE
+    if partition.leader_epoch < state.epoch:
+        code = ErrorCode.FENCED_LEADER_EPOCH
+    else:
+        state.observe(partition.leader_epoch, partition.leader_id, partition.leader_id, now_ms)
+        preferred = [candidate.candidate_id for candidate in partition.preferred_candidates]
+        expect_election(state, preferred or partition.preferred_successors, now_ms)
+    state.respond(envelope, end_epoch_response(code, state.leader_id, state.epoch))
+
+
+def expect_election(state: RaftState, candidates: list[int], now_ms: int) -> None:
+    """Stop to trust in the leader that is followed, and become a candidate when it is our turn."""
+    role = state.role
+    if not isinstance(role, Follower):
+        return
+    role.has_fetched = False
+    delay_ms = 0
+    if not candidates or candidates[0] != state.config.node_id:
+        delay_ms = state.random.randrange(1, state.config.election_backoff_max_ms + 1)
+    role.deadline_ms = min(role.deadline_ms, now_ms + delay_ms)
+
+
+def handle_end_epoch_response(
+    state: RaftState, envelope: Envelope, response: EndQuorumEpochResponse, now_ms: int
+) -> None:
+    """Note that a voter knows of the resignation."""
+    partition = partition_of(response)
+    if partition is not None:
+        state.observe(partition.leader_epoch, partition.leader_id, envelope.source, now_ms)
+    if isinstance(state.role, Resigned):
+        state.role.unacknowledged.discard(envelope.source)
+
+
+def poll_resigned(state: RaftState, role: Resigned, now_ms: int) -> None:
+    """Tell the voters, and stand again when nobody else has won."""
+    if now_ms >= role.deadline_ms and not state.is_stopping:
+        state.become_prospective(now_ms)
+        return
+    for voter in sorted(role.unacknowledged):
+        if now_ms >= state.requests.free_at_ms(voter):
+            config = state.config
+            request = end_epoch_request(
+                config.cluster_id, config.node_id, state.epoch, role.candidates
+            )
+            state.request(voter, request, now_ms)

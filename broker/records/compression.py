@@ -1,0 +1,145 @@
+"""The four codecs of record batches, in Kafka's framing, decompressed under limits.
+
+gzip and zstd are plain frames. lz4 is a frame with independent blocks: Java refuses linked ones.
+snappy is written as xerial blocks, as the Java client does, and read as xerial or as one raw
+block, as librdkafka and franz-go write it.
+
+A few bytes can unpack to gigabytes (zstd 32,000 : 1). Output therefore never exceeds
+`MAX_DECOMPRESSED_BYTES`, nor `MAX_RATIO` times the input once it is larger than
+`ALWAYS_ALLOWED_BYTES`; the memory for it grows with what really comes out.
+"""
+
+import gzip as gzip_module
+from enum import IntEnum
+from struct import Struct
+
+import cramjam
+
+from broker.records.errors import CorruptBatch
+from broker.records.header import BytesLike
+
+MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
+MAX_RATIO = 1000
+ALWAYS_ALLOWED_BYTES = 4 * 1024 * 1024
+DEFAULT_LEVEL = -1_000_000
+"""Stands for the codec's own default level."""
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_XERIAL_BLOCK_BYTES = 32 * 1024
+_LENGTH = Struct(">i")
+_FIRST_GUESS = 8
+_BUFFER_TOO_SMALL = "failed to write whole buffer"
+_LZ4_MAX_LEVEL = 12
+
+
+class Codec(IntEnum):
+    """The codec numbers in the attributes of a batch."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+CODEC_NAMES = {codec.name.lower(): codec for codec in Codec if codec} | {
+    "uncompressed": Codec.NONE,
+    "none": Codec.NONE,
+}
+
+
+def compress(codec: int, data: BytesLike, level: int = DEFAULT_LEVEL) -> bytes:
+    """Compress a payload in the framing every client understands."""
+    if codec == Codec.NONE:
+        return bytes(data)
+    if codec == Codec.GZIP:
+        return gzip_module.compress(data, level if 1 <= level <= 9 else 6, mtime=0)
+    if codec == Codec.SNAPPY:
+        return _compress_xerial(bytes(data))
+    if codec == Codec.LZ4:
+        wanted = 4 if level == DEFAULT_LEVEL else min(level, _LZ4_MAX_LEVEL)
+        compressor = cramjam.lz4.Compressor(level=wanted, block_linked=False)
+        compressor.compress(data)
+        return bytes(compressor.finish())
+    if codec == Codec.ZSTD:
+        return bytes(cramjam.zstd.compress(data, 3 if level == DEFAULT_LEVEL else level))
+    raise CorruptBatch(f"unknown compression codec {codec}")
+
+
+def decompress(codec: int, data: BytesLike) -> BytesLike:
+    """Decompress a payload; raises CorruptBatch for damage and for output over the limits."""
+    if codec == Codec.NONE:
+        return data
+    if codec == Codec.SNAPPY:
+        return _decompress_snappy(bytes(data))
+    if codec not in (Codec.GZIP, Codec.LZ4, Codec.ZSTD):
+        raise CorruptBatch(f"unknown compression codec {codec}")
+    return _decompress_growing(codec, data)
+
+
+def limit_for(compressed_bytes: int) -> int:
+    """The most that so many compressed bytes may unpack to."""
+    by_ratio = max(compressed_bytes * MAX_RATIO, ALWAYS_ALLOWED_BYTES)
+    return min(by_ratio, MAX_DECOMPRESSED_BYTES)
+
+
+def _decompress_growing(codec: int, data: BytesLike) -> BytesLike:
+    """Try ever larger buffers, so that memory follows the real size and not a forged one."""
+    into = {
+        Codec.GZIP: cramjam.gzip.decompress_into,
+        Codec.LZ4: cramjam.lz4.decompress_into,
+        Codec.ZSTD: cramjam.zstd.decompress_into,
+    }[Codec(codec)]
+    limit = limit_for(len(data))
+    size = min(max(len(data) * _FIRST_GUESS, 64 * 1024), limit)
+    while True:
+        output = bytearray(size)
+        try:
+            length = into(data, output)
+        except cramjam.DecompressionError as error:
+            if _BUFFER_TOO_SMALL not in str(error):
+                raise CorruptBatch(f"{Codec(codec).name.lower()}: {error}") from None
+            if size >= limit:
+                raise CorruptBatch(f"{len(data)} bytes unpack to more than {limit}") from None
+            size = min(size * _FIRST_GUESS, limit)
+            del output  # Before the larger one is made.
+        else:
+            return memoryview(output)[:length]
+
+
+def _compress_xerial(data: bytes) -> bytes:
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(data), _XERIAL_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK_BYTES]))
+        parts += (_LENGTH.pack(len(block)), block)
+    return b"".join(parts)
+
+
+def _decompress_snappy(data: bytes) -> bytes:
+    limit = limit_for(len(data))
+    if not data.startswith(_XERIAL_MAGIC):
+        return _decompress_raw_block(data, limit)
+    position, parts, total = len(_XERIAL_HEADER), [], 0
+    while position < len(data):
+        if len(data) - position < _LENGTH.size:
+            raise CorruptBatch("snappy: a block length is cut off")
+        (length,) = _LENGTH.unpack_from(data, position)
+        position += _LENGTH.size
+        if not 0 <= length <= len(data) - position:
+            raise CorruptBatch(f"snappy: a block of {length} in {len(data) - position} bytes")
+        parts.append(_decompress_raw_block(data[position : position + length], limit - total))
+        total += len(parts[-1])
+        position += length
+    return b"".join(parts)
+
+
+def _decompress_raw_block(block: bytes, limit: int) -> bytes:
+    """Unpack one raw block; its first varint says how long it gets, before any memory is used."""
+    try:
+        length = cramjam.snappy.decompress_raw_len(block)
+        if length > limit:
+            raise CorruptBatch(f"snappy: a block unpacks to {length}, more than {limit}")
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
+        raise CorruptBatch(f"snappy: {error}") from None

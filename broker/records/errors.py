@@ -1,0 +1,5 @@
+"""What is wrong with bytes that should be a record batch, apart from any request."""
+
+
+class CorruptBatch(Exception):  # noqa: N818 - the house calls storage failures so
+    """Bytes that are not what their header says: a storage failure, or a client's lie."""

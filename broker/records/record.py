@@ -1,0 +1,210 @@
+"""Single records: the varint-framed entries inside a batch, decoded and encoded.
+
+A record is: length (zigzag varint), attributes (1 byte, unused), timestamp delta and offset delta
+(varints), key length and key, value length and value (length -1 is null), header count, headers
+(key as string, value as nullable bytes). Varints of 32-bit fields have at most 5 bytes, of 64-bit
+fields at most 10; anything longer is corrupt, so that a hostile varint costs nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+from broker.records.errors import CorruptBatch
+from broker.records.header import BatchHeader, BytesLike
+
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+NewRecord: TypeAlias = tuple[bytes | None, bytes | None, Headers, int]
+"""A record to be appended: key, value, headers, timestamp_ms."""
+
+SMALLEST_RECORD_BYTES = 7
+"""Length, attributes, two deltas, two null lengths, no headers."""
+
+
+class Record(NamedTuple):
+    """One record with its absolute offset and timestamp."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+def parse_records(payload: BytesLike, header: BatchHeader) -> Iterator[Record]:
+    """Decode the records of a decompressed payload.
+
+    Raises CorruptBatch when a length lies or the number of records is not the header's.
+    """
+    data = payload if isinstance(payload, bytes) else bytes(payload)
+    append_time = header.max_timestamp if header.uses_log_append_time else None
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    position = 0
+    try:
+        for _ in range(header.record_count):
+            body, position = _record_body(data, position)
+            timestamp_delta, body = read_varint(data, body + 1)
+            offset_delta, body = read_varint(data, body)
+            key, body = _read_nullable(data, body)
+            value, body = _read_nullable(data, body)
+            # A single zero byte says "no headers", the common case.
+            headers: Headers = ()
+            if data[body]:
+                headers, body = _read_headers(data, body)
+            else:
+                body += 1
+            if body != position:
+                raise CorruptBatch(f"a record ends at {body} and its length says {position}")
+            timestamp_ms = append_time if append_time is not None else base_timestamp
+            if append_time is None:
+                timestamp_ms += timestamp_delta
+            yield Record(base_offset + offset_delta, timestamp_ms, key, value, headers)
+    except (IndexError, UnicodeDecodeError) as error:
+        raise CorruptBatch("a record ends beyond its batch") from error
+    if position != len(data):
+        raise CorruptBatch(f"{len(data) - position} bytes follow the last record")
+
+
+class RawRecord(NamedTuple):
+    """An encoded record within a payload, from `start` to `end`, and what the cleaner looks at."""
+
+    start: int
+    end: int
+    timestamp_delta: int
+    offset_delta: int
+    key: bytes | None
+    has_value: bool
+
+
+def scan_records(payload: bytes, record_count: int) -> Iterator[RawRecord]:
+    """Find the records of a payload without decoding values and headers; raises CorruptBatch."""
+    position = 0
+    try:
+        for _ in range(record_count):
+            start = position
+            body, position = _record_body(payload, start)
+            timestamp_delta, body = read_varint(payload, body + 1)
+            offset_delta, body = read_varint(payload, body)
+            key, body = _read_nullable(payload, body)
+            # Zigzag puts the sign into the lowest bit: odd is negative, and only -1 is.
+            has_value = not payload[body] & 1
+            yield RawRecord(start, position, timestamp_delta, offset_delta, key, has_value)
+    except IndexError as error:
+        raise CorruptBatch("a record ends beyond its batch") from error
+
+
+def validate_lengths(payload: BytesLike, record_count: int) -> None:
+    """Walk the records by their lengths only; raises CorruptBatch when they do not add up."""
+    position, end = 0, len(payload)
+    try:
+        for _ in range(record_count):
+            low = payload[position]
+            high = payload[position + 1]
+            # One- and two-byte lengths are read here, for they are nearly all there are.
+            if low < 0x80:
+                length, start = low, position + 1
+            elif high < 0x80:
+                length, start = low & 0x7F | high << 7, position + 2
+            else:
+                signed, start = read_varint(payload, position)
+                length = signed << 1 if signed >= 0 else 1
+            if length & 1:
+                raise CorruptBatch("a record has a negative length")
+            position = start + (length >> 1)
+    except IndexError:
+        raise CorruptBatch(f"fewer records than the {record_count} of the header") from None
+    if position != end:
+        raise CorruptBatch(f"the records end at {position} and the batch at {end}")
+
+
+def _record_body(data: bytes, position: int) -> tuple[int, int]:
+    """Give where a record's body begins and where it ends."""
+    length, body = read_varint(data, position)
+    if length < SMALLEST_RECORD_BYTES - 1 or body + length > len(data):
+        raise CorruptBatch(f"record length {length} at {position} of {len(data)}")
+    return body, body + length
+
+
+def read_varint(data: BytesLike, position: int) -> tuple[int, int]:
+    """Read a zigzag varint of up to 10 bytes; IndexError when the data ends in it."""
+    byte = data[position]
+    position += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position
+    result = byte & 0x7F
+    for shift in range(7, 70, 7):
+        byte = data[position]
+        position += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (result >> 1) ^ -(result & 1), position
+    raise CorruptBatch("a varint has more than 10 bytes")
+
+
+def _read_nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
+    length, position = read_varint(data, position)
+    if length < 0:
+        if length != -1:
+            raise CorruptBatch(f"a length of {length}")
+        return None, position
+    end = position + length
+    if end > len(data):
+        raise CorruptBatch(f"a length of {length} at {position} of {len(data)}")
+    return data[position:end], end
+
+
+def _read_headers(data: bytes, position: int) -> tuple[Headers, int]:
+    count, position = read_varint(data, position)
+    if not 0 <= count <= len(data) - position:
+        raise CorruptBatch(f"{count} headers in {len(data) - position} bytes")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        key, position = _read_nullable(data, position)
+        if key is None:
+            raise CorruptBatch("a header without a key")
+        value, position = _read_nullable(data, position)
+        headers.append((key.decode(), value))
+    return headers, position
+
+
+def encode_varint(value: int) -> bytes:
+    """Write a zigzag varint."""
+    number = (value << 1) ^ (value >> 63)
+    if 0 <= number < len(_SMALL_VARINTS):
+        return _SMALL_VARINTS[number]
+    return _encode_unsigned(number)
+
+
+def _encode_unsigned(number: int) -> bytes:
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+_SMALL_VARINTS = tuple(_encode_unsigned(number) for number in range(4096))
+_NULL = encode_varint(-1)
+
+
+def encode_record(
+    offset_delta: int,
+    timestamp_delta: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Headers,
+) -> bytes:
+    """Write one record with its length in front."""
+    parts = [b"\x00", encode_varint(timestamp_delta), encode_varint(offset_delta)]
+    for data in (key, value):
+        if data is None:
+            parts.append(_NULL)
+        else:
+            parts += (encode_varint(len(data)), data)
+    parts.append(encode_varint(len(headers)))
+    for name, content in headers:
+        encoded = name.encode()
+        parts += (encode_varint(len(encoded)), encoded)
+        parts += (_NULL,) if content is None else (encode_varint(len(content)), content)
+    body = b"".join(parts)
+    return encode_varint(len(body)) + body

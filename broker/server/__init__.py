@@ -1,0 +1,1 @@
+"""The shell: sockets, timers, the event loop and everything that has effects."""

@@ -1,0 +1,140 @@
+"""The cleaner's threads: they compact logs while the event loop serves on.
+
+`log.cleaner` decides and rewrites; here is only who runs it where. Reading and writing in a round
+run in a thread; taking a log's measure and putting cleaned segments in place run on the loop, the
+owner of every log. At most `log.cleaner.threads` rounds run at once, one for each log.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from broker.log.cleaner.run import (
+    CleaningAborted,
+    CleaningLimits,
+    CleaningRun,
+    finish_round,
+    replace_segments,
+)
+from broker.log.cleaner.schedule import DirtyLog, choose_dirtiest
+from broker.model import TopicPartition
+from broker.server.clock import Clock
+
+if TYPE_CHECKING:
+    from broker.server.broker import Broker
+
+log = logging.getLogger("millrace.cleaner")
+
+T = TypeVar("T")
+
+
+class Cleaner:
+    """Owns the rounds that are under way. The threads are made when the first round begins."""
+
+    def __init__(
+        self, broker: "Broker", loop: asyncio.AbstractEventLoop, tasks: asyncio.TaskGroup
+    ) -> None:
+        self._broker = broker
+        self._loop = loop
+        self._tasks = tasks
+        self._config = broker.config.cleaner
+        self._busy: set[TopicPartition] = set()
+        self._threads: ThreadPoolExecutor | None = None
+        self._stopping = threading.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._throttle = Throttle(
+            broker.clock, self._stopping, self._config.io_max_bytes_per_second
+        )
+
+    def start(self) -> None:
+        """Look for dirty logs from now on, every `log.cleaner.backoff.ms`."""
+        if self._config.is_enabled:
+            self._timer = self._loop.call_later(self._config.backoff_ms / 1000, self._look)
+
+    def stop(self) -> None:
+        """Stop: rounds under way are given up, and their logs stay as they were."""
+        self._stopping.set()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._threads is not None:
+            self._threads.shutdown(wait=True)
+
+    def _look(self) -> None:
+        self._begin_rounds()
+        self._timer = self._loop.call_later(self._config.backoff_ms / 1000, self._look)
+
+    def _begin_rounds(self) -> None:
+        timestamp_ms = self._broker.clock.timestamp_ms()
+        while len(self._busy) < self._config.thread_count and not self._stopping.is_set():
+            logs = (partition.log for partition in self._broker.partitions)
+            dirty = choose_dirtiest(logs, self._busy, timestamp_ms)
+            if dirty is None:
+                return
+            self._busy.add(dirty.log.topic_partition)
+            self._tasks.create_task(self._clean(dirty))
+
+    async def _clean(self, dirty: DirtyLog) -> None:
+        topic_partition = dirty.log.topic_partition
+        try:
+            await self._run_round(dirty)
+        except CleaningAborted:
+            log.info("cleaning given up topic_partition=%s", topic_partition)
+            return
+        except OSError as error:
+            self._broker.on_storage_failure(*topic_partition, error)
+            return
+        finally:
+            self._busy.discard(topic_partition)
+        self._begin_rounds()
+
+    async def _run_round(self, dirty: DirtyLog) -> None:
+        timestamp_ms = self._broker.clock.timestamp_ms()
+        limits = CleaningLimits(
+            memory_bytes=self._config.dedupe_buffer_bytes // self._config.thread_count,
+            throttle=self._throttle.pause,
+            should_stop=self._stopping.is_set,
+        )
+        run = CleaningRun(dirty, timestamp_ms, limits)
+        await self._in_thread(run.build_offset_map)
+        while (replacement := await self._in_thread(run.clean_next_group)) is not None:
+            if not replace_segments(dirty.log, replacement, timestamp_ms):
+                return
+        finish_round(dirty.log, run)
+        self._broker.housekeeping.remove_deleted_files()
+        log.info(
+            "log cleaned topic_partition=%s first_dirty_offset=%d bytes_read=%d bytes_written=%d",
+            dirty.log.topic_partition,
+            dirty.log.first_dirty_offset,
+            run.bytes_read,
+            run.bytes_written,
+        )
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        if self._stopping.is_set():
+            raise CleaningAborted
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self._config.thread_count, "cleaner")
+        return await self._loop.run_in_executor(self._threads, work)
+
+
+class Throttle:
+    """Lets so many bytes a second through, for all threads together."""
+
+    def __init__(self, clock: Clock, stopping: threading.Event, bytes_per_second: float) -> None:
+        self._clock = clock
+        self._stopping = stopping
+        self._bytes_per_second = bytes_per_second
+        self._lock = threading.Lock()
+        self._free_at_ms = 0.0
+
+    def pause(self, size_bytes: int) -> None:
+        """Wait until `size_bytes` more are allowed; returns early when the cleaner stops."""
+        with self._lock:
+            now_ms = self._clock.now_ms()
+            begin_ms = max(self._free_at_ms, now_ms)
+            self._free_at_ms = begin_ms + 1000 * size_bytes / self._bytes_per_second
+        if begin_ms > now_ms:
+            self._stopping.wait((begin_ms - now_ms) / 1000)

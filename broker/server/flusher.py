@@ -1,0 +1,70 @@
+"""Syncing logs to disk beside the loop: after a roll, and `flush.ms` after an append.
+
+By default nothing is synced on a clock: durability comes from replication and the page cache, and a
+sync bounds how much a restart after a crash must check. `log.flush` knows what is due;
+here it is run in one thread, while the loop, the owner of every log, goes on appending.
+"""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from broker.log.partition_log import PartitionLog
+
+if TYPE_CHECKING:
+    from broker.server.broker import Broker
+
+
+class Flusher:
+    """Owns the timer of the next flush and the thread that syncs; neither exists before it."""
+
+    def __init__(self, broker: "Broker", loop: asyncio.AbstractEventLoop) -> None:
+        self._broker = broker
+        self._loop = loop
+        self._tasks: asyncio.TaskGroup | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        # With the time it fires at: a uvloop handle does not know it when that has come already.
+        self._timer: tuple[float, asyncio.Handle] | None = None
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        """Flush from now on what is due."""
+        self._tasks = tasks
+        self.schedule()
+
+    def stop(self) -> None:
+        """Stop the timer and wait for the flush under way; a clean stop flushes the rest."""
+        self._tasks = None
+        if self._timer is not None:
+            self._timer[1].cancel()
+        if self._thread is not None:
+            self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def schedule(self) -> None:
+        """See that the next flush is waited for."""
+        due_ms = self._broker.log_directories.next_flush_ms()
+        if due_ms is None or self._tasks is None:
+            return
+        when = self._loop.time() + (due_ms - self._broker.clock.timestamp_ms()) / 1000
+        if self._timer is not None:
+            if self._timer[0] <= when:
+                return
+            self._timer[1].cancel()
+        self._timer = when, self._loop.call_at(when, self._flush_due)
+
+    def _flush_due(self) -> None:
+        self._timer = None
+        for log in self._broker.log_directories.flushes_due(self._broker.clock.timestamp_ms()):
+            if self._tasks is not None:
+                self._tasks.create_task(self._flush(log))
+        self.schedule()
+
+    async def _flush(self, log: PartitionLog) -> None:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, "flusher")
+        work = log.prepare_flush()
+        try:
+            await self._loop.run_in_executor(self._thread, work.run)
+            log.finish_flush(work)
+        except OSError as error:
+            # A failed sync is never tried again: the pages may be gone.
+            self._broker.on_storage_failure(*log.topic_partition, error)

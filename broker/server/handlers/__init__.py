@@ -1,0 +1,1 @@
+"""One file per API: what each request does. `server.dispatch` holds the table."""

@@ -1,0 +1,30 @@
+"""DeleteGroups (key 42), versions 0-2: forget empty groups and their offsets (KIP-229)."""
+
+from broker.protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from broker.server.broker import Broker
+from broker.server.dispatch import RequestContext
+
+
+def handle_delete_groups(
+    broker: Broker, context: RequestContext, request: DeleteGroupsRequest
+) -> DeleteGroupsResponse:
+    """Delete each group in its own shard."""
+    return DeleteGroupsResponse(
+        results=[
+            _delete(broker, context, group_id) for group_id in dict.fromkeys(request.groups_names)
+        ]
+    )
+
+
+def _delete(broker: Broker, context: RequestContext, group_id: str) -> DeletableGroupResult:
+    answer = broker.groups.ask_now(
+        context,
+        group_id,
+        lambda shard, token, who, now: shard.delete_group(token, who, group_id, now),
+    )
+    assert isinstance(answer, DeletableGroupResult)
+    return answer

@@ -1,0 +1,31 @@
+"""DescribeGroups (key 15), versions 0-6: state and members of classic groups."""
+
+from broker.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from broker.server import authorized_operations
+from broker.server.broker import Broker
+from broker.server.dispatch import RequestContext
+
+
+def handle_describe_groups(
+    broker: Broker, context: RequestContext, request: DescribeGroupsRequest
+) -> DescribeGroupsResponse:
+    """Describe each group from its own shard."""
+    groups = [_describe(broker, context, group_id) for group_id in request.groups]
+    if request.include_authorized_operations:
+        for group in groups:
+            group.authorized_operations = authorized_operations.ON_GROUP
+    return DescribeGroupsResponse(groups=groups)
+
+
+def _describe(broker: Broker, context: RequestContext, group_id: str) -> DescribedGroup:
+    answer = broker.groups.ask_now(
+        context,
+        group_id,
+        lambda shard, token, who, now: shard.describe_group(token, who, group_id, now),
+    )
+    assert isinstance(answer, DescribedGroup)
+    return answer

@@ -1,0 +1,74 @@
+"""DescribeLogDirs (key 35), versions 1-5: what lies in each log directory (KIP-113, KIP-827)."""
+
+import shutil
+from collections import defaultdict
+
+from broker.errors import ErrorCode
+from broker.log.log_directory import LogDirectory
+from broker.log.partition_log import PartitionLog
+from broker.model import TopicPartition
+from broker.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from broker.server.broker import Broker
+from broker.server.dispatch import RequestContext
+
+UNKNOWN_BYTES = -1
+
+
+def handle_describe_log_dirs(
+    broker: Broker, context: RequestContext, request: DescribeLogDirsRequest
+) -> DescribeLogDirsResponse:
+    """Describe every directory, with the partitions asked for; null asks for all."""
+    wanted: set[TopicPartition] | None = None
+    if request.topics is not None:
+        wanted = {
+            TopicPartition(topic.topic, partition)
+            for topic in request.topics
+            for partition in topic.partitions
+        }
+    return DescribeLogDirsResponse(
+        results=[_describe(directory, wanted) for directory in broker.log_directories.directories]
+    )
+
+
+def _describe(directory: LogDirectory, wanted: set[TopicPartition] | None) -> DescribeLogDirsResult:
+    if directory.is_offline:
+        return DescribeLogDirsResult(
+            log_dir=directory.path,
+            error_code=ErrorCode.KAFKA_STORAGE_ERROR,
+            total_bytes=UNKNOWN_BYTES,
+            usable_bytes=UNKNOWN_BYTES,
+        )
+    by_topic: dict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
+    for logs, is_future in ((directory.logs, False), (directory.future_logs, True)):
+        for (topic, partition), log in logs.items():
+            if wanted is None or (topic, partition) in wanted:
+                lag = _lag(directory, log) if is_future else 0
+                by_topic[topic].append(
+                    DescribeLogDirsPartition(
+                        partition_index=partition,
+                        partition_size=log.size_bytes,
+                        offset_lag=lag,
+                        is_future_key=is_future,
+                    )
+                )
+    space = shutil.disk_usage(directory.path)
+    return DescribeLogDirsResult(
+        log_dir=directory.path,
+        topics=[
+            DescribeLogDirsTopic(name=name, partitions=partitions)
+            for name, partitions in by_topic.items()
+        ],
+        total_bytes=space.total,
+        usable_bytes=space.free,
+    )
+
+
+def _lag(directory: LogDirectory, future: PartitionLog) -> int:
+    current = directory.logs.get(future.topic_partition)
+    return 0 if current is None else current.log_end_offset - future.log_end_offset

@@ -1,0 +1,52 @@
+"""DescribeProducers (key 61), version 0: the idempotent producers of partitions (KIP-664)."""
+
+from broker.errors import KafkaError
+from broker.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from broker.server.broker import Broker
+from broker.server.dispatch import RequestContext
+
+
+def handle_describe_producers(
+    broker: Broker, context: RequestContext, request: DescribeProducersRequest
+) -> DescribeProducersResponse:
+    """Describe each partition asked for."""
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name,
+                partitions=[
+                    _describe(broker, topic.name, index) for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(broker: Broker, topic: str, index: int) -> PartitionResponse:
+    try:
+        producers = broker.partitions.get(topic, index).log.producers.producers
+    except KafkaError as error:
+        return PartitionResponse(
+            partition_index=index, error_code=error.code, error_message=error.message
+        )
+    return PartitionResponse(
+        partition_index=index,
+        active_producers=[
+            ProducerState(
+                producer_id=entry.producer_id,
+                producer_epoch=entry.epoch,
+                last_sequence=entry.last_sequence,
+                last_timestamp=entry.last_timestamp_ms,
+                coordinator_epoch=entry.coordinator_epoch,
+                current_txn_start_offset=entry.transaction_first_offset,
+            )
+            for entry in producers.values()
+        ],
+    )

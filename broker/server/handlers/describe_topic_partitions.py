@@ -1,0 +1,84 @@
+"""DescribeTopicPartitions (key 75), version 0: topics page by page, with a cursor (KIP-966)."""
+
+from broker.errors import ErrorCode, KafkaError
+from broker.metadata.image import TopicImage
+from broker.metadata.topic_names import INTERNAL_TOPICS, validate_topic_name
+from broker.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from broker.server import authorized_operations
+from broker.server.broker import Broker
+from broker.server.dispatch import RequestContext
+
+MAX_PARTITIONS_PER_PAGE = 2_000  # max.request.partition.size.limit
+
+
+def handle_describe_topic_partitions(
+    broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    """Describe topics in the order of their names, from the cursor, up to a page."""
+    by_name = broker.cluster.topics.by_name
+    names = sorted({topic.name for topic in request.topics} or by_name)
+    first_partition = 0
+    if request.cursor is not None:
+        if request.cursor.partition_index < 0:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The cursor's partition is negative")
+        names = [name for name in names if name >= request.cursor.topic_name]
+        if names and names[0] == request.cursor.topic_name:
+            first_partition = request.cursor.partition_index
+    left = max(1, min(request.response_partition_limit, MAX_PARTITIONS_PER_PAGE))
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    for name in names:
+        image = by_name.get(name)
+        if image is None:
+            topics.append(_unknown(name))
+            continue
+        if left == 0:
+            return DescribeTopicPartitionsResponse(
+                topics=topics, next_cursor=Cursor(topic_name=name, partition_index=0)
+            )
+        end = min(len(image.partitions), first_partition + left)
+        topics.append(_describe(image, range(first_partition, end)))
+        left -= max(0, end - first_partition)
+        first_partition = 0
+        if end < len(image.partitions):
+            return DescribeTopicPartitionsResponse(
+                topics=topics, next_cursor=Cursor(topic_name=name, partition_index=end)
+            )
+    return DescribeTopicPartitionsResponse(topics=topics)
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    try:
+        validate_topic_name(name)
+    except KafkaError as error:
+        code = error.code
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code, name=name, topic_authorized_operations=authorized_operations.ON_TOPIC
+    )
+
+
+def _describe(image: TopicImage, wanted: range) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=image.name,
+        topic_id=image.topic_id,
+        topic_authorized_operations=authorized_operations.ON_TOPIC,
+        is_internal=image.name in INTERNAL_TOPICS,
+        partitions=[
+            DescribeTopicPartitionsResponsePartition(
+                partition_index=partition.partition,
+                leader_id=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=partition.replicas,
+                isr_nodes=partition.isr,
+                eligible_leader_replicas=[],
+                last_known_elr=[],
+            )
+            for partition in map(image.partitions.__getitem__, wanted)
+        ],
+    )

@@ -1,0 +1,193 @@
+"""Fetch (key 1), versions 4-18: read batches, waiting until there are `min_bytes`.
+
+v7 adds sessions (KIP-227): none is ever granted here, which every client takes as "send full
+requests". v9 adds the leader epoch the client knows (KIP-320). v11 adds racks (KIP-392). v12 is
+flexible and adds the epoch of the last record fetched (KIP-595). v13 names topics by id (KIP-516).
+v15 moves the replica's state into a tagged field (KIP-903).
+"""
+
+from broker.errors import ErrorCode, KafkaError
+from broker.log.index.transaction_index import AbortedTransaction as AbortedRange
+from broker.log.partition_log import PartitionLog
+from broker.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from broker.server.broker import Broker
+from broker.server.dispatch import Answer, RequestContext
+from broker.server.epochs import validate_leader_epoch
+from broker.server.partitions import ParkedFetch, Partition
+
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+READ_COMMITTED = 1
+NEW_OR_NO_SESSION = (0, -1)  # the session epochs of a request that names no session
+
+
+def handle_fetch(broker: Broker, context: RequestContext, request: FetchRequest) -> Answer:
+    """Answer at once when there is enough, an error, or no time to wait; else park the fetch."""
+    if request.session_id != 0:
+        raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    if request.session_epoch not in NEW_OR_NO_SESSION:
+        raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+    read = FetchRead(broker, context, request)
+    read.run()
+    if read.is_enough or request.max_wait_ms <= 0 or not read.partitions:
+        return read.finish()
+    return _park(broker, context, request, read)
+
+
+def _park(
+    broker: Broker, context: RequestContext, request: FetchRequest, first: "FetchRead"
+) -> Answer:
+    def answer(is_final: bool) -> bool:
+        if context.connection.is_closed:
+            return True
+        read = FetchRead(broker, context, request)
+        read.run()
+        if read.is_enough or is_final:
+            context.reply(read.finish())
+            return True
+        return False
+
+    later = context.defer()
+    parked = ParkedFetch(first.partitions, request.min_bytes - first.size_bytes, answer)
+    broker.park(context.connection, parked, request.max_wait_ms)
+    return later
+
+
+class FetchRead:
+    """One pass over the partitions of a request, under its byte limits.
+
+    The first batch of the first partition that has one is always returned whole, however small the
+    limits are, so that a consumer can make progress (KIP-74).
+    """
+
+    __slots__ = (
+        "_broker",
+        "_by_id",
+        "_has_error",
+        "_read_committed",
+        "_request",
+        "partitions",
+        "size_bytes",
+        "topics",
+    )
+
+    def __init__(self, broker: Broker, context: RequestContext, request: FetchRequest) -> None:
+        self._broker = broker
+        self._request = request
+        self._by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+        self._read_committed = request.isolation_level == READ_COMMITTED
+        self._has_error = False
+        self.size_bytes = 0
+        self.partitions: list[Partition] = []
+        self.topics: list[FetchableTopicResponse] = []
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the answer need not wait: enough bytes, or an error to tell."""
+        return self._has_error or self.size_bytes >= self._request.min_bytes
+
+    def finish(self) -> FetchResponse:
+        """Return what was read."""
+        self._broker.metrics.fetched_bytes += self.size_bytes
+        return FetchResponse(responses=self.topics)
+
+    def run(self) -> None:
+        """Read every partition asked for."""
+        left_bytes = min(self._request.max_bytes, self._broker.config.max_fetch_bytes)
+        for topic in self._request.topics:
+            answers: list[PartitionData] = []
+            for wanted in topic.partitions:
+                try:
+                    name = (
+                        self._broker.partitions.name_of(topic.topic_id)
+                        if self._by_id
+                        else topic.topic
+                    )
+                    answers.append(self._read(name, wanted, left_bytes - self.size_bytes))
+                except KafkaError as error:
+                    self._has_error = True
+                    answers.append(self._refused(topic.topic, wanted, error))
+                except OSError as error:
+                    self._has_error = True
+                    failure = self._broker.on_storage_failure(topic.topic, wanted.partition, error)
+                    answers.append(self._refused(topic.topic, wanted, failure))
+            self.topics.append(
+                FetchableTopicResponse(
+                    topic=topic.topic, topic_id=topic.topic_id, partitions=answers
+                )
+            )
+
+    def _read(self, topic: str, wanted: FetchPartition, left_bytes: int) -> PartitionData:
+        partition = self._broker.partitions.get(topic, wanted.partition)
+        log = partition.log
+        validate_leader_epoch(wanted.current_leader_epoch, log.leader_epoch)
+        diverging = _diverging_epoch(log, wanted)
+        if diverging is not None:
+            self._has_error = True  # nothing to wait for
+            return PartitionData(
+                partition_index=wanted.partition,
+                high_watermark=log.high_watermark,
+                last_stable_offset=log.last_stable_offset,
+                log_start_offset=log.log_start_offset,
+                diverging_epoch=diverging,
+                aborted_transactions=None,
+                records=b"",
+            )
+        end = log.last_stable_offset if self._read_committed else log.high_watermark
+        read = log.read(
+            wanted.fetch_offset,
+            max_bytes=max(0, min(wanted.partition_max_bytes, left_bytes)),
+            max_offset=end,
+            minimum_one_batch=self.size_bytes == 0,
+            with_aborted_transactions=self._read_committed,
+        )
+        self.size_bytes += read.size_bytes
+        self.partitions.append(partition)
+        return PartitionData(
+            partition_index=wanted.partition,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=self._aborted(read.aborted_transactions),
+            records=read.parts or b"",
+        )
+
+    def _aborted(self, aborted: list[AbortedRange]) -> list[AbortedTransaction] | None:
+        if not self._read_committed:
+            return None
+        return [
+            AbortedTransaction(producer_id=found.producer_id, first_offset=found.first_offset)
+            for found in aborted
+        ]
+
+    def _refused(self, topic: str, wanted: FetchPartition, error: KafkaError) -> PartitionData:
+        return PartitionData(
+            partition_index=wanted.partition,
+            error_code=error.code,
+            high_watermark=-1,
+            log_start_offset=-1,
+            aborted_transactions=None,
+            records=b"",
+        )
+
+
+def _diverging_epoch(log: PartitionLog, wanted: FetchPartition) -> EpochEndOffset | None:
+    """Say where our log and the reader's part, if they do (KIP-595).
+
+    Raises OFFSET_OUT_OF_RANGE when the epoch the reader read last was never ours.
+    """
+    if wanted.last_fetched_epoch < 0:
+        return None
+    epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
+    if epoch < 0:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if epoch == wanted.last_fetched_epoch and end_offset >= wanted.fetch_offset:
+        return None
+    return EpochEndOffset(epoch=epoch, end_offset=end_offset)

@@ -1,0 +1,18 @@
+"""JoinGroup (key 11), versions 0-9: become a member of the next generation of a group.
+
+v4 sends a new member away with an id of its own first (KIP-394), v5 adds static members (KIP-345).
+The answer waits until the generation is complete.
+"""
+
+from broker.protocol.messages.join_group import JoinGroupRequest
+from broker.server.broker import Broker
+from broker.server.dispatch import Answer, RequestContext
+
+
+def handle_join_group(broker: Broker, context: RequestContext, request: JoinGroupRequest) -> Answer:
+    """Put the request to the group's shard."""
+    return broker.groups.answer(
+        context,
+        request.group_id,
+        lambda shard, token, who, now: shard.join_group(token, who, request, now),
+    )

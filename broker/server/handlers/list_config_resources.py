@@ -1,0 +1,40 @@
+"""ListConfigResources (key 74), versions 0-1: what has settings (KIP-714, KIP-1142).
+
+Version 0 asks for client metrics subscriptions only, of which there are none.
+"""
+
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from broker.server.broker import Broker
+from broker.server.dispatch import RequestContext
+from broker.server.resources import BROKER, TOPIC
+
+FIRST_VERSION_WITH_TYPES = 1
+KNOWN_TYPES = {TOPIC, BROKER, 8, 16, 32}  # and broker loggers, client metrics, groups: none
+
+
+def handle_list_config_resources(
+    broker: Broker, context: RequestContext, request: ListConfigResourcesRequest
+) -> ListConfigResourcesResponse:
+    """List topics and brokers, when they are asked for; an empty list of types means all."""
+    if context.api_version < FIRST_VERSION_WITH_TYPES:
+        return ListConfigResourcesResponse()
+    if unknown := set(request.resource_types) - KNOWN_TYPES:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION, f"Unexpected resource types {sorted(unknown)}"
+        )
+    wanted = set(request.resource_types) or {TOPIC, BROKER}
+    resources: list[ConfigResource] = []
+    if TOPIC in wanted:
+        resources += [
+            ConfigResource(resource_name=name, resource_type=TOPIC)
+            for name in broker.cluster.topics.by_name
+        ]
+    if BROKER in wanted:
+        name = str(broker.config.node_id)
+        resources.append(ConfigResource(resource_name=name, resource_type=BROKER))
+    return ListConfigResourcesResponse(config_resources=resources)

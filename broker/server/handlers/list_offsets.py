@@ -1,0 +1,110 @@
+"""ListOffsets (key 2), versions 0-11: the offset at a time, or a special one.
+
+v1 answers one offset with its timestamp; v0 answers a list. v4 adds leader epochs (KIP-320), v7
+max timestamp (KIP-734), v8 earliest local (KIP-405), v9 latest tiered (KIP-1005), v11 earliest
+pending upload (KIP-1023).
+"""
+
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from broker.server.broker import Broker
+from broker.server.dispatch import RequestContext
+from broker.server.epochs import validate_leader_epoch
+from broker.server.partitions import Partition
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
+LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -5, -6
+FIRST_VERSION_OF = {
+    LATEST: 0,
+    EARLIEST: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+READ_COMMITTED = 1
+NOTHING = (-1, -1, -1)
+
+
+def handle_list_offsets(
+    broker: Broker, context: RequestContext, request: ListOffsetsRequest
+) -> ListOffsetsResponse:
+    """Answer each partition's offset, or its error."""
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    _answer(broker, context, request, topic.name, wanted)
+                    for wanted in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(
+    broker: Broker,
+    context: RequestContext,
+    request: ListOffsetsRequest,
+    topic: str,
+    wanted: ListOffsetsPartition,
+) -> ListOffsetsPartitionResponse:
+    try:
+        partition = broker.partitions.get(topic, wanted.partition_index)
+        validate_leader_epoch(wanted.current_leader_epoch, partition.log.leader_epoch)
+        _validate_special_time(wanted.timestamp, context.api_version)
+        is_committed = request.isolation_level == READ_COMMITTED
+        timestamp_ms, offset, leader_epoch = _find(partition, wanted.timestamp, is_committed)
+    except KafkaError as error:
+        return ListOffsetsPartitionResponse(
+            partition_index=wanted.partition_index, error_code=error.code
+        )
+    except OSError as error:
+        failure = broker.on_storage_failure(topic, wanted.partition_index, error)
+        return ListOffsetsPartitionResponse(
+            partition_index=wanted.partition_index, error_code=failure.code
+        )
+    if context.api_version == 0:
+        return ListOffsetsPartitionResponse(
+            partition_index=wanted.partition_index,
+            old_style_offsets=[offset] if offset >= 0 else [],
+        )
+    return ListOffsetsPartitionResponse(
+        partition_index=wanted.partition_index,
+        timestamp=timestamp_ms,
+        offset=offset,
+        leader_epoch=leader_epoch,
+    )
+
+
+def _validate_special_time(timestamp_ms: int, api_version: int) -> None:
+    """Refuse a special number that the client's version does not have."""
+    if timestamp_ms < 0 and FIRST_VERSION_OF.get(timestamp_ms, api_version + 1) > api_version:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION, f"Version {api_version} has no time {timestamp_ms}"
+        )
+
+
+def _find(partition: Partition, timestamp_ms: int, is_committed: bool) -> tuple[int, int, int]:
+    """Return (timestamp, offset, leader epoch) for a time or one of the special numbers."""
+    log = partition.log
+    if timestamp_ms == LATEST:
+        end = log.last_stable_offset if is_committed else log.high_watermark
+        return -1, end, log.leader_epoch
+    if timestamp_ms in {EARLIEST, EARLIEST_LOCAL}:
+        return -1, log.log_start_offset, log.leader_epoch
+    if timestamp_ms == MAX_TIMESTAMP:
+        return log.max_timestamp() or NOTHING
+    if timestamp_ms in {LATEST_TIERED, EARLIEST_PENDING_UPLOAD}:
+        return NOTHING  # no tiered storage: nothing is tiered
+    found = log.offset_for_timestamp(timestamp_ms)
+    end = log.last_stable_offset if is_committed else log.high_watermark
+    return NOTHING if found is None or found[1] >= end else found

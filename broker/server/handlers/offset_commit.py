@@ -1,0 +1,79 @@
+"""OffsetCommit (key 8), versions 0-10: write down how far a group has come.
+
+v10 names topics by id (KIP-848). Partitions that do not exist are answered here and never reach the
+group: UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION beside them, the others are committed.
+"""
+
+from broker.errors import ErrorCode
+from broker.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from broker.server.broker import Broker
+from broker.server.dispatch import RequestContext
+from broker.server.topic_references import resolve_topic
+
+FIRST_VERSION_WITH_TOPIC_IDS = 10
+
+
+def handle_offset_commit(
+    broker: Broker, context: RequestContext, request: OffsetCommitRequest
+) -> OffsetCommitResponse:
+    """Commit what exists through the group's shard, and add the refusals of the rest."""
+    refused: list[OffsetCommitResponseTopic] = []
+    known: list[OffsetCommitRequestTopic] = []
+    for topic in request.topics:
+        refusal = _take_out_unknown(broker, context, topic)
+        if refusal.partitions:
+            refused.append(refusal)
+        if topic.partitions or not refusal.partitions:
+            known.append(topic)
+    if refused and not known:
+        return OffsetCommitResponse(topics=refused)
+    request.topics = known
+    response = broker.groups.ask_now(
+        context,
+        request.group_id,
+        lambda shard, token, who, now: shard.commit_offsets(token, who, request, now),
+    )
+    assert isinstance(response, OffsetCommitResponse)
+    response.topics = _merge(response.topics, refused)
+    return response
+
+
+def _take_out_unknown(
+    broker: Broker, context: RequestContext, topic: OffsetCommitRequestTopic
+) -> OffsetCommitResponseTopic:
+    """Leave in `topic` the partitions that exist, and return the refusal of the others."""
+    by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    image = resolve_topic(broker, topic, by_id=by_id)
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if image is None and by_id:
+        code = ErrorCode.UNKNOWN_TOPIC_ID
+    existing = {} if image is None else image.partitions
+    unknown = [part for part in topic.partitions if part.partition_index not in existing]
+    topic.partitions = [part for part in topic.partitions if part.partition_index in existing]
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code)
+            for part in unknown
+        ],
+    )
+
+
+def _merge(
+    answered: list[OffsetCommitResponseTopic], refused: list[OffsetCommitResponseTopic]
+) -> list[OffsetCommitResponseTopic]:
+    by_topic = {(topic.name, topic.topic_id): topic for topic in answered}
+    for refusal in refused:
+        same = by_topic.get((refusal.name, refusal.topic_id))
+        if same is None:
+            answered.append(refusal)
+        else:
+            same.partitions += refusal.partitions
+    return answered

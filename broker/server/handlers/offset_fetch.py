@@ -1,0 +1,89 @@
+"""OffsetFetch (key 9), versions 0-10: how far groups have come.
+
+v2 adds a group-level error and "all topics" (null). v8 asks for many groups at once (KIP-709).
+v10 names topics by id; they are given their names here and their ids back in the answer.
+"""
+
+from broker.errors import ErrorCode
+from broker.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+)
+from broker.server.broker import Broker
+from broker.server.dispatch import RequestContext
+from broker.server.topic_references import resolve_topic
+
+FIRST_VERSION_WITH_MANY_GROUPS = 8
+FIRST_VERSION_WITH_GROUP_ERROR = 2
+FIRST_VERSION_WITH_TOPIC_IDS = 10
+
+
+def handle_offset_fetch(
+    broker: Broker, context: RequestContext, request: OffsetFetchRequest
+) -> OffsetFetchResponse:
+    """Answer every group, each from its own shard."""
+    if context.api_version >= FIRST_VERSION_WITH_MANY_GROUPS:
+        return OffsetFetchResponse(
+            groups=[_fetch(broker, context, group) for group in request.groups]
+        )
+    return _single(_fetch(broker, context, _as_group(request)), context.api_version)
+
+
+def _fetch(
+    broker: Broker, context: RequestContext, group: OffsetFetchRequestGroup
+) -> OffsetFetchResponseGroup:
+    by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    for topic in group.topics or ():
+        resolve_topic(broker, topic, by_id=by_id)
+    answer = broker.groups.ask_now(
+        context,
+        group.group_id,
+        lambda shard, token, who, now: shard.fetch_offsets(token, who, group, now),
+    )
+    assert isinstance(answer, OffsetFetchResponseGroup)
+    if by_id and group.topics is None:
+        for answered in answer.topics:
+            resolve_topic(broker, answered, by_id=False)
+    return answer
+
+
+def _as_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
+    if request.topics is None:
+        return OffsetFetchRequestGroup(group_id=request.group_id, topics=None)
+    return OffsetFetchRequestGroup(
+        group_id=request.group_id,
+        topics=[
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        ],
+    )
+
+
+def _single(group: OffsetFetchResponseGroup, api_version: int) -> OffsetFetchResponse:
+    """Put one group's answer into the old shape; before v2 its error goes beside partitions."""
+    has_group_error = api_version >= FIRST_VERSION_WITH_GROUP_ERROR
+    beside = ErrorCode.NONE if has_group_error else group.error_code
+    return OffsetFetchResponse(
+        error_code=group.error_code,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=partition.partition_index,
+                        committed_offset=partition.committed_offset,
+                        committed_leader_epoch=partition.committed_leader_epoch,
+                        metadata=partition.metadata,
+                        error_code=partition.error_code or beside,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in group.topics
+        ],
+    )

@@ -1,0 +1,40 @@
+"""OffsetForLeaderEpoch (key 23), versions 2-4: where an epoch ends in this log (KIP-101, 320)."""
+
+from broker.errors import KafkaError
+from broker.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from broker.server.broker import Broker
+from broker.server.dispatch import RequestContext
+from broker.server.epochs import validate_leader_epoch
+
+
+def handle_offset_for_leader_epoch(
+    broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
+    """Answer each partition's end offset for an epoch, or its error."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_answer(broker, topic.topic, wanted) for wanted in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(broker: Broker, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        log = broker.partitions.get(topic, wanted.partition).log
+        validate_leader_epoch(wanted.current_leader_epoch, log.leader_epoch)
+    except KafkaError as error:
+        return EpochEndOffset(partition=wanted.partition, error_code=error.code)
+    leader_epoch, end_offset = log.end_offset_for_epoch(wanted.leader_epoch)
+    return EpochEndOffset(
+        partition=wanted.partition, leader_epoch=leader_epoch, end_offset=end_offset
+    )

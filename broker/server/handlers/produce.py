@@ -1,0 +1,149 @@
+"""Produce (key 0), versions 3-13: append record batches to partitions.
+
+v7 allows zstd. v8 adds error messages per partition. v9 is flexible. v13 names topics by id
+(KIP-516). Versions 0-2 are advertised (clients infer from them which codecs they may use) and
+refused. The batches are never decoded: header and CRC are checked, offsets and epoch are written
+into the header, the bytes are appended.
+"""
+
+import logging
+
+from broker.errors import ErrorCode, InvalidRecordsError, KafkaError
+from broker.metadata.topic_names import INTERNAL_TOPICS
+from broker.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from broker.records.header import TRANSACTIONAL_FLAG
+from broker.server.broker import Broker
+from broker.server.dispatch import NO_RESPONSE, Answer, RequestContext
+
+log = logging.getLogger("millrace.produce")
+
+FIRST_SERVED_VERSION = 3
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+ALL_IN_SYNC_REPLICAS = -1
+ATTRIBUTES_LOW_BYTE = 22
+
+REFUSED_BEFORE_VALIDATION = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.INVALID_TXN_STATE,
+}
+"""The refusals that do not tell the log start offset, as in Kafka."""
+
+
+def handle_produce(broker: Broker, context: RequestContext, request: ProduceRequest) -> Answer:
+    """Append every partition's batch and answer each with its base offset or its error."""
+    responses = [_append_topic(broker, context, request, topic) for topic in request.topic_data]
+    if request.acks != 0:
+        return ProduceResponse(responses=responses)
+    if any(partition.error_code for topic in responses for partition in topic.partition_responses):
+        # The client wants no answer, so closing is the only way to tell it (as Kafka does).
+        log.info("closed: a produce with acks=0 failed client=%s", context.connection.peer.host)
+        context.connection.close()
+    return NO_RESPONSE
+
+
+def _append_topic(
+    broker: Broker, context: RequestContext, request: ProduceRequest, topic: TopicProduceData
+) -> TopicProduceResponse:
+    try:
+        _validate_request(context, request)
+        name = topic.name
+        if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+            name = broker.partitions.name_of(topic.topic_id)
+        if name in INTERNAL_TOPICS:
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"The topic {name} is written by the broker only"
+            )
+    except KafkaError as error:
+        answers = [_refused(partition.index, error) for partition in topic.partition_data]
+    else:
+        answers = [
+            _append(broker, name, partition, request.acks) for partition in topic.partition_data
+        ]
+    return TopicProduceResponse(
+        name=topic.name, topic_id=topic.topic_id, partition_responses=answers
+    )
+
+
+def _validate_request(context: RequestContext, request: ProduceRequest) -> None:
+    if context.api_version < FIRST_SERVED_VERSION:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Message formats v0 and v1 are gone")
+    if request.acks not in {0, 1, ALL_IN_SYNC_REPLICAS}:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks}: must be -1, 0 or 1"
+        )
+    if request.transactional_id is not None:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION, "Transactions are not supported by this broker yet"
+        )
+
+
+def _append(
+    broker: Broker, topic: str, produced: PartitionProduceData, acks: int
+) -> PartitionProduceResponse:
+    try:
+        partition = broker.partitions.get(topic, produced.index)
+        if acks == ALL_IN_SYNC_REPLICAS and partition.log.config.min_insync_replicas > 1:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                "The size of the current ISR is 1, fewer than min.insync.replicas of "
+                f"{partition.log.config.min_insync_replicas}",
+            )
+        if produced.records is None:
+            raise KafkaError(ErrorCode.INVALID_RECORD, "The request has no record batch")
+        if _is_transactional(produced.records):
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE, "Transactions are not supported by this broker yet"
+            )
+        info = broker.partitions.append(
+            partition, produced.records, timestamp_ms=broker.clock.timestamp_ms()
+        )
+    except KafkaError as error:
+        refused = _refused(produced.index, error)
+        if error.code not in REFUSED_BEFORE_VALIDATION:
+            log_of = broker.partitions.get(topic, produced.index).log
+            refused.log_start_offset = log_of.log_start_offset
+        return refused
+    except OSError as error:
+        return _refused(produced.index, broker.on_storage_failure(topic, produced.index, error))
+    metrics = broker.metrics
+    metrics.produced_bytes += len(produced.records)
+    metrics.produced_records += info.last_offset - info.base_offset + 1
+    return PartitionProduceResponse(
+        index=produced.index,
+        base_offset=info.base_offset,
+        log_append_time_ms=info.log_append_time_ms,
+        log_start_offset=info.log_start_offset,
+    )
+
+
+def _is_transactional(batch: memoryview | bytes) -> bool:
+    """Judge by the batch itself, not by what the request says of it (CVE-2018-17196)."""
+    return len(batch) > ATTRIBUTES_LOW_BYTE and bool(
+        batch[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_FLAG
+    )
+
+
+def _refused(index: int, error: KafkaError) -> PartitionProduceResponse:
+    faulty = error.records if isinstance(error, InvalidRecordsError) else []
+    return PartitionProduceResponse(
+        index=index,
+        error_code=error.code,
+        base_offset=-1,
+        record_errors=[
+            BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=message)
+            for place, message in faulty
+        ],
+        error_message=error.message,
+    )

@@ -1,0 +1,173 @@
+"""The partitions this broker leads: append, read, and the fetches that wait for more.
+
+A Fetch that finds too little is parked on its partitions. An append counts down the bytes each
+parked fetch still misses; those that have enough are answered once, after all requests of this
+wake-up have been handled, so that one answer carries as much as there is. Nothing polls.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+
+from broker.errors import ErrorCode, KafkaError
+from broker.log.append import AppendInfo, AppendOrigin
+from broker.log.partition_log import PartitionLog
+from broker.model import TopicPartition
+
+
+class ParkedFetch:
+    """A fetch that waits for `missing_bytes` more, until its deadline."""
+
+    __slots__ = ("_answer", "is_done", "missing_bytes", "partitions", "timer")
+
+    def __init__(
+        self, partitions: list["Partition"], missing_bytes: int, answer: Callable[[bool], bool]
+    ) -> None:
+        self.partitions = partitions
+        self.missing_bytes = missing_bytes
+        self._answer = answer
+        self.is_done = False
+        self.timer: asyncio.TimerHandle | None = None
+        for partition in partitions:
+            partition.parked[self] = None
+
+    def try_answer(self, *, is_final: bool) -> None:
+        """Answer if there is enough by now, or whatever there is when `is_final`."""
+        if not self.is_done and self._answer(is_final):
+            self.cancel()
+
+    def cancel(self) -> None:
+        """Stop waiting; idempotent."""
+        self.is_done = True
+        for partition in self.partitions:
+            partition.parked.pop(self, None)
+        if self.timer is not None:
+            self.timer.cancel()
+
+
+class Partition:
+    """One led partition: its log and who waits for it."""
+
+    __slots__ = ("log", "parked")
+
+    def __init__(self, log: PartitionLog) -> None:
+        self.log = log
+        self.parked: dict[ParkedFetch, None] = {}  # in order of arrival
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """Its name."""
+        return self.log.topic_partition
+
+
+class Partitions:
+    """Every partition this broker leads, by topic name and by topic id."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, on_flush_wanted: Callable[[], None]
+    ) -> None:
+        self._loop = loop
+        self._on_flush_wanted = on_flush_wanted
+        self._by_topic: dict[str, dict[int, Partition]] = {}
+        self._names: dict[bytes, str] = {}
+        self._ready: dict[ParkedFetch, None] = {}
+
+    # --- which partitions there are ---
+
+    def add(self, log: PartitionLog) -> None:
+        """Begin to lead a partition."""
+        topic, partition = log.topic_partition
+        self._by_topic.setdefault(topic, {})[partition] = Partition(log)
+        self._names[log.topic_id] = topic
+
+    def remove_topic(self, topic: str) -> list[Partition]:
+        """Stop leading a topic; its parked fetches are answered at once."""
+        removed = list(self._by_topic.pop(topic, {}).values())
+        for partition in removed:
+            self._names.pop(partition.log.topic_id, None)
+            self._wake(partition.parked)
+        return removed
+
+    def remove(self, topic_partition: TopicPartition) -> None:
+        """Stop leading one partition, whose log directory is offline."""
+        topic, partition = topic_partition
+        removed = self._by_topic.get(topic, {}).pop(partition, None)
+        if removed is not None:
+            self._wake(removed.parked)
+
+    def find(self, topic: str, partition: int) -> Partition | None:
+        """Return a partition, or None when this broker does not lead it."""
+        partitions = self._by_topic.get(topic)
+        return None if partitions is None else partitions.get(partition)
+
+    def get(self, topic: str, partition: int) -> Partition:
+        """Return a partition; raises UNKNOWN_TOPIC_OR_PARTITION."""
+        found = self.find(topic, partition)
+        if found is None:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                "This server does not host this topic-partition.",
+            )
+        return found
+
+    def name_of(self, topic_id: bytes) -> str:
+        """Return the name of a topic; raises UNKNOWN_TOPIC_ID."""
+        name = self._names.get(topic_id)
+        if name is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+        return name
+
+    def topic(self, topic: str) -> Iterable[Partition]:
+        """Return the partitions of one topic."""
+        return self._by_topic.get(topic, {}).values()
+
+    def __iter__(self) -> Iterator[Partition]:
+        for partitions in self._by_topic.values():
+            yield from partitions.values()
+
+    # --- append, and wake who waited for it ---
+
+    def append(
+        self,
+        partition: Partition,
+        records: memoryview | bytes,
+        *,
+        timestamp_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+    ) -> AppendInfo:
+        """Append batches as leader and make them visible; raises KafkaError, OSError."""
+        log = partition.log
+        before = log.log_end_offset
+        info = log.append_as_leader(
+            records, leader_epoch=log.leader_epoch, timestamp_ms=timestamp_ms, origin=origin
+        )
+        # The only replica has it, so it is committed.
+        log.advance_high_watermark(log.log_end_offset)
+        if log.place.flushes.next_due_ms() is not None:
+            self._on_flush_wanted()
+        if partition.parked and log.log_end_offset > before:
+            self._count_down(partition, len(records))
+        return info
+
+    def _count_down(self, partition: Partition, size_bytes: int) -> None:
+        for fetch in partition.parked:
+            fetch.missing_bytes -= size_bytes
+            if fetch.missing_bytes <= 0:
+                self._wake((fetch,))
+
+    def _wake(self, fetches: Iterable[ParkedFetch]) -> None:
+        if not self._ready:
+            self._loop.call_soon(self._answer_ready)
+        self._ready.update(dict.fromkeys(fetches))
+
+    def _answer_ready(self) -> None:
+        ready, self._ready = self._ready, {}
+        for fetch in ready:
+            fetch.try_answer(is_final=fetch.missing_bytes > 0)
+
+    def park(self, fetch: ParkedFetch, wait_ms: int) -> None:
+        """Let `fetch` wait at most `wait_ms`."""
+        fetch.timer = self._loop.call_later(wait_ms / 1000, self._on_deadline, fetch)
+
+    @staticmethod
+    def _on_deadline(fetch: ParkedFetch) -> None:
+        fetch.try_answer(is_final=True)

@@ -1,0 +1,129 @@
+"""Carries out what a `RaftNode` says, in the only order that is safe: persist, send, apply.
+
+One round: `begin` takes what has piled up since the last one (one flush for many appends),
+`persist` blocks on the disk, `complete` sends and applies. A shell with an event loop may run
+`persist` on a thread, if it holds all other inputs back until `complete`; `run` does it at once.
+An `OSError` from `persist` is fatal: what is on disk is not known any more.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from broker.model import OffsetAndEpoch
+from broker.raft.log import RaftLog
+from broker.raft.node import RaftNode
+from broker.raft.output import Envelope, LeaderChange, Output
+from broker.raft.quorum_state import QuorumState
+from broker.records.batch import RecordBatch, split_batches
+
+READ_BYTES = 1024 * 1024
+
+
+class QuorumListener(Protocol):
+    """The state machine that the log replicates."""
+
+    def load_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
+        """Forget everything and start from a snapshot."""
+
+    def apply(self, batch: RecordBatch) -> None:
+        """Replay a committed batch; control batches come too, as they take offsets."""
+
+    def change_leader(self, change: LeaderChange) -> None:
+        """Hear of a leader; of this node as the leader only when all before it is applied."""
+
+
+class Effects(NamedTuple):
+    """Where the driver's outputs go."""
+
+    save: Callable[[QuorumState], None]
+    """Returns when it survives a power failure."""
+    send: Callable[[Envelope], None]
+    listener: QuorumListener
+
+
+class RaftDriver:
+    """Invariant: what is sent or applied was persisted before."""
+
+    def __init__(self, node: RaftNode, log: RaftLog, node_id: int, effects: Effects) -> None:
+        self.node = node
+        self._log = log
+        self._node_id = node_id
+        self._effects = effects
+        self._pending = Output()
+        self._own_leadership: LeaderChange | None = None
+        self.applied_offset = 0
+
+    def start(self, now_ms: int) -> None:
+        """Start the node, and the listener from the newest snapshot."""
+        self._pending.high_watermark = self.node.high_watermark
+        self.take(self.node.start(now_ms))
+
+    def take(self, output: Output) -> None:
+        """Add to what the next round carries out."""
+        self._pending.merge(output)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a round is due."""
+        return not self._pending.is_empty
+
+    def begin(self) -> Output:
+        """Take what has piled up."""
+        output, self._pending = self._pending, Output()
+        return output
+
+    def persist(self, output: Output) -> int | None:
+        """Put it on disk; gives up to where the log was flushed, None when that was not due."""
+        if output.quorum_state is not None:
+            self._effects.save(output.quorum_state)
+        if not output.must_flush:
+            return None
+        end_offset = self._log.end_offset
+        self._log.flush()
+        return end_offset
+
+    def complete(self, output: Output, flushed_offset: int | None, now_ms: int) -> None:
+        """Send, then apply."""
+        for envelope in output.send:
+            self._effects.send(envelope)
+        if flushed_offset is not None:
+            self.take(self.node.flushed(flushed_offset, now_ms))
+        for change in output.leader_changes:
+            self._change_leader(change)
+        if output.high_watermark is not None:
+            self._apply(output.high_watermark)
+
+    def run(self, now_ms: int) -> None:
+        """Carry out everything there is to do, blocking."""
+        while self.has_work:
+            output = self.begin()
+            self.complete(output, self.persist(output), now_ms)
+
+    def _change_leader(self, change: LeaderChange) -> None:
+        self._own_leadership = None
+        if change.leader_id == self._node_id:
+            self._own_leadership = change
+        else:
+            self._effects.listener.change_leader(change)
+
+    def _apply(self, high_watermark: int) -> None:
+        if self.applied_offset < self._log.start_offset:
+            self._load_snapshot(self._log.snapshot_ids()[-1])
+        while self.applied_offset < high_watermark:
+            for batch in split_batches(self._log.read(self.applied_offset, READ_BYTES)):
+                if batch.base_offset >= high_watermark:
+                    break
+                assert batch.next_offset <= high_watermark, (batch.header, high_watermark)
+                self._effects.listener.apply(batch)
+                self.applied_offset = batch.next_offset
+        own = self._own_leadership
+        if own is not None and self.applied_offset > own.start_offset:
+            self._own_leadership = None
+            self._effects.listener.change_leader(own)
+
+    def _load_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
+        size_bytes = self._log.snapshot_size_bytes(snapshot_id)
+        assert size_bytes is not None, snapshot_id
+        data = self._log.read_snapshot(snapshot_id, 0, size_bytes)
+        self._effects.listener.load_snapshot(snapshot_id, data)
+        self.applied_offset = snapshot_id.offset

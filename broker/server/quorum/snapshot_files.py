@@ -1,0 +1,72 @@
+"""The snapshots of the metadata log: files beside its segments (KIP-630).
+
+A snapshot is named `<end offset, 20 digits>-<epoch, 10 digits>.checkpoint`. While it is written it
+has `.part` at its end; it gets its name only when its bytes are on disk.
+"""
+
+from broker.log.storage import Storage, remove_files
+from broker.model import OffsetAndEpoch
+from broker.records.header import BytesLike
+
+SUFFIX = ".checkpoint"
+PART_SUFFIX = ".part"
+
+
+class SnapshotFiles:
+    """The snapshots in one directory; `ids` is ascending."""
+
+    def __init__(self, storage: Storage, directory: str) -> None:
+        self._storage = storage
+        self._directory = directory
+        names = storage.names(directory)
+        unfinished = [name for name in names if name.endswith(SUFFIX + PART_SUFFIX)]
+        remove_files(storage, [f"{directory}/{name}" for name in unfinished])
+        self.ids = [_parse(name) for name in names if name.endswith(SUFFIX)]
+
+    def _path(self, snapshot_id: OffsetAndEpoch) -> str:
+        return f"{self._directory}/{file_name(snapshot_id)}"
+
+    def size_bytes(self, snapshot_id: OffsetAndEpoch) -> int | None:
+        """Give a snapshot's size; None when there is no such snapshot."""
+        if snapshot_id not in self.ids:
+            return None
+        status = self._storage.status(self._path(snapshot_id))
+        assert status is not None, snapshot_id
+        return status.size_bytes
+
+    def read(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> bytes:
+        """Read a part of a snapshot."""
+        return self._storage.open(self._path(snapshot_id)).read(position, max_bytes)
+
+    def write(self, snapshot_id: OffsetAndEpoch, position: int, data: BytesLike) -> None:
+        """Write a part of an unfinished snapshot; position 0 begins anew."""
+        file = self._storage.open(self._path(snapshot_id) + PART_SUFFIX, create=True)
+        if position == 0:
+            file.truncate(0)
+        file.write(position, data)
+
+    def finish(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Give a written snapshot its name, when it is on disk."""
+        path = self._path(snapshot_id)
+        self._storage.open(path + PART_SUFFIX).sync()
+        self._storage.rename(path + PART_SUFFIX, path)
+        self._storage.sync_directory(self._directory)
+        self.ids = sorted({*self.ids, snapshot_id})
+
+    def remove_before(self, offset: int) -> None:
+        """Remove the snapshots that end before an offset."""
+        older = [snapshot_id for snapshot_id in self.ids if snapshot_id.offset < offset]
+        if older:
+            remove_files(self._storage, [self._path(snapshot_id) for snapshot_id in older])
+            self._storage.sync_directory(self._directory)
+            self.ids = self.ids[len(older) :]
+
+
+def file_name(snapshot_id: OffsetAndEpoch) -> str:
+    """Write a snapshot's name as Kafka does."""
+    return f"{snapshot_id.offset:020d}-{snapshot_id.leader_epoch:010d}{SUFFIX}"
+
+
+def _parse(name: str) -> OffsetAndEpoch:
+    offset, _, epoch = name.removesuffix(SUFFIX).partition("-")
+    return OffsetAndEpoch(int(offset), int(epoch))

@@ -1,0 +1,28 @@
+"""Topics as group requests name them: by name, or by id from the versions that know ids."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from broker.metadata.image import TopicImage
+
+if TYPE_CHECKING:
+    from broker.server.broker import Broker
+
+
+class TopicReference(Protocol):
+    """A topic in a request or a response that has a field for each."""
+
+    name: str
+    topic_id: bytes
+
+
+def resolve_topic(broker: "Broker", topic: TopicReference, *, by_id: bool) -> TopicImage | None:
+    """Return the topic that is meant and fill in what the reference lacks; None if unknown."""
+    topics = broker.cluster.topics
+    image = topics.by_id.get(topic.topic_id) if by_id else topics.by_name.get(topic.name)
+    if image is None:
+        if by_id:
+            topic.name = ""
+        return None
+    topic.name = image.name
+    topic.topic_id = image.topic_id
+    return image

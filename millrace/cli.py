@@ -1,0 +1,61 @@
+"""The `millrace` command: finds the program a command belongs to and becomes it."""
+
+import os
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import NoReturn
+
+from millrace.launch import program_command, program_environment
+
+# command -> (module, arguments before the user's own, what it does)
+PROGRAMS: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "broker": ("broker", (), "run a Kafka-compatible broker: millrace broker start"),
+    "dump-log": ("broker", ("dump-log",), "print the files of a log directory (kafka-dump-log)"),
+    "registry": ("schemas.registry", (), "run the schema registry"),
+}
+SERVICES = ("orders", "fraud", "inventory", "order-details", "aggregator")
+USAGE_WIDTH = max(map(len, PROGRAMS))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns only when there is no such command, or for `demo`."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    name, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
+    if name == "demo":
+        from millrace.demo import main as demo
+
+        return demo(rest)
+    if name == "service" and rest and rest[0] in SERVICES:
+        become(f"services.{rest[0].replace('-', '_')}", *rest[1:])
+    if name in PROGRAMS:
+        module, before, _ = PROGRAMS[name]
+        become(module, *before, *rest)
+    if name in {"--version", "version"}:
+        print(f"millrace {_version()}")
+        return 0
+    if name in {"--help", "-h", "help"}:
+        print(_usage())
+        return 0
+    print(f"millrace: no command {name!r}\n\n{_usage()}", file=sys.stderr)
+    return 2
+
+
+def become(module: str, *arguments: str) -> NoReturn:
+    """Replace this process by a program: signals and exit status are its own."""
+    command = program_command(module, *arguments)
+    os.execve(command[0], command, program_environment())
+
+
+def _usage() -> str:
+    lines = ["usage: millrace COMMAND [ARGUMENTS]", ""]
+    lines += [f"  {name:{USAGE_WIDTH}}  {what}" for name, (_, _, what) in PROGRAMS.items()]
+    lines.append(f"  {'service':{USAGE_WIDTH}}  run one service: {', '.join(SERVICES)}")
+    lines.append(f"  {'demo':{USAGE_WIDTH}}  run the whole order pipeline on this machine")
+    return "\n".join(lines)
+
+
+def _version() -> str:
+    try:
+        return version("millrace")
+    except PackageNotFoundError:
+        return "(a checkout that is not installed)"

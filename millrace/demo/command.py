@@ -1,0 +1,56 @@
+"""The command `millrace demo`."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Iterator
+
+import uvloop
+
+from millrace.demo.analytics import DashboardBehindError
+from millrace.demo.display import Display
+from millrace.demo.invoices import UnreadableOrdersError
+from millrace.demo.options import Options, parse_options
+from millrace.demo.processes import ChildDiedError
+from millrace.demo.scenario import run_demo
+from millrace.demo.topics import TopicsInUseError
+
+_KNOWN_ERRORS = (ChildDiedError, DashboardBehindError, UnreadableOrdersError, TopicsInUseError)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the demo; return its exit code."""
+    options = parse_options(arguments, os.environ)
+    try:
+        return uvloop.run(_run(options))
+    except BaseExceptionGroup as group:
+        known = list(_known_errors(group))
+        if not known:
+            raise
+        for error in known:
+            sys.stderr.write(f"millrace demo: {error}\n")
+        return 1
+    except _KNOWN_ERRORS as error:
+        sys.stderr.write(f"millrace demo: {error}\n")
+        return 1
+
+
+async def _run(options: Options) -> int:
+    demo = asyncio.ensure_future(run_demo(options, Display()))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, demo.cancel)
+    try:
+        return await demo
+    except asyncio.CancelledError:
+        sys.stdout.write("stopped\n")
+        # A demo that was asked to end after its orders was ended before.
+        return 130 if options.once else 0
+
+
+def _known_errors(group: BaseExceptionGroup) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _known_errors(error)
+        elif isinstance(error, _KNOWN_ERRORS):
+            yield error

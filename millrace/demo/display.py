@@ -1,0 +1,104 @@
+"""What the demo shows: progress while it runs, a table at the end.
+
+On a terminal progress is a live bar (rich); elsewhere it is a plain line now and then.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+_PLAIN_LINE_SECONDS = 2.0
+
+
+class Display:
+    """Writes to standard output."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False)
+
+    def say(self, text: str) -> None:
+        self._console.print(text, markup=False, soft_wrap=True)
+
+    def progress(self, total: int) -> "LiveProgress | PlainProgress":
+        """Return what shows how many of `total` orders are judged; use it with `with`."""
+        if self._console.is_terminal:
+            return LiveProgress(self._console, total)
+        return PlainProgress(self.say, total)
+
+    def show_result(
+        self, report: Mapping[str, Any], reasons: Mapping[str, int], urls: Mapping[str, str]
+    ) -> None:
+        table = Table(title="Orders", title_justify="left", show_header=False)
+        table.add_column("what")
+        table.add_column("value", justify="right")
+        for name in ("posted", "refused", "accepted"):
+            table.add_row(name, str(report[name]))
+        table.add_section()
+        for state, count in report["states"].items():
+            table.add_row(state, str(count))
+        for reason, count in sorted(reasons.items()):
+            table.add_row(f"  because of {reason}", str(count))
+        table.add_section()
+        for check, counts in report["checks"].items():
+            parts = (f"{count} {result}" for result, count in counts.items() if count)
+            table.add_row(f"check {check}", ", ".join(parts) or "none")
+        table.add_section()
+        table.add_row("revenue validated", report["revenue_validated"])
+        table.add_row("seconds", f"{report['seconds']:.1f}")
+        table.add_row("orders/s", f"{report['orders_per_second']:.1f}")
+        for name, value in report["latency_ms"].items():
+            table.add_row(f"POST to final state, {name}", f"{value:.0f} ms")
+        self._console.print(table)
+        for name, url in urls.items():
+            self.say(f"{name:14} {url}")
+
+
+class LiveProgress:
+    """A bar on a terminal."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        self._progress = Progress(
+            TextColumn("orders"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]:.0f}/s"),
+            TimeElapsedColumn(),
+            console=console,
+        )
+        self._task = self._progress.add_task("orders", total=total, rate=0.0)
+        self._started_at = time.monotonic()
+
+    def __enter__(self) -> Callable[[int], None]:
+        self._progress.start()
+        return self._update
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def _update(self, done: int) -> None:
+        elapsed = max(time.monotonic() - self._started_at, 0.001)
+        self._progress.update(self._task, completed=done, rate=done / elapsed)
+
+
+class PlainProgress:
+    """A line now and then."""
+
+    def __init__(self, say: Callable[[str], None], total: int) -> None:
+        self._say = say
+        self._total = total
+        self._said_at = time.monotonic()
+
+    def __enter__(self) -> Callable[[int], None]:
+        return self._update
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing was opened."""
+
+    def _update(self, done: int) -> None:
+        if time.monotonic() - self._said_at >= _PLAIN_LINE_SECONDS:
+            self._said_at = time.monotonic()
+            self._say(f"{done} of {self._total} orders")

@@ -1,0 +1,98 @@
+"""What the demo can be told: on the command line or, as `make demo` does, by the environment."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Everything that shapes a run."""
+
+    once: bool
+    lite: bool
+    orders: Path | None
+    limit: int | None
+    bootstrap: str
+    count: int
+    seed: int
+    rate: float
+    folder: Path
+    ports: int
+
+
+def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
+    """Read the options; wrong ones end the program with a message."""
+    parser = argparse.ArgumentParser(
+        prog="millrace demo",
+        description="Run the whole order pipeline on this machine, with orders going through it.",
+        epilog="Each option is also an environment variable: ONCE=1, ORDERS=..., and so on.",
+    )
+    value = environment.get
+    parser.add_argument(
+        "--once",
+        action="store_true",
+        default=value("ONCE", "") not in ("", "0"),
+        help="end after the orders instead of serving on",
+    )
+    parser.add_argument(
+        "--lite",
+        action="store_true",
+        default=value("LITE", "") not in ("", "0"),
+        help="without Spark, streams and the dashboard",
+    )
+    parser.add_argument(
+        "--orders",
+        default=value("ORDERS", ""),
+        help="file or folder of real orders (CSV or CSV.gz of the Online Retail shape)",
+    )
+    parser.add_argument(
+        "--limit", type=_count, default=value("LIMIT") or None, help="send only the first N orders"
+    )
+    parser.add_argument(
+        "--bootstrap",
+        default=value("BOOTSTRAP", ""),
+        help="use this Kafka, host:port, instead of our broker",
+    )
+    parser.add_argument(
+        "--count", type=_count, default=value("COUNT") or "500", help="made-up orders to send"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=value("SEED") or "1", help="seed of the made-up orders"
+    )
+    parser.add_argument(
+        "--rate",
+        type=float,
+        default=value("RATE") or None,
+        help="orders per second; 0: as fast as they go; default 100 for made-up orders, else 0",
+    )
+    parser.add_argument(
+        "--ports",
+        type=int,
+        default=value("PORTS") or "0",
+        help="serve on this port and those after it; default: free ones",
+    )
+    found = parser.parse_args(arguments)
+    orders = Path(found.orders) if found.orders else None
+    if orders is not None and not orders.exists():
+        parser.error(f"ORDERS: {orders} does not exist")
+    return Options(
+        once=found.once,
+        lite=found.lite,
+        orders=orders,
+        limit=found.limit,
+        bootstrap=found.bootstrap,
+        count=found.count,
+        seed=found.seed,
+        rate=(0.0 if orders else 100.0) if found.rate is None else found.rate,
+        folder=Path("build") / "demo",
+        ports=found.ports,
+    )
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number

@@ -1,0 +1,177 @@
+"""The demo's child processes: start, wait until ready, stop, never leave one behind.
+
+A child says it is ready with one line on standard output, `millrace <name> ready on <address>`.
+All its output goes to a log file. Children run in sessions of their own, so Ctrl-C reaches only
+the demo, which stops them in order; and on Linux the kernel ends them should the demo be killed.
+"""
+
+import asyncio
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from millrace.launch import program_command, program_environment
+
+_READY_SECONDS = 60.0
+_STOP_SECONDS = 10.0
+_TAIL_LINES = 20
+_MAX_REVIVALS = 5
+_PR_SET_PDEATHSIG = 1
+
+
+class ChildDiedError(Exception):
+    """A child ended by itself; the message has the end of its log."""
+
+
+class Child:
+    """One program running as a process."""
+
+    def __init__(self, name: str, log_file: Path, *, is_revived: bool = False) -> None:
+        self.name = name
+        self.address = ""
+        self._revivals_left = _MAX_REVIVALS if is_revived else 0
+        self._log_file = log_file
+        self._process: asyncio.subprocess.Process | None = None
+        self._command: tuple[str, ...] = ("",)
+        self._ready_seconds = _READY_SECONDS
+
+    async def start(
+        self, module: str, *arguments: str, ready_seconds: float = _READY_SECONDS
+    ) -> None:
+        """Start the program and return when it is ready."""
+        self._command, self._ready_seconds = (module, *arguments), ready_seconds
+        with self._log_file.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *program_command(module, *arguments),
+                env=_environment(),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=death_signal(),
+            )
+        try:
+            async with asyncio.timeout(ready_seconds):
+                await self._read_ready_line()
+        except TimeoutError:
+            raise ChildDiedError(f"{self.name} was not ready in time\n{self._tail()}") from None
+
+    async def _read_ready_line(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        while line := await self._process.stdout.readline():
+            self._append(line)
+            _, found, address = line.decode().partition(" ready on ")
+            if found:
+                self.address = address.strip()
+                return
+        raise await self._death()
+
+    async def watch(self) -> None:
+        """Return never: raise when the child ends; one that is revived is started again."""
+        while True:
+            assert self._process is not None
+            assert self._process.stdout is not None
+            while line := await self._process.stdout.readline():
+                self._append(line)
+            death = await self._death()
+            if self._revivals_left == 0:
+                raise death
+            self._revivals_left -= 1
+            self._append(b"started again\n")
+            await self.start(*self._command, ready_seconds=self._ready_seconds)
+
+    async def _death(self) -> ChildDiedError:
+        assert self._process is not None
+        status = await self._process.wait()
+        return ChildDiedError(f"{self.name} ended with status {status}\n{self._tail()}")
+
+    async def stop(self) -> None:
+        """End the process: SIGTERM, and SIGKILL when it does not listen."""
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        with suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    def _append(self, line: bytes) -> None:
+        with self._log_file.open("ab") as log:
+            log.write(line)
+
+    def _tail(self) -> str:
+        lines = self._log_file.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
+        return "\n".join([f"--- end of {self._log_file}", *lines])
+
+
+class Children:
+    """All children, in the order they were started."""
+
+    def __init__(self, log_folder: Path) -> None:
+        self._log_folder = log_folder
+        self._children: list[Child] = []
+
+    async def start(
+        self,
+        name: str,
+        module: str,
+        *arguments: str,
+        ready_seconds: float = _READY_SECONDS,
+        is_revived: bool = False,
+    ) -> Child:
+        """Start a program and return when it is ready; `is_revived`: start it again if it dies."""
+        self._log_folder.mkdir(parents=True, exist_ok=True)
+        log_file = self._log_folder / f"{name}.log"
+        log_file.unlink(missing_ok=True)
+        child = Child(name, log_file, is_revived=is_revived)
+        self._children.append(child)
+        await child.start(module, *arguments, ready_seconds=ready_seconds)
+        return child
+
+    async def watch(self) -> None:
+        """Raise ChildDiedError as soon as one of them ends."""
+        watching = [asyncio.ensure_future(child.watch()) for child in self._children]
+        try:
+            await asyncio.gather(*watching)
+        finally:
+            for task in watching:
+                task.cancel()
+
+    async def stop(self) -> None:
+        """Stop all: those started first, on which others rest, last."""
+        for level in (self._children[2:], self._children[1:2], self._children[:1]):
+            await asyncio.gather(*(child.stop() for child in level))
+
+
+def _environment() -> dict[str, str]:
+    """The demo says what its programs do; variables meant for other brokers do not count."""
+    return {
+        name: value
+        for name, value in program_environment().items()
+        if not name.startswith(("KAFKA_", "MILLRACE_"))
+    }
+
+
+def death_signal() -> Callable[[], None] | None:
+    """Return what makes a child die with its parent, where the system can do that."""
+    if not sys.platform.startswith("linux"):
+        return None
+    libc = ctypes.CDLL(None, use_errno=True)
+    parent = os.getpid()
+
+    def ask_fordeath_signal() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return ask_fordeath_signal

@@ -1,0 +1,69 @@
+"""Events on the wire, for the demo: schemas come from the registry, never from a file.
+
+The format is Confluent's: byte 0, schema id (4 bytes big endian), Avro binary.
+"""
+
+import json
+import struct
+from io import BytesIO
+from typing import Any
+
+import aiohttp
+from fastavro import parse_schema, schemaless_reader, schemaless_writer
+
+_HEADER = struct.Struct(">BI")
+_HEADER_BYTES = 5
+
+Schema = dict[str, Any]
+
+
+class RegistryReader:
+    """Fetches schemas and keeps them."""
+
+    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
+        self._url = url
+        self._session = session
+        self._schemas: dict[int, Schema] = {}
+        self._projections: dict[tuple[int, tuple[str, ...]], Any] = {}
+
+    async def latest(self, subject: str) -> tuple[int, Schema]:
+        """Return id and schema of the newest version of a subject."""
+        answer = await self._get(f"/subjects/{subject}/versions/latest")
+        return int(answer["id"]), json.loads(answer["schema"])
+
+    async def decode(self, value: bytes, *field_names: str) -> dict[str, Any]:
+        """Return these fields of an event; fields not asked for are skipped, which is cheap."""
+        _, schema_id = _HEADER.unpack_from(value)
+        schema = self._schemas.get(schema_id)
+        if schema is None:
+            answer = await self._get(f"/schemas/ids/{schema_id}")
+            schema = self._schemas[schema_id] = json.loads(answer["schema"])
+        projection = self._projections.get((schema_id, field_names))
+        if projection is None:
+            fields = [field for field in schema["fields"] if field["name"] in field_names]
+            projection = parse_schema({**schema, "fields": fields})
+            self._projections[schema_id, field_names] = projection
+        buffer = BytesIO(value)
+        buffer.seek(_HEADER_BYTES)
+        event = schemaless_reader(buffer, schema, projection)
+        assert isinstance(event, dict)
+        return event
+
+    async def _get(self, path: str) -> Any:
+        async with self._session.get(self._url + path) as response:
+            response.raise_for_status()
+            return await response.json(content_type=None)
+
+
+def encoder(schema_id: int, schema: Schema) -> Any:
+    """Return a function from an event to its bytes."""
+    parsed = parse_schema(schema)
+    header = _HEADER.pack(0, schema_id)
+
+    def encode(event: dict[str, Any]) -> bytes:
+        buffer = BytesIO()
+        buffer.write(header)
+        schemaless_writer(buffer, parsed, event)
+        return buffer.getvalue()
+
+    return encode

@@ -1,0 +1,178 @@
+"""The demo, step by step: start everything, send the orders, count, report, serve on."""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+
+from millrace.demo.analytics import Analytics, start_analytics, why_not
+from millrace.demo.display import Display
+from millrace.demo.invoices import read_scenery
+from millrace.demo.observing import Observer
+from millrace.demo.options import Options
+from millrace.demo.orders import Scenery
+from millrace.demo.processes import Children
+from millrace.demo.registry import RegistryReader
+from millrace.demo.report import Run, build_report, count_reasons, find_faults, write_report
+from millrace.demo.sending import Sender
+from millrace.demo.synthetic import make_scenery
+from millrace.demo.topics import delete_pipeline_topics, publish_catalogue
+
+SERVICES = ("orders", "fraud", "inventory", "order_details", "aggregator")
+_ANALYTICS_PORTS = 3
+_IN_FLIGHT = 64
+_IN_FLIGHT_PACED = 1024
+_JUDGED_SECONDS = 90.0
+_CHECKS_SECONDS = 60.0
+_PROGRESS_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where everything is."""
+
+    bootstrap_servers: str
+    urls: dict[str, str]
+    analytics: Analytics | None
+
+
+async def run_demo(options: Options, display: Display) -> int:
+    """Run the demo; return the exit code, or serve until cancelled."""
+    scenery = _load_scenery(options)
+    display.say(f"{len(scenery.orders)} orders, {len(scenery.catalogue)} products")
+    data_folder = options.folder.absolute() / f"data-{time.strftime('%Y%m%d-%H%M%S')}"
+    children = Children(options.folder / "logs")
+    try:
+        addresses = await _start(options, display, children, data_folder)
+        return await _while_children_live(children, _perform(options, display, scenery, addresses))
+    finally:
+        await children.stop()
+        shutil.rmtree(data_folder, ignore_errors=True)
+
+
+def _load_scenery(options: Options) -> Scenery:
+    if options.orders is not None:
+        return read_scenery(options.orders, options.limit)
+    count = options.count if options.limit is None else min(options.limit, options.count)
+    return make_scenery(count, options.seed)
+
+
+async def _start(
+    options: Options, display: Display, children: Children, data_folder: Path
+) -> Addresses:
+    started_at = time.monotonic()
+    count = len(SERVICES) + 2 + _ANALYTICS_PORTS
+    ports = [options.ports + number if options.ports else 0 for number in range(count)]
+    bootstrap_servers = options.bootstrap
+    if bootstrap_servers:
+        deleted = await delete_pipeline_topics(bootstrap_servers)
+        if deleted:
+            display.say("deleted, to start clean: " + ", ".join(deleted))
+    else:
+        broker = await children.start(
+            "broker",
+            "broker",
+            "start",
+            *("--override", f"listeners=PLAINTEXT://127.0.0.1:{ports[0]}"),
+            *("--override", f"log.dirs={data_folder}"),
+            # Kafka waits three seconds for more members of a new group; ours have only one.
+            *("--override", "group.initial.rebalance.delay.ms=0"),
+        )
+        bootstrap_servers = broker.address
+    where = ["--bootstrap-servers", bootstrap_servers]
+    registry = await children.start(
+        "registry", "schemas.registry", *where, "--http-port", str(ports[1])
+    )
+    where += ["--registry-url", registry.address]
+    async with asyncio.TaskGroup() as group:
+        starting = {
+            service: group.create_task(
+                children.start(service, f"services.{service}", *where, "--http-port", str(port))
+            )
+            for service, port in zip(SERVICES, ports[2:], strict=False)
+        }
+    urls = {"registry": registry.address}
+    urls |= {service: task.result().address for service, task in starting.items()}
+    analytics = None
+    lacking = None if options.lite else why_not()
+    if not options.lite and lacking is None:
+        display.say("starting Spark, streams and the dashboard")
+        analytics_ports = ports[-_ANALYTICS_PORTS:]
+        analytics = await start_analytics(children, where, data_folder, analytics_ports)
+        urls |= analytics.urls
+    elif lacking is not None:
+        display.say(f"without Spark, streams and dashboard: {lacking}")
+    display.say(f"all ready after {time.monotonic() - started_at:.1f} s")
+    return Addresses(bootstrap_servers, urls, analytics)
+
+
+async def _while_children_live(children: Children, performing: Awaitable[int]) -> int:
+    """Perform; a child that dies ends the performance with its error."""
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(children.watch())
+        exit_code = await performing
+        watching.cancel()
+    return exit_code
+
+
+async def _perform(
+    options: Options, display: Display, scenery: Scenery, addresses: Addresses
+) -> int:
+    run = Run()
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        registry = RegistryReader(addresses.urls["registry"], session)
+        await publish_catalogue(addresses.bootstrap_servers, registry, scenery.catalogue)
+        observer = Observer(addresses.bootstrap_servers, registry)
+        run_name = f"demo-{time.time_ns()}"
+        sender = Sender(addresses.urls["orders"], run_name, session, observer, _JUDGED_SECONDS)
+        async with asyncio.TaskGroup() as group:
+            observing = group.create_task(observer.run())
+            await observer.started.wait()
+            await _send_with_progress(options, display, scenery, sender, run)
+            await sender.wait_for_checks(run, _CHECKS_SECONDS)
+            observing.cancel()
+        report = build_report(run)
+        write_report(report, options.folder / "report.json")
+        if addresses.analytics is not None and options.once:
+            display.say("waiting for the dashboard to catch up")
+            await addresses.analytics.wait_until_caught_up(session, len(run.accepted))
+            await addresses.analytics.write_answers(session, options.folder)
+    faults = find_faults(run)
+    urls = {"kafka": addresses.bootstrap_servers, **addresses.urls}
+    urls["openapi"] = addresses.urls["orders"] + "/openapi.json"
+    display.show_result(report, count_reasons(run), urls)
+    for fault in faults:
+        display.say(f"WRONG: {fault}")
+    if options.once:
+        return 1 if faults else 0
+    display.say("serving until Ctrl-C")
+    await asyncio.Event().wait()
+    return 0
+
+
+async def _send_with_progress(
+    options: Options, display: Display, scenery: Scenery, sender: Sender, run: Run
+) -> None:
+    total = len(scenery.orders)
+    with display.progress(total) as update:
+        async with asyncio.TaskGroup() as group:
+            showing = group.create_task(_show_progress(sender, run, update))
+            await sender.send_all(
+                scenery.orders,
+                run,
+                in_flight=_IN_FLIGHT_PACED if options.rate else _IN_FLIGHT,
+                per_second=options.rate,
+            )
+            showing.cancel()
+        update(total)
+
+
+async def _show_progress(sender: Sender, run: Run, update: Callable[[int], None]) -> None:
+    while True:
+        update(sender.judged_count + run.refused_count)
+        await asyncio.sleep(_PROGRESS_SECONDS)

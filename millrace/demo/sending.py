@@ -1,0 +1,158 @@
+"""Orders go out: those of one customer one after the other, those of many side by side.
+
+The next order of a customer is sent when the last one is judged, so what the fraud check sees
+of a customer does not depend on luck. Of the orders that may go, the one that is first in the
+list goes first; at most `in_flight` are on their way. Each POST has an Idempotency-Key, so it
+can be repeated when the answer is 503 or gets lost.
+"""
+
+import asyncio
+import heapq
+import time
+from collections import deque
+from collections.abc import Iterable
+
+import aiohttp
+
+from millrace.demo.observing import Observer
+from millrace.demo.orders import DemoOrder
+from millrace.demo.report import Outcome, Run
+
+_RETRY_SECONDS = 0.5
+_ATTEMPTS = 60
+_POST_SECONDS = 30.0
+
+
+class Queue:
+    """The orders that may go now, first ones first."""
+
+    def __init__(self, orders: Iterable[DemoOrder]) -> None:
+        self._ready: list[tuple[int, DemoOrder]] = []
+        self._later: dict[str, deque[tuple[int, DemoOrder]]] = {}
+        self._left = 0
+        self._changed = asyncio.Condition()
+        for place, order in enumerate(orders):
+            self._left += 1
+            waiting = None if order.customer_id is None else self._later.get(order.customer_id)
+            if waiting is not None:
+                waiting.append((place, order))
+                continue
+            if order.customer_id is not None:
+                self._later[order.customer_id] = deque()
+            self._ready.append((place, order))
+
+    async def take(self) -> tuple[int, DemoOrder] | None:
+        """Return the next order and its place in the list, None when there will be none."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._ready or not self._left)
+            if not self._left:
+                return None
+            self._left -= 1
+            if not self._left:
+                self._changed.notify_all()
+            return heapq.heappop(self._ready)
+
+    async def finish(self, order: DemoOrder) -> None:
+        """Let the customer's next order go."""
+        waiting = self._later.get(order.customer_id) if order.customer_id is not None else None
+        if waiting:
+            async with self._changed:
+                heapq.heappush(self._ready, waiting.popleft())
+                self._changed.notify()
+
+
+class Sender:
+    """Posts orders and fills in what comes of them."""
+
+    def __init__(
+        self,
+        orders_url: str,
+        run_name: str,
+        session: aiohttp.ClientSession,
+        observer: Observer,
+        judged_seconds: float,
+    ) -> None:
+        self._url = orders_url + "/v1/orders"
+        self._run_name = run_name
+        self._session = session
+        self._observer = observer
+        self._judged_seconds = judged_seconds
+        self.judged_count = 0
+
+    async def send_all(
+        self, orders: list[DemoOrder], run: Run, *, in_flight: int, per_second: float
+    ) -> None:
+        """Send every order; return when each is judged, refused or given up."""
+        outcomes = [Outcome(order.name, order.expected) for order in orders]
+        run.outcomes = outcomes
+        queue = Queue(orders)
+        started_at = time.monotonic()
+
+        async def work() -> None:
+            while (taken := await queue.take()) is not None:
+                place, order = taken
+                if per_second:
+                    await asyncio.sleep(started_at + place / per_second - time.monotonic())
+                await self._send(order, outcomes[place])
+                await queue.finish(order)
+                run.seconds = time.monotonic() - started_at
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(in_flight):
+                group.create_task(work())
+
+    async def _send(self, order: DemoOrder, outcome: Outcome) -> None:
+        started_at = time.monotonic()
+        await self._post(order, outcome)
+        if outcome.order_id is None:
+            return
+        try:
+            async with asyncio.timeout(self._judged_seconds):
+                observed = await self._observer.wait_judged(outcome.order_id)
+        except TimeoutError:
+            return
+        outcome.state = observed.state
+        outcome.reasons = observed.reasons
+        outcome.total = observed.total
+        outcome.latency_ms = (observed.judged_at - started_at) * 1000
+        self.judged_count += 1
+
+    async def _post(self, order: DemoOrder, outcome: Outcome) -> None:
+        body = order.body()
+        headers = {"Idempotency-Key": f"{self._run_name}/{order.name}"}
+        timeout = aiohttp.ClientTimeout(total=_POST_SECONDS)
+        for _ in range(_ATTEMPTS):
+            try:
+                async with self._session.post(
+                    self._url, json=body, headers=headers, timeout=timeout
+                ) as response:
+                    answer = await response.json(content_type=None)
+            except (aiohttp.ClientError, TimeoutError) as error:
+                outcome.problem = type(error).__name__
+                await asyncio.sleep(_RETRY_SECONDS)
+                continue
+            outcome.problem = None
+            if response.status == 201:
+                outcome.order_id = answer["id"]
+            elif response.status == 422:
+                outcome.is_refused = True
+            elif response.status == 503:
+                outcome.problem = "503"
+                await asyncio.sleep(_RETRY_SECONDS)
+                continue
+            else:
+                outcome.problem = f"{response.status} {answer.get('detail')}"
+            return
+
+    async def wait_for_checks(self, run: Run, seconds: float) -> None:
+        """Wait until every check has come in: an order that fails at once has some to come."""
+        try:
+            async with asyncio.timeout(seconds):
+                for outcome in run.accepted:
+                    assert outcome.order_id is not None
+                    observed = await self._observer.wait_checked(outcome.order_id)
+                    outcome.checks = observed.checks
+        except TimeoutError:
+            for outcome in run.accepted:
+                if not outcome.checks and outcome.order_id is not None:
+                    outcome.checks = self._observer.seen(outcome.order_id).checks

@@ -1,0 +1,1 @@
+"""The aggregator: three checks in, one decision per order out."""

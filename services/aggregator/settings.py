@@ -1,0 +1,12 @@
+"""Settings of the aggregator."""
+
+from dataclasses import dataclass
+
+from services.common.settings import Settings, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregatorSettings(Settings):
+    """What the aggregator can be told besides."""
+
+    validation_timeout_ms: int = setting(60_000, "an order without all checks fails after this")

@@ -1,0 +1,33 @@
+"""The only place where a service asks for the time or for randomness."""
+
+import secrets
+import time
+import uuid
+from datetime import UTC, datetime
+
+
+def timestamp_ms() -> int:
+    """Return wall time in milliseconds since 1970, UTC."""
+    return time.time_ns() // 1_000_000
+
+
+def utc_now() -> datetime:
+    """Return the time to the millisecond, which is what events keep."""
+    return to_milliseconds(datetime.now(UTC))
+
+
+def to_milliseconds(moment: datetime) -> datetime:
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def now_seconds() -> float:
+    """Return monotonic time."""
+    return time.monotonic()
+
+
+def random_id() -> str:
+    return str(uuid.uuid4())
+
+
+def random_hex(size_bytes: int) -> str:
+    return secrets.token_hex(size_bytes)

@@ -1,0 +1,189 @@
+"""The pipeline's topics, and how to read one to its end.
+
+Topics are created by whichever service starts first. Topics whose keys must meet have the same
+number of partitions, so a topic that exists with another number is refused at start.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import TopicAlreadyExistsError, for_code
+from aiokafka.structs import ConsumerRecord
+
+log = logging.getLogger(__name__)
+
+PARTITION_COUNT = 6
+_WEEK_MS = 7 * 24 * 3600 * 1000
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as it is created when it is missing."""
+
+    name: str
+    partition_count: int = PARTITION_COUNT
+    config: dict[str, str] = field(default_factory=lambda: {"retention.ms": str(_WEEK_MS)})
+
+
+def compacted(name: str, partition_count: int = PARTITION_COUNT) -> Topic:
+    return Topic(name, partition_count, {"cleanup.policy": "compact"})
+
+
+def changelog_of(application: str, store: str, partition_count: int = PARTITION_COUNT) -> Topic:
+    return compacted(f"{application}-{store}-changelog", partition_count)
+
+
+def dead_letter_of(topic: str) -> str:
+    return f"{topic}.dead-letter"
+
+
+ORDERS = Topic("orders")
+ORDER_VALIDATIONS = Topic("order-validations")
+ORDER_DECISIONS = Topic("order-decisions")
+CUSTOMERS = compacted("customers")
+PRODUCTS = compacted("products")
+WAREHOUSE_INVENTORY = compacted("warehouse-inventory")
+SHARED_TOPICS = (
+    ORDERS,
+    ORDER_VALIDATIONS,
+    ORDER_DECISIONS,
+    CUSTOMERS,
+    PRODUCTS,
+    WAREHOUSE_INVENTORY,
+)
+
+
+class WrongPartitionCountError(Exception):
+    """A topic exists with a number of partitions that the pipeline cannot work with."""
+
+
+async def ensure_topics(bootstrap_servers: str, topics: Iterable[Topic]) -> None:
+    """Create the topics that are missing, with three replicas where there are three brokers."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    await admin.start()
+    try:
+        broker_count = len((await admin.describe_cluster())["brokers"])
+        wanted = {topic.name: topic for topic in topics}
+        existing = set(await admin.list_topics())
+        await _create(admin, [t for t in wanted.values() if t.name not in existing], broker_count)
+        await _check_partition_counts(admin, wanted, existing & wanted.keys())
+    finally:
+        await admin.close()
+
+
+async def _create(admin: AIOKafkaAdminClient, missing: list[Topic], broker_count: int) -> None:
+    if not missing:
+        return
+    replication = {"min.insync.replicas": "2"} if broker_count >= 3 else {}
+    response = await admin.create_topics(
+        [
+            NewTopic(
+                topic.name,
+                topic.partition_count,
+                min(3, broker_count),
+                topic_configs={**topic.config, **replication},
+            )
+            for topic in missing
+        ]
+    )
+    for name, code, *message in response.topic_errors:
+        # Another service may have been quicker.
+        if code not in (0, TopicAlreadyExistsError.errno):
+            raise for_code(code)(f"topic {name}: {message}")
+        if code == 0:
+            log.info("topic created topic=%s", name)
+
+
+async def _check_partition_counts(
+    admin: AIOKafkaAdminClient, wanted: dict[str, Topic], names: set[str]
+) -> None:
+    if not names:
+        return
+    for description in await admin.describe_topics(sorted(names)):
+        count = len(description["partitions"])
+        topic = wanted[description["topic"]]
+        if count and count != topic.partition_count:
+            raise WrongPartitionCountError(
+                f"topic {topic.name} has {count} partitions, needs {topic.partition_count}"
+            )
+
+
+def build_producer(bootstrap_servers: str, client_id: str) -> AIOKafkaProducer:
+    """Return a producer that acknowledges by all replicas and never repeats or reorders."""
+    return AIOKafkaProducer(
+        bootstrap_servers=bootstrap_servers,
+        client_id=client_id,
+        acks="all",
+        enable_idempotence=True,
+        request_timeout_ms=10_000,
+    )
+
+
+Replay = Callable[[ConsumerRecord], Awaitable[None]]
+ReadToEnd = Callable[[Iterable[TopicPartition], Replay], Awaitable[dict[TopicPartition, int]]]
+"""`read_to_end` with the broker's address given."""
+
+
+class EndOffsets:
+    """Tells where partitions end, over a connection of its own.
+
+    A broker answers the requests of one connection in order, so on a consumer's connection the
+    answer would wait behind a fetch that waits for records.
+    """
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap_servers)
+
+    async def start(self) -> None:
+        await self._consumer.start()
+
+    async def stop(self) -> None:
+        await self._consumer.stop()
+
+    async def of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        offsets: dict[TopicPartition, int] = await self._consumer.end_offsets(list(partitions))
+        return offsets
+
+    async def ping(self) -> None:
+        """Return if a broker answers."""
+        await self._consumer.topics()
+
+
+async def read_to_end(
+    bootstrap_servers: str,
+    partitions: Iterable[TopicPartition],
+    replay: Replay,
+) -> dict[TopicPartition, int]:
+    """Replay the partitions from the beginning to where they end now; return where that is."""
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=bootstrap_servers,
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+        fetch_max_wait_ms=100,
+    )
+    await consumer.start()
+    try:
+        end_offsets = await consumer.end_offsets(list(partitions))
+        consumer.assign(list(end_offsets))
+        behind = await _behind(consumer, end_offsets)
+        while behind:
+            for records in (await consumer.getmany(*behind, timeout_ms=200)).values():
+                for record in records:
+                    await replay(record)
+            behind = await _behind(consumer, end_offsets)
+        return {partition: await consumer.position(partition) for partition in end_offsets}
+    finally:
+        await consumer.stop()
+
+
+async def _behind(
+    consumer: AIOKafkaConsumer, end_offsets: dict[TopicPartition, int]
+) -> list[TopicPartition]:
+    return [
+        partition
+        for partition, end_offset in end_offsets.items()
+        if end_offset and await consumer.position(partition) < end_offset
+    ]

@@ -1,0 +1,1 @@
+"""The fraud check: how much a customer orders in one session."""

@@ -1,0 +1,8 @@
+"""`python -m services.fraud`: judge spending until SIGTERM."""
+
+from services.common.runner import run_service
+from services.common.settings import Settings
+from services.fraud.app import APPLICATION, assemble
+
+if __name__ == "__main__":
+    run_service(APPLICATION, Settings, assemble)

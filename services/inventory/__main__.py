@@ -1,0 +1,8 @@
+"""`python -m services.inventory`: judge and reserve stock until SIGTERM."""
+
+from services.common.runner import run_service
+from services.common.settings import Settings
+from services.inventory.app import APPLICATION, assemble
+
+if __name__ == "__main__":
+    run_service(APPLICATION, Settings, assemble)

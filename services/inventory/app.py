@@ -1,0 +1,141 @@
+"""Inventory: orders and stock levels in, verdicts out, one ledger.
+
+An order may name any products and is reserved whole or not at all, so reservations need one
+order over all products. The simplest thing that gives it: of all instances of the group one
+holds every partition and with them the ledger; the others stand by and take over from the
+changelog (`single_owner`). There is no protocol between partitions that could leave half a
+reservation, and no moment at which two orders each hold what the other needs.
+
+What it costs: the check is as fast as one process (some thousands of orders a second, far more
+than the rest of the pipeline), more instances make it safer, not faster; and a take-over reads
+the whole ledger. An owner that is only believed dead could still write until it notices; the
+transactions of exactly-once processing will fence it off.
+
+A stock level may be younger than the order that needs it, so before an order is refused the
+stock levels are read to their end. Their topic is compacted and so its own changelog: the
+ledger reads it from the beginning when it takes over, and its own changelog holds only what was
+decided about orders.
+"""
+
+import logging
+from collections.abc import Mapping
+from functools import partial
+
+from aiokafka.structs import ConsumerRecord, TopicPartition
+
+from schemas.wire import MalformedEventError
+from services.common.assignment import single_owner
+from services.common.clock import timestamp_ms
+from services.common.events import Event, Events
+from services.common.kafka import (
+    ORDER_VALIDATIONS,
+    ORDERS,
+    WAREHOUSE_INVENTORY,
+    ReadToEnd,
+    read_to_end,
+)
+from services.common.outbox import Outbox
+from services.common.processor import Inputs, Processor
+from services.common.runner import Running
+from services.common.settings import Settings
+from services.common.verdicts import Verdict, VerdictPublisher
+from services.inventory.domain import Entry
+from services.inventory.store import CHANGELOG, LedgerStore
+
+log = logging.getLogger(__name__)
+
+APPLICATION = "inventory"
+_ENDED_WITHOUT_DELIVERY = ("FAILED", "CANCELLED")
+
+
+class InventoryWorker:
+    """Keeps the ledger by what the topics say."""
+
+    inputs = (WAREHOUSE_INVENTORY, ORDERS)
+    outputs = (ORDER_VALIDATIONS, CHANGELOG)
+
+    def __init__(
+        self,
+        read_to_end: ReadToEnd,
+        events: Events,
+        publisher: VerdictPublisher,
+    ) -> None:
+        self._read_to_end = read_to_end
+        self._store = LedgerStore(read_to_end)
+        self._events = events
+        self._stock_levels = events.reader("inventory/stock_level", "quantity")
+        self._orders = events.reader("orders/order_event", "order_id", "state", "lines")
+        self._publisher = publisher
+        self._inputs: Inputs | None = None
+
+    def connect(self, inputs: Inputs) -> None:
+        self._inputs = inputs
+
+    async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
+        stock = [
+            TopicPartition(WAREHOUSE_INVENTORY.name, n) for n in held[WAREHOUSE_INVENTORY.name]
+        ]
+        if not stock:
+            return {}
+        await self._store.restore()
+        return await self._read_to_end(stock, self._restore_stock)
+
+    async def _restore_stock(self, record: ConsumerRecord) -> None:
+        try:
+            await self._take_stock(record)
+        except MalformedEventError as error:
+            log.warning("stock level passed over offset=%d error=%s", record.offset, error)
+
+    def forget(self) -> None:
+        self._store.forget()
+
+    async def handle(self, record: ConsumerRecord, outbox: Outbox) -> None:
+        if record.topic == WAREHOUSE_INVENTORY.name:
+            await self._take_stock(record)
+            return
+        order = await self._events.decode(self._orders, record.value)
+        if order["state"] == "CREATED":
+            entry = await self._judge(order, outbox)
+            verdict = Verdict(entry.code, entry.reason)
+            self._publisher.publish(order["order_id"], verdict, record.headers, outbox)
+        elif order["state"] in _ENDED_WITHOUT_DELIVERY:
+            released = self._store.ledger.release(order["order_id"])
+            if released is not None:
+                self._store.put_entry(order["order_id"], released, outbox)
+
+    async def _take_stock(self, record: ConsumerRecord) -> None:
+        quantity = None
+        if record.value is not None:
+            event = await self._events.decode(self._stock_levels, record.value)
+            quantity = event["quantity"]
+        self._store.ledger.put_stock(record.key.decode(), quantity)
+
+    async def _judge(self, order: Event, outbox: Outbox) -> Entry:
+        order_id = order["order_id"]
+        lines = [(line["product_id"], line["quantity"]) for line in order["lines"]]
+        entry = self._store.ledger.judge(order_id, lines)
+        if entry.code is not None and order_id not in self._store.ledger.entries:
+            assert self._inputs is not None
+            await self._inputs.catch_up(WAREHOUSE_INVENTORY.name)
+            entry = self._store.ledger.judge(order_id, lines)
+        if order_id not in self._store.ledger.entries:
+            self._store.put_entry(order_id, entry, outbox)
+        return entry
+
+    async def tick(self, timestamp_ms: int, outbox: Outbox) -> None:
+        """Nothing is due by the clock: time-outs come as FAILED orders."""
+
+    def flushed(self) -> None:
+        """Nothing waits for acknowledgements."""
+
+
+async def assemble(settings: Settings, url: str, events: Events, running: Running) -> None:
+    await events.writer(WAREHOUSE_INVENTORY.name, "inventory/stock_level")
+    writer = await events.writer(ORDER_VALIDATIONS.name, "orders/order_validation")
+    worker = InventoryWorker(
+        partial(read_to_end, settings.bootstrap_servers),
+        events,
+        VerdictPublisher("INVENTORY", APPLICATION, writer, running.metrics),
+    )
+    running.processor = Processor(APPLICATION, settings, worker, running.metrics)
+    running.processor.assignor = single_owner(timestamp_ms())

@@ -1,0 +1,1 @@
+"""The order details check: is the order well formed and of known products."""

@@ -1,0 +1,114 @@
+"""Order details: orders in, verdicts out; no state but the catalogue.
+
+Topic `products` is followed as a whole by every instance (`FollowedTable`): an order names any
+products. An order may overtake the product it needs, so before a product is called unknown the
+table catches up with its topic. A catalogue that fits into memory is the price.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from aiokafka.structs import ConsumerRecord, TopicPartition
+
+from services.common.events import Events
+from services.common.kafka import ORDER_VALIDATIONS, ORDERS, PRODUCTS
+from services.common.outbox import Outbox
+from services.common.processor import Inputs, Processor
+from services.common.runner import Running
+from services.common.settings import Settings
+from services.common.table import FollowedTable
+from services.common.verdicts import PASSED, Verdict, VerdictPublisher
+from services.order_details.domain import Breach, find_breaches
+
+APPLICATION = "order-details"
+
+
+class Catalogue:
+    """The ids of all products, followed from their topic."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._product_ids: set[str] = set()
+        self.table = FollowedTable(bootstrap_servers, PRODUCTS, self.replay)
+
+    def replay(self, record: ConsumerRecord) -> None:
+        product_id = record.key.decode()
+        if record.value is None:
+            self._product_ids.discard(product_id)
+        else:
+            self._product_ids.add(product_id)
+
+    def has(self, product_id: str) -> bool:
+        return product_id in self._product_ids
+
+    async def catch_up(self) -> None:
+        await self.table.catch_up()
+
+
+class Products(Protocol):
+    """What the worker asks of the catalogue."""
+
+    def has(self, product_id: str) -> bool: ...
+
+    async def catch_up(self) -> None: ...
+
+
+class OrderDetailsWorker:
+    """Judges each new order by itself."""
+
+    inputs = (ORDERS,)
+    outputs = (ORDER_VALIDATIONS, PRODUCTS)
+
+    def __init__(
+        self,
+        catalogue: Products,
+        events: Events,
+        publisher: VerdictPublisher,
+    ) -> None:
+        self._catalogue = catalogue
+        self._events = events
+        self._states = events.reader("orders/order_event", "state")
+        self._orders = events.reader(
+            "orders/order_event", "order_id", "customer_id", "total", "lines"
+        )
+        self._publisher = publisher
+
+    def connect(self, inputs: Inputs) -> None:
+        """It asks nothing of the processor."""
+
+    async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
+        return {}
+
+    def forget(self) -> None:
+        """It keeps nothing."""
+
+    async def handle(self, record: ConsumerRecord, outbox: Outbox) -> None:
+        if (await self._events.decode(self._states, record.value))["state"] != "CREATED":
+            return
+        order = await self._events.decode(self._orders, record.value)
+        breaches = find_breaches(order, self._catalogue.has)
+        if breaches:
+            await self._catalogue.catch_up()
+            breaches = find_breaches(order, self._catalogue.has)
+        self._publisher.publish(order["order_id"], _verdict(breaches), record.headers, outbox)
+
+    async def tick(self, timestamp_ms: int, outbox: Outbox) -> None:
+        """Nothing is due by the clock."""
+
+    def flushed(self) -> None:
+        """Nothing waits for acknowledgements."""
+
+
+def _verdict(breaches: list[Breach]) -> Verdict:
+    if not breaches:
+        return PASSED
+    return Verdict(breaches[0][0], "; ".join(reason for _, reason in breaches))
+
+
+async def assemble(settings: Settings, url: str, events: Events, running: Running) -> None:
+    await events.writer(PRODUCTS.name, "catalogue/product")
+    writer = await events.writer(ORDER_VALIDATIONS.name, "orders/order_validation")
+    publisher = VerdictPublisher("ORDER_DETAILS", APPLICATION, writer, running.metrics)
+    catalogue = Catalogue(settings.bootstrap_servers)
+    running.tables.append(catalogue.table)
+    worker = OrderDetailsWorker(catalogue, events, publisher)
+    running.processor = Processor(APPLICATION, settings, worker, running.metrics)

@@ -1,0 +1,9 @@
+"""`python -m services.orders`: take orders until SIGTERM."""
+
+from services.common.runner import run_service
+from services.orders.app import APPLICATION, assemble
+from services.orders.routes import add_routes
+from services.orders.settings import OrdersSettings
+
+if __name__ == "__main__":
+    run_service(APPLICATION, OrdersSettings, assemble, add_routes)

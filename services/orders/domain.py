@@ -1,0 +1,102 @@
+"""The life of an order.
+
+    CREATED ───► VALIDATED ───► PAID ───► SHIPPED
+       │ │           │  │         │
+       │ └─► FAILED ◄┘  │         │
+       └─► CANCELLED ◄──┴─────────┘
+
+FAILED, CANCELLED and SHIPPED are final. Every step is an event with the next version number.
+A step that the table does not have is refused, and so is a step to the state the order is in:
+a decision that arrives twice changes nothing.
+"""
+
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+OrderEvent = dict[str, Any]
+"""An event of schema millrace.orders.OrderEvent."""
+
+
+class OrderState(StrEnum):
+    """The states, by the names they have in events and over REST."""
+
+    CREATED = "CREATED"
+    VALIDATED = "VALIDATED"
+    FAILED = "FAILED"
+    PAID = "PAID"
+    SHIPPED = "SHIPPED"
+    CANCELLED = "CANCELLED"
+
+
+_S = OrderState
+TRANSITIONS: dict[OrderState, frozenset[OrderState]] = {
+    _S.CREATED: frozenset({_S.VALIDATED, _S.FAILED, _S.CANCELLED}),
+    _S.VALIDATED: frozenset({_S.PAID, _S.FAILED, _S.CANCELLED}),
+    _S.FAILED: frozenset(),
+    _S.PAID: frozenset({_S.SHIPPED, _S.CANCELLED}),
+    _S.SHIPPED: frozenset(),
+    _S.CANCELLED: frozenset(),
+}
+
+
+def is_judged(state: OrderState) -> bool:
+    """Tell whether an order in this state has been through validation, or never will be."""
+    return state is not OrderState.CREATED
+
+
+def next_event(
+    current: OrderEvent, state: OrderState, reasons: list[dict[str, str]], occurred_at: Any
+) -> OrderEvent | None:
+    """Return the event that brings the order to `state`, None if there is no such step."""
+    if state not in TRANSITIONS[OrderState(current["state"])]:
+        return None
+    return {
+        **current,
+        "version": current["version"] + 1,
+        "state": state.value,
+        "reasons": reasons,
+        "occurred_at": occurred_at,
+    }
+
+
+def decided_event(
+    current: OrderEvent, decision: str, reasons: list[dict[str, str]], occurred_at: Any
+) -> OrderEvent | None:
+    """Return the event a decision of the aggregator brings, None if it changes nothing.
+
+    Decisions are about orders that wait for one; FAILED has other causes later in life, so a
+    late decision must not reach an order that has moved on.
+    """
+    if current["state"] != OrderState.CREATED:
+        return None
+    return next_event(current, OrderState(decision), reasons, occurred_at)
+
+
+def to_json(event: OrderEvent) -> dict[str, Any]:
+    """Return the order as it is after this event, as clients see it."""
+    return {
+        "id": event["order_id"],
+        "version": event["version"],
+        "state": event["state"],
+        "reasons": event["reasons"],
+        "customer_id": event["customer_id"],
+        "country": event["country"],
+        "lines": [{**line, "unit_price": money(line["unit_price"])} for line in event["lines"]],
+        "total": money(event["total"]),
+        "ordered_at": _moment(event["ordered_at"]),
+        "created_at": _moment(event["created_at"]),
+        "updated_at": _moment(event["occurred_at"]),
+        "correlation_id": event["correlation_id"],
+    }
+
+
+def money(amount: Decimal) -> str:
+    """Return an amount with two decimal places, or more if it has more: 2.55, 0.0125."""
+    text = f"{amount:.4f}"
+    return text[:-2] if text.endswith("00") else text.removesuffix("0")
+
+
+def _moment(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,265 @@
+"""The REST interface of orders; described for clients in openapi.json beside this file.
+
+A route finds the instance that holds the order, passes the request on if that is another one,
+and otherwise asks the desk or the view. While partitions move between instances a request waits
+a little, then gets 503 with Retry-After.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from services.common import clock
+from services.common.kafka import ORDERS
+from services.common.runner import Running
+from services.common.telemetry import TRACEPARENT, new_traceparent, parse_trace_id
+from services.common.web import ProblemError, unavailable
+from services.orders.app import (
+    BrokerUnavailableError,
+    KeyReusedError,
+    OrdersService,
+    id_for_key,
+    partition_of,
+)
+from services.orders.domain import OrderEvent, is_judged, to_json
+from services.orders.requests import (
+    MalformedJsonError,
+    OrderRequest,
+    digest,
+    parse_json,
+    parse_order,
+)
+from services.orders.settings import OrdersSettings
+from services.orders.store import NotHeldError, StoredOrder
+
+_FORWARDED = "X-Millrace-Forwarded"
+_FORWARD_MARGIN_SECONDS = 5.0
+_MOVE_GRACE_SECONDS = 2.0
+_MOVE_POLL_SECONDS = 0.05
+_WAIT_MAX_MS = 60_000
+_KEY_MAX = 255
+_PASSED_ON = ("Content-Type", "Idempotency-Key", TRACEPARENT)
+
+_OPENAPI = json.loads((Path(__file__).parent / "openapi.json").read_text())
+
+
+def add_routes(app: web.Application, settings: OrdersSettings, running: Running) -> None:
+    routes = OrderRoutes(settings, running)
+    app.add_routes(
+        [
+            web.post("/v1/orders", routes.post_order),
+            web.get("/v1/orders/{order_id}", routes.get_order),
+            web.get("/v1/orders/{order_id}/validated", routes.get_validated),
+            web.get("/v1/orders/{order_id}/events", routes.get_events),
+            web.get("/openapi.json", get_openapi),
+        ]
+    )
+    app.cleanup_ctx.append(routes.session)
+
+
+async def get_openapi(_: web.Request) -> web.Response:
+    return web.json_response(_OPENAPI)
+
+
+class OrderRoutes:
+    """The handlers, with what they need."""
+
+    def __init__(self, settings: OrdersSettings, running: Running) -> None:
+        self._settings = settings
+        self._running = running
+        self._session: aiohttp.ClientSession | None = None
+
+    async def session(self, _: web.Application) -> Any:
+        """Keep one client session open while the application runs."""
+        async with aiohttp.ClientSession() as self._session:
+            yield
+
+    @property
+    def _service(self) -> OrdersService:
+        service = self._running.service
+        if service is None:
+            raise unavailable("the service is starting")
+        assert isinstance(service, OrdersService)
+        return service
+
+    # -- creating
+
+    async def post_order(self, request: web.Request) -> web.StreamResponse:
+        if request.content_type != "application/json":
+            raise ProblemError(415, "the body must be application/json")
+        body = await request.read()
+        key = _idempotency_key(request)
+        order_id = await self._place_new(request, key)
+        if isinstance(order_id, web.StreamResponse):
+            return order_id
+        parsed = _parse(body)
+        order = parse_order(parsed, clock.utc_now())
+        if isinstance(order, list):
+            raise ProblemError(422, f"{len(order)} wrong fields", errors=order)
+        event = await self._create(request, order_id, order, digest(parsed) if key else None)
+        location = f"/v1/orders/{order_id}"
+        return web.json_response(to_json(event), status=201, headers={"Location": location})
+
+    async def _create(
+        self, request: web.Request, order_id: str, order: OrderRequest, body_digest: str | None
+    ) -> OrderEvent:
+        desk = self._service.desk
+        traceparent = _traceparent(request)
+        try:
+            if body_digest is None:
+                return await desk.create(order_id, order, None, traceparent)
+            return await desk.create_once(order_id, order, body_digest, traceparent)
+        except KeyReusedError:
+            detail = "this Idempotency-Key was used with another request"
+            raise ProblemError(409, detail) from None
+        except NotHeldError:
+            raise unavailable("the order's partition has just moved") from None
+        except BrokerUnavailableError:
+            raise unavailable("the order could not be stored; it may be tried again") from None
+
+    async def _place_new(self, request: web.Request, key: str | None) -> str | web.StreamResponse:
+        """Return the new order's id if it is ours to create, else the owner's answer."""
+        if key is not None:
+            order_id = id_for_key(key)
+            url = await self._owner(request, order_id, _MOVE_GRACE_SECONDS)
+            return order_id if url is None else await self._pass_on(request, url, 0)
+        deadline = clock.now_seconds() + _MOVE_GRACE_SECONDS
+        while True:
+            new_id = self._service.desk.new_order_id()
+            if new_id is not None:
+                return new_id
+            others = self._service.directory.owners(ORDERS.name)
+            others = [url for url in others if url != self._service.url]
+            if others and _FORWARDED not in request.headers:
+                return await self._pass_on(request, others[0], 0)
+            await _wait_for_move(deadline)
+
+    # -- asking
+
+    async def get_order(self, request: web.Request) -> web.StreamResponse:
+        wait_ms = _wait_ms(request, 0)
+        found = await self._find(request, wait_ms, lambda order: True)
+        if isinstance(found, web.StreamResponse):
+            return found
+        return web.json_response(to_json(await self._service.worker.read(found.events[-1])))
+
+    async def get_validated(self, request: web.Request) -> web.StreamResponse:
+        wait_ms = _wait_ms(request, self._settings.default_wait_ms)
+        found = await self._find(request, wait_ms, lambda order: is_judged(order.state))
+        if isinstance(found, web.StreamResponse):
+            return found
+        if not is_judged(found.state):
+            raise ProblemError(504, f"the order was not judged within {wait_ms} ms")
+        return web.json_response(to_json(await self._service.worker.read(found.events[-1])))
+
+    async def get_events(self, request: web.Request) -> web.StreamResponse:
+        found = await self._find(request, _wait_ms(request, 0), lambda order: True)
+        if isinstance(found, web.StreamResponse):
+            return found
+        worker = self._service.worker
+        events = [to_json(await worker.read(event)) for event in list(found.events)]
+        checks = [await worker.read_check(verdict) for verdict in list(found.checks.values())]
+        return web.json_response({"events": events, "checks": checks})
+
+    async def _find(
+        self, request: web.Request, wait_ms: int, is_enough: Callable[[StoredOrder], bool]
+    ) -> StoredOrder | web.StreamResponse:
+        """Return the order once it is enough or the time is over, or its owner's answer."""
+        order_id = request.match_info["order_id"]
+        deadline = clock.now_seconds() + wait_ms / 1000
+        while True:
+            left = max(deadline - clock.now_seconds(), 0.0)
+            url = await self._owner(request, order_id, max(left, _MOVE_GRACE_SECONDS))
+            if url is not None:
+                return await self._pass_on(request, url, left)
+            try:
+                order = await self._service.worker.view.wait_for(
+                    partition_of(order_id), order_id, is_enough, left
+                )
+            except NotHeldError:
+                continue
+            if order is None:
+                raise ProblemError(404, f"there is no order {order_id}")
+            return order
+
+    # -- other instances
+
+    async def _owner(
+        self, request: web.Request, order_id: str, patience_seconds: float
+    ) -> str | None:
+        """Return the URL of the instance that holds the order, None if it is this one."""
+        partition = partition_of(order_id)
+        deadline = clock.now_seconds() + patience_seconds
+        while True:
+            service = self._service
+            if service.worker.view.holds(partition):
+                return None
+            url = service.directory.owner(ORDERS.name, partition)
+            if url not in (None, service.url) and _FORWARDED not in request.headers:
+                return url
+            await _wait_for_move(deadline)
+
+    async def _pass_on(
+        self, request: web.Request, url: str, wait_seconds: float
+    ) -> web.StreamResponse:
+        assert self._session is not None
+        headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
+        headers[_FORWARDED] = "1"
+        timeout = aiohttp.ClientTimeout(total=wait_seconds + _FORWARD_MARGIN_SECONDS)
+        try:
+            async with self._session.request(
+                request.method,
+                url + request.path_qs,
+                data=await request.read(),
+                headers=headers,
+                timeout=timeout,
+            ) as answer:
+                kept = {
+                    name: answer.headers[name]
+                    for name in ("Content-Type", "Location", "Retry-After")
+                    if name in answer.headers
+                }
+                return web.Response(body=await answer.read(), status=answer.status, headers=kept)
+        except (aiohttp.ClientError, TimeoutError):
+            raise unavailable("the instance that holds the order does not answer") from None
+
+
+async def _wait_for_move(deadline: float) -> None:
+    if clock.now_seconds() >= deadline:
+        raise unavailable("partitions are moving between instances")
+    await asyncio.sleep(_MOVE_POLL_SECONDS)
+
+
+def _parse(body: bytes) -> Any:
+    try:
+        return parse_json(body)
+    except MalformedJsonError as error:
+        raise ProblemError(400, str(error)) from None
+
+
+def _idempotency_key(request: web.Request) -> str | None:
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not 0 < len(key) <= _KEY_MAX:
+        raise ProblemError(400, f"Idempotency-Key must have 1 to {_KEY_MAX} characters")
+    return key
+
+
+def _traceparent(request: web.Request) -> str:
+    given = request.headers.get(TRACEPARENT)
+    if given is not None and parse_trace_id(given) is not None:
+        return given
+    return new_traceparent(clock.random_hex(16), clock.random_hex(8))
+
+
+def _wait_ms(request: web.Request, default_ms: int) -> int:
+    text = request.query.get("timeout")
+    if text is None:
+        return default_ms
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise ProblemError(400, "timeout must be a whole number of milliseconds")
+    return min(int(text), _WAIT_MAX_MS)

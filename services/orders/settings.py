@@ -1,0 +1,13 @@
+"""Settings of the orders service."""
+
+from dataclasses import dataclass
+
+from services.common.settings import Settings, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrdersSettings(Settings):
+    """What the orders service can be told besides."""
+
+    produce_timeout_ms: int = setting(5_000, "an order not acknowledged in this time gets 503")
+    default_wait_ms: int = setting(10_000, "how long .../validated waits when not told")

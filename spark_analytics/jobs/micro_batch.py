@@ -1,0 +1,180 @@
+"""One micro-batch: decode, leave out what was counted before, add up, commit.
+
+Two Spark jobs. The first decodes and brings the records' keys to the driver, which asks the store
+for those it has. The second makes every view out of the cached events, in one go: the rows travel
+as JSON with the name of their view.
+
+A crash between any two lines is harmless: until the commit nothing has happened, after it the
+batch is known to be done.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from spark_analytics import clock
+from spark_analytics.jobs import failures, funnel, products, revenue, verdicts
+from spark_analytics.jobs.decoding import decode
+from spark_analytics.jobs.events import EVENT
+from spark_analytics.jobs.repeats import Position, RecordKey, Sorted, check_key, event_key, sort_out
+from spark_analytics.jobs.topics import DECISIONS, INPUTS, ORDERS, PRODUCTS, VALIDATIONS
+from spark_analytics.serving.writer import BatchResult, Row, ServingWriter
+
+log = logging.getLogger(__name__)
+
+_ONE_TASK_ROWS = 50_000
+
+# From which topics each view is made: in most batches there is nothing of some.
+_INPUTS = {
+    "revenue": {ORDERS},
+    "products": {ORDERS},
+    "failures": {ORDERS},
+    "verdicts": {VALIDATIONS},
+    "funnel": {ORDERS, VALIDATIONS, DECISIONS},
+    "product_names": {PRODUCTS},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a batch came to, for logs and metrics."""
+
+    revision: int
+    events: int
+    repeated: int
+    set_aside: int
+    decode_seconds: float
+    seconds: float
+
+
+class MicroBatches:
+    """Takes the batches of one query, one after the other."""
+
+    def __init__(
+        self,
+        store: ServingWriter,
+        registry_url: str,
+        *,
+        allowed_lateness_ms: int,
+        timestamp_ms: Callable[[], int],
+    ) -> None:
+        self._store = store
+        self._registry_url = registry_url
+        self._allowed_lateness_ms = allowed_lateness_ms
+        self._timestamp_ms = timestamp_ms
+
+    def process(self, records: DataFrame, query_id: str, batch_id: int) -> Committed | None:
+        """Store what the batch brings; None when it was stored before."""
+        if self._store.is_committed(query_id, batch_id):
+            log.info("batch is in the store already query_id=%s batch_id=%d", query_id, batch_id)
+            return None
+        started = clock.now_seconds()
+        events = decode(self._few_tasks(records), self._registry_url).persist()
+        try:
+            keys = _collect_keys(events)
+            decoded = clock.now_seconds()
+            found = self._sort_out(keys)
+            kept = _without(events, found.repeated, len(keys))
+            views = collect_views(kept, {key.topic for key in keys}, self.watermark_ms())
+        finally:
+            events.unpersist()
+        result = BatchResult(
+            query_id,
+            batch_id,
+            event_keys=found.event_keys,
+            check_keys=found.check_keys,
+            views=views,
+            set_aside=found.set_aside,
+            newest_ordered_ms=found.newest_ordered_ms,
+        )
+        revision = self._store.commit(result, timestamp_ms=self._timestamp_ms())
+        return Committed(
+            revision,
+            events=len(keys),
+            repeated=len(found.repeated),
+            set_aside=len(found.set_aside),
+            decode_seconds=decoded - started,
+            seconds=clock.now_seconds() - started,
+        )
+
+    def _few_tasks(self, records: DataFrame) -> DataFrame:
+        """Return the records in as many tasks as there are cores, not as topic partitions.
+
+        A task costs more than the few records that a partition has in one micro-batch.
+        """
+        return records.coalesce(records.sparkSession.sparkContext.defaultParallelism)
+
+    def watermark_ms(self) -> int | None:
+        """Return the time before which windows are taken for complete; None at the start."""
+        newest_ms = self._store.property("newest_ordered_ms")
+        return None if newest_ms is None else newest_ms - self._allowed_lateness_ms
+
+    def _sort_out(self, keys: list[RecordKey]) -> Sorted:
+        known_events = self._store.known_events(filter(None, map(event_key, keys)))
+        known_checks = self._store.known_checks(filter(None, map(check_key, keys)))
+        return sort_out(keys, known_events, known_checks)
+
+
+def warm_up(spark: SparkSession) -> None:
+    """Make every view of nothing, so that the first orders need not wait for classes to load."""
+    topics = frozenset(INPUTS)
+    collect_views(spark.createDataFrame([], EVENT), topics, watermark_ms=None)
+
+
+def _collect_keys(events: DataFrame) -> list[RecordKey]:
+    names = [name for name in RecordKey._fields if name != "ordered_ms"]
+    rows = events.select(*names, f.unix_millis("ordered_at").alias("ordered_ms"))
+    return [RecordKey(*row) for row in rows.collect()]
+
+
+def _without(events: DataFrame, repeated: list[Position], count: int) -> DataFrame:
+    """Return the events but for repeated ones and problems, as one partition if they are few.
+
+    One partition needs no shuffle to be added up: that saves most of a small batch's time.
+    """
+    kept = events.where(f.col("problem").isNull())
+    kept = kept.coalesce(1) if count <= _ONE_TASK_ROWS else kept
+    if not repeated:
+        return kept
+    positions = kept.sparkSession.createDataFrame(
+        repeated, "topic string, partition int, offset bigint"
+    )
+    return kept.join(f.broadcast(positions), ["topic", "partition", "offset"], "left_anti")
+
+
+def collect_views(
+    events: DataFrame, topics: Set[str], watermark_ms: int | None
+) -> dict[str, list[Row]]:
+    """Return the rows of every view that events of these topics can change."""
+    transforms: dict[str, Callable[[DataFrame], DataFrame]] = {
+        "revenue": partial(revenue.transform, watermark_ms=watermark_ms),
+        "products": products.transform,
+        "failures": failures.transform,
+        "verdicts": verdicts.transform,
+        "funnel": funnel.transform,
+        "product_names": products.names,
+    }
+    frames = {
+        name: transform(events) for name, transform in transforms.items() if _INPUTS[name] & topics
+    }
+    views: dict[str, list[Row]] = {name: [] for name in frames}
+    if frames:
+        for name, row in _union(frames).collect():
+            views[name].append(json.loads(row))
+    return views
+
+
+def _union(frames: dict[str, DataFrame]) -> DataFrame:
+    """Return all rows of all frames as (view, JSON), so that one job makes them."""
+    whole: DataFrame | None = None
+    for name, frame in frames.items():
+        row = f.to_json(f.struct("*"), {"ignoreNullFields": "false"})
+        named = frame.select(f.lit(name).alias("view"), row.alias("row"))
+        whole = named if whole is None else whole.union(named)
+    assert whole is not None
+    return whole

@@ -1,0 +1,114 @@
+"""The views as a topic: `order-analytics`, compacted, one JSON document per row.
+
+What is published is a row as it is now, not a difference, so publishing twice changes nothing:
+at least once is enough, and compaction keeps the newest. What has gone out is remembered in the
+store by revision; after a crash the rest follows.
+"""
+
+import json
+import logging
+from decimal import Decimal
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from spark_analytics.jobs.topics import RESULTS
+from spark_analytics.serving.writer import ServingWriter
+
+log = logging.getLogger(__name__)
+
+_PUBLISHED = "published_revision"
+_PARTITIONS = 6
+_FLUSH_SECONDS = 10.0
+_KEYS = {
+    "revenue": ("grain", "window_start_ms", "state", "country"),
+    "products": ("product_id",),
+    "verdicts": ("check_name", "result", "code"),
+    "failures": ("check_name", "code"),
+}
+
+
+def message_of(view: str, row: dict[str, Any]) -> tuple[str, str]:
+    """Return key and value of a view's row; amounts as decimal strings."""
+    key = "/".join([view, *(str(row[name]) for name in _KEYS[view])])
+    value = {"view": view} | {
+        name: value for name, value in row.items() if name not in ("revision", "revenue_e4")
+    }
+    if "revenue_e4" in row:
+        value["revenue"] = f"{Decimal(row['revenue_e4']).scaleb(-4):.4f}"
+    return key, json.dumps(value, separators=(",", ":"))
+
+
+class ResultsPublisher:
+    """Publishes what has changed in the store since it last did."""
+
+    def __init__(self, bootstrap_servers: str, store: ServingWriter) -> None:
+        self._store = store
+        # librdkafka would say many times a second that a broker is away; the job says it once.
+        self._where: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": bootstrap_servers,
+            "log_level": 2,
+        }
+        self._producer: Producer | None = None
+        self._failures: list[str] = []
+
+    def publish(self) -> int:
+        """Publish all changes and return how many rows; raise KafkaException if not all went."""
+        published = self._store.property(_PUBLISHED) or 0
+        revision = self._store.property("revision") or 0
+        if revision <= published:
+            return 0
+        producer = self._connected()
+        count = 0
+        for view in _KEYS:
+            columns, rows = self._store.changed_rows(view, published)
+            for row in rows:
+                key, value = message_of(view, dict(zip(columns, row, strict=True)))
+                self._send(producer, key, value)
+            count += len(rows)
+        left = producer.flush(_FLUSH_SECONDS)
+        if left or self._failures:
+            problem = self._failures[0] if self._failures else f"{left} not acknowledged"
+            self._failures.clear()
+            raise KafkaException(problem)
+        self._store.set_properties(**{_PUBLISHED: revision})
+        return count
+
+    def _send(self, producer: Producer, key: str, value: str) -> None:
+        while True:
+            try:
+                producer.produce(RESULTS, value, key, on_delivery=self._on_delivery)
+            except BufferError:
+                producer.poll(0.1)
+            else:
+                return
+
+    def _on_delivery(self, error: object, _: object) -> None:
+        if error is not None:
+            self._failures.append(str(error))
+
+    def _connected(self) -> Producer:
+        if self._producer is None:
+            create_results_topic(AdminClient(self._where))
+            self._producer = Producer(
+                {**self._where, "enable.idempotence": True, "linger.ms": 5}
+                | {"delivery.timeout.ms": 8_000}
+            )
+        return self._producer
+
+
+def create_results_topic(admin: AdminClient) -> None:
+    """Create the topic unless there is one."""
+    metadata = admin.list_topics(timeout=10)
+    if RESULTS in metadata.topics:
+        return
+    replicas = min(3, len(metadata.brokers))
+    topic = NewTopic(RESULTS, _PARTITIONS, replicas, config={"cleanup.policy": "compact"})
+    for created in admin.create_topics([topic]).values():
+        try:
+            created.result(10)
+        except KafkaException as error:
+            if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
+                raise

@@ -1,0 +1,26 @@
+"""Settings of the streaming job."""
+
+from dataclasses import dataclass
+
+from spark_analytics.settings import Settings, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSettings(Settings):
+    """What the streaming job can be told."""
+
+    bootstrap_servers: str = setting("127.0.0.1:9092", "Kafka's host:port, several with commas")
+    registry_url: str = setting("http://127.0.0.1:8081", "the schema registry")
+    master: str = setting("local[2]", "Spark master: local[n], spark://..., k8s://..., yarn")
+    source_format: str = setting("millrace", "millrace, or kafka with the connector's jars")
+    spark_conf: str = setting("", "more of Spark's own settings: name=value;name=value")
+    checkpoint: str = setting("", "folder of checkpoints; default: beside the store")
+    trigger_ms: int = setting(500, "a micro-batch starts at most this often")
+    max_offsets_per_trigger: int = setting(20_000, "records in one micro-batch at most")
+    allowed_lateness_ms: int = setting(3_600_000, "how far the watermark trails")
+    segments_interval_ms: int = setting(60_000, "customer segments are made at most this often")
+
+    def spark_settings(self) -> dict[str, str]:
+        """Return Spark's own settings by name."""
+        pairs = (pair.partition("=") for pair in self.spark_conf.split(";") if pair.strip())
+        return {name.strip(): value.strip() for name, _, value in pairs}

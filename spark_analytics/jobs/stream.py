@@ -1,0 +1,227 @@
+"""The query: started when its topics are there, started again when it fails, stopped cleanly.
+
+Everything here runs in one thread of its own; Spark calls back in another for each micro-batch.
+The event loop that serves HTTP only looks at `missing`.
+"""
+
+import logging
+import threading
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_analytics import clock
+from spark_analytics.jobs.metrics import JobMetrics
+from spark_analytics.jobs.micro_batch import MicroBatches, warm_up
+from spark_analytics.jobs.publishing import ResultsPublisher
+from spark_analytics.jobs.segments_job import SegmentsJob
+from spark_analytics.jobs.settings import JobSettings
+from spark_analytics.jobs.topics import INPUTS
+from spark_analytics.serving.writer import ServingWriter
+from spark_analytics.session import spark_session
+
+log = logging.getLogger(__name__)
+
+_QUERY_NAME = "order-analytics"
+_HEARTBEAT_SECONDS = 1.0
+_METADATA_SECONDS = 2.0
+_RESTART_SECONDS = 1.0
+_BATCH_END_SECONDS = 20.0
+
+# The version of what the checkpoint holds: other topics or other state need another one.
+_CHECKPOINT_VERSION = 1
+
+
+class OrderStream:
+    """One Spark session and one query over all input topics."""
+
+    def __init__(self, settings: JobSettings, metrics: JobMetrics) -> None:
+        self.missing = ["Spark"]
+        self._settings = settings
+        self._metrics = metrics
+        self._stopping = threading.Event()
+        # Held while a micro-batch is worked on, so that a stop waits for its end.
+        self._in_batch = threading.Lock()
+        self._query_id = ""
+        self._has_query_id = threading.Event()
+        self._store = ServingWriter(Path(settings.store))
+        self._batches = MicroBatches(
+            self._store,
+            settings.registry_url,
+            allowed_lateness_ms=settings.allowed_lateness_ms,
+            timestamp_ms=clock.timestamp_ms,
+        )
+        self._publisher = ResultsPublisher(settings.bootstrap_servers, self._store)
+        self._admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 2})
+
+    def stop(self) -> None:
+        """Ask the stream to end; `run` returns when it has."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        """Work until stopped; raise when Spark itself has gone."""
+        spark = self._start_session()
+        try:
+            warm_up(spark)
+            segments = SegmentsJob(spark, self._store, self._settings.segments_interval_ms)
+            with segments:
+                while not self._stopping.is_set():
+                    self._wait_for_topics()
+                    if not self._stopping.is_set():
+                        self._run_query(spark)
+        finally:
+            spark.stop()
+            self._store.close()
+
+    def _start_session(self) -> SparkSession:
+        defaults = {
+            "spark.master": self._settings.master,
+            # Micro-batches are small: fewer tasks, and no planning again between stages.
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.scheduler.mode": "FAIR",
+            # A micro-batch is over before C2 has compiled anything for it, and on two cores the
+            # compiler and a parallel collector take them from the work: half the CPU time.
+            "spark.driver.extraJavaOptions": "-Xss16m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.ui.enabled": "false",
+            "spark.sql.ui.retainedExecutions": "20",
+            "spark.sql.streaming.numRecentProgressUpdates": "20",
+            "spark.sql.streaming.minBatchesToRetain": "20",
+        }
+        started = clock.now_seconds()
+        spark = spark_session("millrace-analytics", **defaults | self._settings.spark_settings())
+        log.info("Spark is up after_seconds=%.1f", clock.now_seconds() - started)
+        return spark
+
+    # --- waiting ---
+
+    def _wait_for_topics(self) -> None:
+        self.missing = ["topics " + ", ".join(INPUTS)]
+        while not self._stopping.is_set():
+            if self._absent_topics() == []:
+                return
+            self._stopping.wait(_RESTART_SECONDS)
+
+    def _absent_topics(self) -> list[str] | None:
+        """Return which input topics are not there, None when Kafka does not answer."""
+        try:
+            topics = self._admin.list_topics(timeout=_METADATA_SECONDS).topics
+        except KafkaException:
+            return None
+        return [topic for topic in INPUTS if topic not in topics]
+
+    # --- the query ---
+
+    def _run_query(self, spark: SparkSession) -> None:
+        """Run the query until stopped or failed."""
+        self._has_query_id.clear()
+        try:
+            query = self._start_query(spark)
+            self._query_id = str(query.id)
+            self._has_query_id.set()
+            self._supervise(query)
+        except PySparkException as error:
+            _raise_if_spark_is_gone(spark)
+            log.warning("query failed, starting it again error=%s", str(error)[:2000])
+            self._metrics.restarts.inc()
+            self._stopping.wait(_RESTART_SECONDS)
+
+    def _start_query(self, spark: SparkSession) -> StreamingQuery:
+        settings = self._settings
+        records = (
+            spark.readStream.format(settings.source_format)
+            .option("kafka.bootstrap.servers", settings.bootstrap_servers)
+            .option("kafka.isolation.level", "read_committed")
+            # A worker goes from partition to partition, each time after the fetch under way.
+            .option("kafka.fetch.max.wait.ms", "20")
+            .option("subscribe", ",".join(INPUTS))
+            .option("startingOffsets", "earliest")
+            .option("maxOffsetsPerTrigger", settings.max_offsets_per_trigger)
+            # Topics of a few days: what is gone was read before, or cannot be had again.
+            .option("failOnDataLoss", "false")
+            .load()
+        )
+        return (
+            records.writeStream.queryName(_QUERY_NAME)
+            .foreachBatch(self._take_batch)
+            .option("checkpointLocation", str(self._checkpoint()))
+            .trigger(processingTime=f"{settings.trigger_ms} milliseconds")
+            .start()
+        )
+
+    def _checkpoint(self) -> str:
+        """Return the checkpoint's place: each store has its own, so the two always agree."""
+        folder = self._settings.checkpoint or f"{Path(self._settings.store).absolute()}-checkpoints"
+        return f"{folder.rstrip('/')}/{self._store.store_id}-v{_CHECKPOINT_VERSION}"
+
+    def _take_batch(self, records: DataFrame, batch_id: int) -> None:
+        self._has_query_id.wait()
+        with self._in_batch:
+            committed = self._batches.process(records, self._query_id, batch_id)
+        if committed is None:
+            return
+        self._metrics.batch_seconds.observe(committed.seconds)
+        self._metrics.events.inc(committed.events)
+        self._metrics.repeated.inc(committed.repeated)
+        self._metrics.set_aside.inc(committed.set_aside)
+        log.info(
+            "batch committed batch_id=%d events=%d repeated=%d set_aside=%d decode_seconds=%.2f "
+            "seconds=%.2f",
+            batch_id,
+            committed.events,
+            committed.repeated,
+            committed.set_aside,
+            committed.decode_seconds,
+            committed.seconds,
+        )
+
+    def _supervise(self, query: StreamingQuery) -> None:
+        """Beat the heart while the query runs; raise what it failed with."""
+        while not self._stopping.wait(_HEARTBEAT_SECONDS):
+            if not query.isActive:
+                query.awaitTermination()  # raises its error
+                return
+            self._beat()
+        self._stop_query(query)
+
+    def _beat(self) -> None:
+        """Say in the store that the job is alive, if Kafka is: else the page shall say stale."""
+        absent = self._absent_topics()
+        self.missing = ["the broker"] if absent is None else absent
+        self._metrics.is_source_reachable.set(0 if absent is None else 1)
+        if absent is None:
+            return
+        self._store.set_properties(heartbeat_ms=clock.timestamp_ms())
+        try:
+            self._metrics.published.inc(self._publisher.publish())
+        except KafkaException as error:
+            log.warning("results are not published yet error=%s", error)
+
+    def _stop_query(self, query: StreamingQuery) -> None:
+        # Spark can lose its way when it is stopped inside a Python batch (SPARK-39218).
+        is_between = self._in_batch.acquire(timeout=_BATCH_END_SECONDS)
+        try:
+            query.stop()
+        finally:
+            if is_between:
+                self._in_batch.release()
+
+
+def _raise_if_spark_is_gone(spark: SparkSession) -> None:
+    """Raise when the Java side does not answer: then only a new process helps."""
+    try:
+        is_stopped = spark.sparkContext._jsc.sc().isStopped()  # noqa: SLF001
+    except (Py4JError, OSError) as error:
+        raise SparkGoneError("Spark's Java process has gone") from error
+    if is_stopped:
+        raise SparkGoneError("Spark's context is stopped")
+
+
+class SparkGoneError(RuntimeError):
+    """The session cannot be used any more."""

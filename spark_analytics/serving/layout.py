@@ -1,0 +1,120 @@
+"""The tables of the serving store, and how it is opened.
+
+What makes a restart count nothing twice:
+
+- `batches`: the last micro-batch of each streaming query, committed in the same transaction as
+  what the batch brought. A batch that Spark runs again after a crash is recognized.
+- `order_events` and `order_checks`: every (order id, version) and (order id, check) counted so
+  far. An event that was delivered twice, or that is read again because a checkpoint was lost,
+  is recognized too, however long after.
+
+Every row of a view that changes takes the commit's `revision`; that is how the publisher and
+the dashboard tell what is new.
+"""
+
+import sqlite3
+from pathlib import Path
+
+LAYOUT_VERSION = 1
+_BUSY_TIMEOUT_SECONDS = 10.0
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS properties (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS batches (query_id TEXT PRIMARY KEY, batch_id INTEGER NOT NULL)
+    WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS order_events (
+    order_id TEXT, version INTEGER, PRIMARY KEY (order_id, version)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS order_checks (
+    order_id TEXT, check_name TEXT, PRIMARY KEY (order_id, check_name)) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS orders (
+    order_id TEXT PRIMARY KEY, version INTEGER, state TEXT,
+    customer_id TEXT, country TEXT, ordered_ms INTEGER, total_e4 INTEGER,
+    created_ms INTEGER, fraud_ms INTEGER, inventory_ms INTEGER, order_details_ms INTEGER,
+    decided_ms INTEGER, validated_ms INTEGER, failed_ms INTEGER, paid_ms INTEGER,
+    shipped_ms INTEGER, cancelled_ms INTEGER, shown_ms INTEGER) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS orders_by_creation ON orders (created_ms);
+
+CREATE TABLE IF NOT EXISTS revenue (
+    grain TEXT, window_start_ms INTEGER, state TEXT, country TEXT,
+    orders INTEGER NOT NULL, revenue_e4 INTEGER NOT NULL, late_orders INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    PRIMARY KEY (grain, window_start_ms, state, country)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS revenue_by_revision ON revenue (revision);
+
+CREATE TABLE IF NOT EXISTS products (
+    product_id TEXT PRIMARY KEY, orders INTEGER NOT NULL, quantity INTEGER NOT NULL,
+    revenue_e4 INTEGER NOT NULL, revision INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS products_by_revenue ON products (revenue_e4 DESC);
+CREATE INDEX IF NOT EXISTS products_by_revision ON products (revision);
+CREATE TABLE IF NOT EXISTS product_names (
+    product_id TEXT PRIMARY KEY, description TEXT NOT NULL, updated_ms INTEGER NOT NULL)
+    WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS verdicts (
+    check_name TEXT, result TEXT, code TEXT, orders INTEGER NOT NULL, revision INTEGER NOT NULL,
+    PRIMARY KEY (check_name, result, code)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS failures (
+    check_name TEXT, code TEXT, orders INTEGER NOT NULL, revenue_e4 INTEGER NOT NULL,
+    revision INTEGER NOT NULL, PRIMARY KEY (check_name, code)) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS customer_segments (
+    customer_id TEXT PRIMARY KEY, recency_days INTEGER, frequency INTEGER, monetary_e4 INTEGER,
+    recency_score INTEGER, frequency_score INTEGER, monetary_score INTEGER, segment TEXT)
+    WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS set_aside (
+    topic TEXT, "partition" INTEGER, "offset" INTEGER, problem TEXT NOT NULL,
+    PRIMARY KEY (topic, "partition", "offset")) WITHOUT ROWID;
+"""
+
+
+class UnreadableStoreError(Exception):
+    """The file is not a serving store, or one of another layout."""
+
+
+def connect_writer(path: Path) -> sqlite3.Connection:
+    """Open the store for writing, making it when there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # One thread at a time uses a connection, not always the same one.
+    connection = sqlite3.connect(
+        path, timeout=_BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    connection.execute("PRAGMA journal_mode = WAL")
+    # Spark forgets a batch once we have said it is done: from then on only we know it.
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("BEGIN IMMEDIATE")
+    _check_layout(connection, path)
+    for statement in _TABLES.split(";"):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {LAYOUT_VERSION}")
+    connection.execute("COMMIT")
+    return connection
+
+
+def connect_reader(path: Path) -> sqlite3.Connection | None:
+    """Open the store for reading; None while there is none."""
+    if not path.exists():
+        return None
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw",
+        uri=True,
+        timeout=_BUSY_TIMEOUT_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    # Not mode=ro: after a clean end of the writer a reader has to make the WAL's index anew.
+    connection.execute("PRAGMA query_only = ON")
+    connection.row_factory = sqlite3.Row
+    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+        connection.close()
+        return None
+    _check_layout(connection, path)
+    return connection
+
+
+def _check_layout(connection: sqlite3.Connection, path: Path) -> None:
+    found = connection.execute("PRAGMA user_version").fetchone()[0]
+    if found not in (0, LAYOUT_VERSION):
+        raise UnreadableStoreError(f"{path} has layout {found}, this program {LAYOUT_VERSION}")

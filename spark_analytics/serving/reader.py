@@ -1,0 +1,235 @@
+"""What the dashboard asks the serving store. Every answer is of one moment."""
+
+import math
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
+from threading import Lock
+from typing import Any
+
+CHECKS = ("FRAUD", "INVENTORY", "ORDER_DETAILS")
+RESULTS = ("PASS", "FAIL", "ERROR")
+GRAINS = ("minute", "hour", "day")
+SERIES_WINDOWS = 120
+TOP_PRODUCTS = 10
+RECENT_ORDERS = 1000
+_STEPS = {
+    "fraud check": "fraud_ms",
+    "inventory check": "inventory_ms",
+    "order details check": "order_details_ms",
+    "decision": "decided_ms",
+    "validated or failed": "coalesce(validated_ms, failed_ms)",
+    "shown here": "shown_ms",
+}
+
+Json = dict[str, Any]
+
+
+def amount(amount_e4: int | None) -> str:
+    """Return an amount as a decimal string with two places."""
+    return f"{Decimal(amount_e4 or 0).scaleb(-4):.2f}"
+
+
+def moment(timestamp_ms: int) -> str:
+    """Return a time in RFC 3339."""
+    text = datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="seconds")
+    return text.replace("+00:00", "Z")
+
+
+def percentile(ordered: Sequence[int], share: float) -> int | None:
+    """Return the smallest value that at least this share of the values does not exceed."""
+    return ordered[max(math.ceil(share * len(ordered)) - 1, 0)] if ordered else None
+
+
+class ServingReader:
+    """Reads one store over one connection; its methods may be called from any thread."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._lock = Lock()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def properties(self) -> Json:
+        """Return revision, committed_ms, heartbeat_ms and whatever else the writer keeps."""
+        with self._one_moment():
+            return self._properties()
+
+    def _properties(self) -> Json:
+        return {row["name"]: row["value"] for row in self._rows("SELECT * FROM properties")}
+
+    @contextmanager
+    def _one_moment(self) -> Iterator[None]:
+        with self._lock:
+            self._connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._connection.execute("COMMIT")
+
+    def _rows(self, query: str, *values: Any) -> list[Json]:
+        return [dict(row) for row in self._connection.execute(query, values)]
+
+    # --- the three documents ---
+
+    def summary(self) -> Json:
+        """Return orders, states, checks and revenue_validated, as the demo's report has them."""
+        with self._one_moment():
+            return self._summary()
+
+    def _summary(self) -> Json:
+        # An order that was VALIDATED counts as that, whatever became of it later.
+        states = self._rows(
+            "SELECT CASE WHEN validated_ms IS NULL THEN state ELSE 'VALIDATED' END AS state, "
+            "count(*) AS orders FROM orders WHERE version IS NOT NULL GROUP BY 1 ORDER BY 1"
+        )
+        checks = {check: dict.fromkeys(RESULTS, 0) for check in CHECKS}
+        for row in self._rows(
+            "SELECT check_name, result, sum(orders) AS orders FROM verdicts GROUP BY 1, 2"
+        ):
+            checks[row["check_name"]][row["result"]] = row["orders"]
+        total = self._rows(
+            "SELECT sum(revenue_e4) AS revenue FROM revenue "
+            "WHERE grain = 'day' AND state = 'VALIDATED'"
+        )
+        return {
+            "orders": sum(row["orders"] for row in states),
+            "states": {row["state"]: row["orders"] for row in states},
+            "checks": checks,
+            "revenue_validated": amount(total[0]["revenue"]),
+        }
+
+    def revenue_by_day(self) -> list[Json]:
+        """Return key (YYYY-MM-DD), orders, revenue of VALIDATED orders, earliest day first."""
+        with self._one_moment():
+            rows = self._revenue("window_start_ms")
+        return [{**row, "key": moment(row["key"])[:10]} for row in rows]
+
+    def revenue_by_country(self) -> list[Json]:
+        """Return key (country), orders, revenue of VALIDATED orders, in order of the key."""
+        with self._one_moment():
+            return self._revenue("country")
+
+    def _revenue(self, column: str) -> list[Json]:
+        rows = self._rows(
+            f"SELECT {column} AS key, sum(orders) AS orders, sum(revenue_e4) AS revenue "
+            "FROM revenue WHERE grain = 'day' AND state = 'VALIDATED' GROUP BY 1 ORDER BY 1"
+        )
+        return [{**row, "revenue": amount(row["revenue"])} for row in rows]
+
+    # --- the page ---
+
+    def snapshot(self) -> Json:
+        """Return everything the page shows."""
+        with self._one_moment():
+            properties = self._properties()
+            return {
+                "revision": properties.get("revision", 0),
+                "summary": self._summary(),
+                "series": {grain: self._series(grain) for grain in GRAINS},
+                "countries": self._by_revenue(self._revenue("country")),
+                "funnel": self._funnel(),
+                "verdicts": self._verdicts(),
+                "failures": self._failures(),
+                "products": self._products(),
+                "latency": self._latency(),
+                "segments": self._segments(),
+                **self._quality(),
+            }
+
+    @staticmethod
+    def _by_revenue(rows: list[Json]) -> list[Json]:
+        return sorted(rows, key=lambda row: (-Decimal(row["revenue"]), row["key"]))
+
+    def _series(self, grain: str) -> list[Json]:
+        rows = self._rows(
+            "SELECT window_start_ms, "
+            "sum(orders) FILTER (WHERE state = 'CREATED') AS orders, "
+            "sum(orders) FILTER (WHERE state = 'VALIDATED') AS validated, "
+            "sum(orders) FILTER (WHERE state = 'FAILED') AS failed, "
+            "sum(revenue_e4) FILTER (WHERE state = 'VALIDATED') AS revenue "
+            "FROM revenue WHERE grain = ? GROUP BY 1 ORDER BY 1 DESC LIMIT ?",
+            grain,
+            SERIES_WINDOWS,
+        )
+        return [
+            {
+                "start": moment(row["window_start_ms"]),
+                "orders": row["orders"] or 0,
+                "validated": row["validated"] or 0,
+                "failed": row["failed"] or 0,
+                "revenue": amount(row["revenue"]),
+            }
+            for row in reversed(rows)
+        ]
+
+    def _funnel(self) -> list[Json]:
+        row = self._rows(
+            "SELECT count(created_ms) AS accepted, "
+            "count(coalesce(fraud_ms, inventory_ms, order_details_ms)) AS checked, "
+            'count(fraud_ms + inventory_ms + order_details_ms) AS "checked by all", '
+            "count(decided_ms) AS decided, count(validated_ms) AS validated, "
+            "count(paid_ms) AS paid, count(shipped_ms) AS shipped FROM orders"
+        )[0]
+        return [{"step": step, "orders": orders} for step, orders in row.items()]
+
+    def _verdicts(self) -> list[Json]:
+        return self._rows(
+            'SELECT check_name AS "check", result, code, orders FROM verdicts '
+            "WHERE result <> 'PASS' ORDER BY orders DESC, 1, 2, 3"
+        )
+
+    def _failures(self) -> list[Json]:
+        rows = self._rows(
+            'SELECT check_name AS "check", code, orders, revenue_e4 AS revenue FROM failures '
+            "ORDER BY orders DESC, 1, 2"
+        )
+        return [{**row, "revenue": amount(row["revenue"])} for row in rows]
+
+    def _products(self) -> list[Json]:
+        rows = self._rows(
+            "SELECT product_id AS key, coalesce(description, '') AS description, orders, quantity, "
+            "revenue_e4 AS revenue FROM products LEFT JOIN product_names USING (product_id) "
+            "ORDER BY revenue_e4 DESC, product_id LIMIT ?",
+            TOP_PRODUCTS,
+        )
+        return [{**row, "revenue": amount(row["revenue"])} for row in rows]
+
+    def _latency(self) -> list[Json]:
+        columns = ", ".join(
+            f"{column} - created_ms AS step_{number}"
+            for number, column in enumerate(_STEPS.values())
+        )
+        rows = self._rows(
+            f"SELECT {columns} FROM orders WHERE coalesce(validated_ms, failed_ms) IS NOT NULL "
+            "AND created_ms IS NOT NULL ORDER BY created_ms DESC LIMIT ?",
+            RECENT_ORDERS,
+        )
+        return [
+            self._percentiles(step, [row[f"step_{number}"] for row in rows])
+            for number, step in enumerate(_STEPS)
+        ]
+
+    @staticmethod
+    def _percentiles(step: str, values: list[int | None]) -> Json:
+        known = sorted(value for value in values if value is not None)
+        shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+        percentiles = {name: percentile(known, share) for name, share in shares.items()}
+        return {"step": step, "orders": len(known), **percentiles}
+
+    def _segments(self) -> list[Json]:
+        rows = self._rows(
+            "SELECT segment, count(*) AS customers, sum(frequency) AS orders, "
+            "sum(monetary_e4) AS revenue FROM customer_segments GROUP BY 1 ORDER BY 4 DESC, 1"
+        )
+        return [{**row, "revenue": amount(row["revenue"])} for row in rows]
+
+    def _quality(self) -> Json:
+        row = self._rows(
+            "SELECT (SELECT count(*) FROM set_aside) AS set_aside, (SELECT sum(late_orders) "
+            "FROM revenue WHERE grain = 'hour' AND state = 'CREATED') AS late_orders"
+        )[0]
+        return {"set_aside": row["set_aside"], "late_orders": row["late_orders"] or 0}

@@ -1,0 +1,28 @@
+"""The batch reader: one plan, then the same range reader as the stream."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from spark_analytics.source.kafka_client import TopicOffsets
+from spark_analytics.source.options import SourceOptions
+from spark_analytics.source.planner import Planner
+from spark_analytics.source.range_reader import RangeReader
+
+
+class MillraceBatchReader(DataSourceReader):
+    """Spark's side of the planner and the range reader."""
+
+    def __init__(self, options: SourceOptions, reader: RangeReader) -> None:
+        self._options = options
+        self._reader = reader
+
+    def partitions(self) -> list[InputPartition]:
+        """Return the tasks; with nothing to read Spark makes one of None."""
+        ranges = Planner(self._options, TopicOffsets(self._options)).batch_ranges()
+        return [InputPartition(item) for item in ranges]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one task's records, in a worker."""
+        return iter(()) if partition.value is None else self._reader.read(partition.value)

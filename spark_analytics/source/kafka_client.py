@@ -1,0 +1,131 @@
+"""What the planner asks Kafka: which partitions there are, where they begin and end.
+
+One client a process and configuration is kept, since connecting costs more than asking. Whatever
+may pass by itself (no broker, no leader) is `UnreachableError`; everything else is Kafka's own
+error and ends the query.
+"""
+
+# ruff: noqa: SLF001 - librdkafka's own error codes have names with an underscore in Python.
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Place
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from spark_analytics.source.offsets import Offsets, TopicPartition
+from spark_analytics.source.options import SourceOptions
+
+REQUEST_TIMEOUT_SECONDS = 10.0
+_PASSING = {
+    KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT,
+    KafkaError._RESOLVE, KafkaError._WAIT_COORD, KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.BROKER_NOT_AVAILABLE, KafkaError.NETWORK_EXCEPTION,
+    KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+}  # fmt: skip
+_ABSENT = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}
+# Settings of connections; what else is given is for consumers, and an admin client warns of it.
+_SHARED = (
+    "bootstrap.", "security.", "sasl.", "ssl.", "client.", "socket.", "metadata.", "broker.",
+    "reconnect.", "log", "debug", "enable.ssl",
+)  # fmt: skip
+_clients: dict[tuple[tuple[str, str], ...], AdminClient] = {}
+
+
+class UnreachableError(RuntimeError):
+    """Kafka does not answer, or elects a leader just now: asking again may help."""
+
+
+class TopicOffsets:
+    """Offsets of the partitions one query reads."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._isolation = (
+            IsolationLevel.READ_COMMITTED
+            if options.client.get("isolation.level") == "read_committed"
+            else IsolationLevel.READ_UNCOMMITTED
+        )
+        self._admin = admin_client(options.client)
+
+    def partitions(self) -> list[TopicPartition]:
+        """Return the partitions subscribed to, in order; a missing one is simply not there."""
+        # All topics, because a request that names some would create them.
+        try:
+            topics = self._admin.list_topics(timeout=REQUEST_TIMEOUT_SECONDS).topics
+        except KafkaException as error:
+            raise _translated(error) from error
+        for topic in topics.values():
+            if topic.error is not None and is_passing(topic.error):
+                raise UnreachableError(f"topic {topic.topic}: {topic.error.str()}")
+        present = {(name, number) for name, topic in topics.items() for number in topic.partitions}
+        return sorted(key for key in present if is_subscribed(self._options, key))
+
+    def earliest(self, keys: Iterable[TopicPartition]) -> Offsets:
+        """Return the first offsets."""
+        return self._ask({key: OffsetSpec.earliest() for key in keys})
+
+    def latest(self, keys: Iterable[TopicPartition]) -> Offsets:
+        """Return the next offsets to be written, or to become stable with read_committed."""
+        return self._ask({key: OffsetSpec.latest() for key in keys})
+
+    def at_times(self, timestamps_ms: Mapping[TopicPartition, int]) -> Offsets:
+        """Return the first offsets of these times or later, -1 where there is none."""
+        return self._ask({key: OffsetSpec.for_timestamp(ms) for key, ms in timestamps_ms.items()})
+
+    def _ask(self, specs: Mapping[TopicPartition, OffsetSpec]) -> Offsets:
+        if not specs:
+            return {}
+        answers = self._admin.list_offsets(
+            {Place(*key): spec for key, spec in specs.items()},
+            isolation_level=self._isolation,
+            request_timeout=REQUEST_TIMEOUT_SECONDS,
+        )
+        found: Offsets = {}
+        for place, answer in answers.items():
+            try:
+                found[place.topic, place.partition] = answer.result().offset
+            except KafkaException as error:
+                if error.args[0].code() not in _ABSENT:
+                    raise _translated(error) from error
+        return found
+
+
+def is_subscribed(options: SourceOptions, key: TopicPartition) -> bool:
+    """Tell whether a query reads a partition."""
+    if options.topic_pattern is not None:
+        return re.fullmatch(options.topic_pattern, key[0]) is not None
+    return key in options.assigned or key[0] in options.topics
+
+
+def is_passing(error: KafkaError) -> bool:
+    """Tell whether an error may go away by itself."""
+    return error.code() in _PASSING or error.retriable()
+
+
+def is_absent(error: KafkaError) -> bool:
+    """Tell whether the topic or partition is not there."""
+    return error.code() in _ABSENT
+
+
+def quiet(settings: Mapping[str, str]) -> dict[str, Any]:
+    """Add what every client here wants: quick reconnects, and no log of each lost connection."""
+    return {"reconnect.backoff.max.ms": "1000", "log_level": "3", **settings}
+
+
+def admin_client(settings: Mapping[str, str]) -> AdminClient:
+    """Return the process's admin client for these settings."""
+    shared = {name: value for name, value in settings.items() if name.startswith(_SHARED)}
+    key = tuple(sorted(shared.items()))
+    if key not in _clients:
+        _clients[key] = AdminClient(quiet(shared))
+    return _clients[key]
+
+
+def _translated(error: KafkaException) -> Exception:
+    cause = error.args[0]
+    return UnreachableError(str(cause)) if is_passing(cause) else error

@@ -1,0 +1,44 @@
+"""How ranges of offsets become Spark's tasks.
+
+One task a partition of Kafka, and more of them when `minPartitions` or `maxRecordsPerPartition` ask
+for it: the big ranges are cut, the small ones stay whole. Rules of Spark's Kafka connector
+(OffsetRangeCalculator).
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from spark_analytics.source.offsets import OffsetRange
+
+
+def split_ranges(
+    ranges: Sequence[OffsetRange],
+    *,
+    min_partitions: int | None = None,
+    max_records_per_partition: int | None = None,
+) -> list[OffsetRange]:
+    """Cut ranges so that there are at least so many, none longer than so."""
+    parts = list(ranges)
+    if max_records_per_partition is not None:
+        parts = [
+            part for item in parts for part in cut(item, -(-item.size // max_records_per_partition))
+        ]
+    if min_partitions is not None and len(parts) < min_partitions:
+        parts = list(_cut_by_share(parts, min_partitions))
+    return parts
+
+
+def cut(item: OffsetRange, parts: int) -> list[OffsetRange]:
+    """Cut one range into parts whose sizes differ by one at most; none is empty."""
+    parts = max(1, min(parts, item.size))
+    edges = [item.start_offset + item.size * index // parts for index in range(parts + 1)]
+    return [
+        OffsetRange(item.topic, item.partition, first, behind) for first, behind in pairwise(edges)
+    ]
+
+
+def _cut_by_share(ranges: Sequence[OffsetRange], min_partitions: int) -> Iterable[OffsetRange]:
+    total = sum(item.size for item in ranges)
+    # Rounded up, where the connector rounds: `minPartitions` is then a minimum in truth.
+    for item in ranges:
+        yield from cut(item, -(-item.size * min_partitions // total))

@@ -1,0 +1,74 @@
+"""Records as Arrow columns: the schema of Spark's Kafka connector, built column by column.
+
+Building columns out of lists is the source's own cost a record, so there is no step between: one
+list a column, out of librdkafka's messages, into Arrow.
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from confluent_kafka import Message
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+HEADERS = ArrayType(
+    StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+)
+SCHEMA = StructType(
+    [
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("timestampType", IntegerType()),
+    ]
+)
+SCHEMA_WITH_HEADERS = StructType([*SCHEMA.fields, StructField("headers", HEADERS)])
+
+ARROW_SCHEMA = to_arrow_schema(SCHEMA, timezone="UTC")
+ARROW_SCHEMA_WITH_HEADERS = to_arrow_schema(SCHEMA_WITH_HEADERS, timezone="UTC")
+_MICROSECONDS = 1000
+
+
+def record_batch(messages: Sequence[Message], *, include_headers: bool) -> pa.RecordBatch:
+    """Make one Arrow batch of one partition's messages, at least one."""
+    schema = ARROW_SCHEMA_WITH_HEADERS if include_headers else ARROW_SCHEMA
+    count = len(messages)
+    times = [message.timestamp() for message in messages]
+    columns = [
+        pa.array([message.key() for message in messages], pa.binary()),
+        pa.array([message.value() for message in messages], pa.binary()),
+        pa.repeat(pa.scalar(messages[0].topic(), pa.string()), count),
+        pa.repeat(pa.scalar(messages[0].partition(), pa.int32()), count),
+        pa.array([message.offset() for message in messages], pa.int64()),
+        pa.array([time[1] * _MICROSECONDS for time in times], pa.int64()).cast(
+            schema.field("timestamp").type
+        ),
+        # librdkafka counts from 0 (none), Kafka and Spark from -1.
+        pa.array([time[0] - 1 for time in times], pa.int32()),
+    ]
+    if include_headers:
+        columns.append(_headers(messages, schema.field("headers").type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _headers(messages: Sequence[Message], kind: pa.DataType) -> pa.Array:
+    """A record without headers has null, as in the connector."""
+    return pa.array(
+        [
+            [{"key": key, "value": value} for key, value in headers] if headers else None
+            for headers in (message.headers() for message in messages)
+        ],
+        kind,
+    )

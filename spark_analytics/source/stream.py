@@ -1,0 +1,146 @@
+"""The streaming reader: planned in one long-lived process, read in the workers.
+
+Kafka away is no error for a stream at once: the query idles, at its place, and goes on when Kafka
+is back. Only after `kafkaConsumer.pollTimeoutMs` without an answer does it fail.
+
+`commit` comes one batch late, and not at all for the last batch of an AvailableNow run, so it
+is good for showing progress only. It does that when `kafka.group.id` is set: the group's committed
+offsets follow the query, and Kafka's lag tools see it.
+"""
+
+# ruff: noqa: N802 - Spark names these methods.
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import pyarrow as pa
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka import TopicPartition as Place
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from spark_analytics import clock
+from spark_analytics.source.kafka_client import TopicOffsets, UnreachableError, admin_client
+from spark_analytics.source.offsets import Offsets, document_of, offsets_of
+from spark_analytics.source.options import SourceOptions
+from spark_analytics.source.planner import Planner
+from spark_analytics.source.range_reader import RangeReader
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_RETRY_SECONDS = 0.2
+_LOSS_CONFIRMATION_SECONDS = 1.0
+# A query without a trigger asks for the latest offsets a hundred times a second.
+_LEAST_SECONDS_BETWEEN_ANSWERS = 0.02
+
+
+class MillraceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Spark's side of the planner and the range reader."""
+
+    def __init__(self, options: SourceOptions, reader: RangeReader) -> None:
+        self._options = options
+        self._reader = reader
+        self._planner: Planner | None = None
+        self._last_answer = 0.0
+        self._away_since: float | None = None
+
+    def initialOffset(self) -> dict:
+        """Return where a query without a checkpoint starts."""
+        return document_of(self._insist(self._plan().first_offsets))
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Return maxOffsetsPerTrigger."""
+        limit = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
+
+    def latestOffset(self, start: dict, limit: ReadLimit) -> dict:
+        """Return where the next micro-batch ends; `start` itself while Kafka is away."""
+        max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        try:
+            end = self._plan().next_offsets(offsets_of(start), max_rows)
+        except UnreachableError as error:
+            self._wait_while_away(error)
+            return start
+        self._away_since = None
+        self._breathe()
+        return document_of(end)
+
+    def reportLatestOffset(self) -> dict | None:
+        """Return the ends of the logs, for the query's progress."""
+        latest = self._plan().latest
+        return document_of(latest) if latest else None
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Read nothing from here on that is not there now."""
+        self._insist(self._plan().end_at_latest)
+
+    def partitions(self, start: dict, end: dict) -> Sequence[InputPartition]:
+        """Return the tasks of a micro-batch."""
+        plan = self._plan()
+        ranges = self._insist(lambda: plan.stream_ranges(offsets_of(start), offsets_of(end)))
+        return [InputPartition(item) for item in ranges]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one task's records, in a worker."""
+        return self._reader.read(partition.value)
+
+    def commit(self, end: dict) -> None:
+        """Show the query's progress as a group's, if a group is named."""
+        group_id = self._options.client.get("group.id")
+        if group_id:
+            _commit(self._options, group_id, offsets_of(end))
+
+    def __getstate__(self) -> dict:
+        """Go to the workers without the planner and its connection."""
+        return {**self.__dict__, "_planner": None}
+
+    def _plan(self) -> Planner:
+        if self._planner is None:
+            self._planner = Planner(
+                self._options,
+                TopicOffsets(self._options),
+                pause=lambda: time.sleep(_LOSS_CONFIRMATION_SECONDS),
+            )
+        return self._planner
+
+    def _wait_while_away(self, error: UnreachableError) -> None:
+        now = clock.now_seconds()
+        self._away_since = self._away_since or now
+        if (now - self._away_since) * 1000 > self._options.poll_timeout_ms:
+            raise error
+        log.warning("Kafka is away, waiting error=%s", error)
+        time.sleep(_RETRY_SECONDS)
+
+    def _breathe(self) -> None:
+        earliest = self._last_answer + _LEAST_SECONDS_BETWEEN_ANSWERS
+        time.sleep(max(0.0, earliest - clock.now_seconds()))
+        self._last_answer = clock.now_seconds()
+
+    def _insist(self, ask: Callable[[], T]) -> T:
+        """Ask until Kafka answers, for pollTimeoutMs."""
+        deadline = clock.now_seconds() + self._options.poll_timeout_ms / 1000
+        while True:
+            try:
+                return ask()
+            except UnreachableError:
+                if clock.now_seconds() > deadline:
+                    raise
+                time.sleep(_RETRY_SECONDS)
+
+
+def _commit(options: SourceOptions, group_id: str, offsets: Offsets) -> None:
+    places = [Place(*key, offset) for key, offset in offsets.items()]
+    request = [ConsumerGroupTopicPartitions(group_id, places)]
+    for answer in admin_client(options.client).alter_consumer_group_offsets(request).values():
+        try:
+            answer.result()
+        except KafkaException as error:
+            log.warning("progress is not shown group=%s error=%s", group_id, error)

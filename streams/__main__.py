@@ -1,0 +1,157 @@
+"""`python -P -m streams`: run until SIGTERM.
+
+Order at start: HTTP first (so probes are answered and the instance knows its own URL), then the
+topics, then Faust. One line on standard output says when records are handled. An app that crashes,
+or that hangs for a minute without being ready, is stopped and replaced by a new one in the same
+process: state is in the changelogs, so nothing is lost by it. SIGTERM or SIGINT: positions are
+committed, the group is left.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from contextlib import suppress
+
+from aiohttp import web
+
+from streams import clock
+from streams.app import Topologies, build_app
+from streams.delivery import AWAY
+from streams.settings import Settings, read_settings
+from streams.telemetry import Metrics, configure_logging
+from streams.topics import WrongPartitionCountError, ensure_topics
+from streams.web import build_web, peer_session
+
+log = logging.getLogger("streams")
+
+_POLL_SECONDS = 0.1
+_RETRY_SECONDS = 1.0
+_READY_LIMIT_SECONDS = 60.0
+_STOP_LIMIT_SECONDS = 6.0
+_COMMIT_LIMIT_SECONDS = 2.0
+
+
+class Program:
+    """The app that runs at the moment, and the one after it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._metrics = Metrics()
+        self._stopping = asyncio.Event()
+        self._current: Topologies | None = None
+        self._is_announced = False
+
+    async def run(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stopping.set)
+        async with peer_session() as http:
+            site = web.AppRunner(
+                build_web(lambda: self._current, self._metrics, http),
+                access_log=None,
+                shutdown_timeout=2.0,
+            )
+            await site.setup()
+            try:
+                host, port = self._settings.http_host, self._settings.http_port
+                await web.TCPSite(site, host, port).start()
+                await self._serve(f"http://{host}:{site.addresses[0][1]}")
+            finally:
+                await site.cleanup()
+
+    async def _serve(self, url: str) -> None:
+        while not self._stopping.is_set():
+            try:
+                replicas = await ensure_topics(
+                    self._settings.bootstrap_servers, self._settings.application_id
+                )
+            except AWAY as error:
+                log.warning("Kafka is not there, waiting for it error=%r", error)
+            else:
+                await self._run_app(url, replicas)
+                self._metrics.restarts.inc(not self._stopping.is_set())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_RETRY_SECONDS):
+                    await self._stopping.wait()
+
+    async def _run_app(self, url: str, replicas: int) -> None:
+        """Run one app until it crashes, hangs, or the program is told to stop."""
+        own_url = self._settings.advertised_url or url
+        current = build_app(self._settings, own_url, self._metrics, replication_factor=replicas)
+        self._current = current
+        keeping_up = asyncio.ensure_future(current.delivery.keep_up())
+        try:
+            current.app.finalize()
+            await current.app.start()
+            await self._watch(current, url)
+            if self._stopping.is_set():
+                # What is not committed comes again and is known again; not worth a long wait.
+                commit = asyncio.ensure_future(current.delivery.commit())
+                await asyncio.wait({commit}, timeout=_COMMIT_LIMIT_SECONDS)
+        except AWAY as error:
+            log.warning("app ends error=%r", error)
+        finally:
+            keeping_up.cancel()
+            self._current = None
+            await self._stop(current)
+
+    async def _watch(self, current: Topologies, url: str) -> None:
+        not_ready_since: float | None = clock.now_seconds()
+        while not self._stopping.is_set():
+            if current.app.should_stop:
+                log.error("app crashed, will be replaced reason=%r", current.app.crash_reason)
+                return
+            if current.delivery.is_open:
+                not_ready_since = None
+                self._announce(url)
+            elif not_ready_since is None:
+                not_ready_since = clock.now_seconds()
+            elif clock.now_seconds() - not_ready_since > _READY_LIMIT_SECONDS:
+                log.error("app is not ready in time, will be replaced")
+                return
+            # Readiness comes from Faust's own tasks, which tell nobody.
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def _announce(self, url: str) -> None:
+        if not self._is_announced:
+            self._is_announced = True
+            sys.stdout.write(f"millrace streams ready on {url}\n")
+            sys.stdout.flush()
+            log.info("streams ready")
+
+    async def _stop(self, current: Topologies) -> None:
+        """Stop an app; end the process when the app will not stop.
+
+        Faust's consumer lives in a thread that waits for Kafka without end. An app that lingers
+        would keep its partitions, so none can take its place.
+        """
+        current.delivery.close()
+        stopping = asyncio.ensure_future(_stop_parts(current))
+        _, pending = await asyncio.wait({stopping}, timeout=_STOP_LIMIT_SECONDS)
+        if pending:
+            log.warning("app did not stop in time, the process ends without it")
+            logging.shutdown()
+            os._exit(0 if self._stopping.is_set() else 1)
+
+
+async def _stop_parts(current: Topologies) -> None:
+    try:
+        await current.app.stop()
+        await current.delivery.log_reader.close()
+    # Whatever a crashed app's parts raise: it is on its way out.
+    except Exception:
+        log.exception("app did not stop cleanly")
+
+
+def main() -> None:
+    configure_logging()
+    settings = read_settings(sys.argv[1:], os.environ)
+    try:
+        asyncio.run(Program(settings).run())
+    except WrongPartitionCountError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""The Faust app: its settings, its tables, its topologies.
+
+`build_app` makes a new one each time, so that an app that crashed can be replaced within the
+process and tests can have their own. Faust's own web server stays off (it shows table data to
+whoever asks); `streams.views` answers instead. `exactly_once` is never used: Faust writes topics
+that it does not read outside of its transactions.
+"""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import faust
+from yarl import URL
+
+from streams.codec import Codec
+from streams.delivery import Delivery
+from streams.log_reader import LogReader
+from streams.records import PARTITION_COUNT
+from streams.settings import Settings
+from streams.tables import ROCKSDB_OPTIONS, ChangelogTable
+from streams.telemetry import Metrics
+from streams.topologies import TABLES, add_topologies
+
+
+@dataclass(frozen=True)
+class Topologies:
+    """One app with what belongs to it."""
+
+    app: faust.App
+    delivery: Delivery
+    tables: dict[str, ChangelogTable]
+
+
+def build_app(
+    settings: Settings, own_url: str, metrics: Metrics, *, replication_factor: int = 1
+) -> Topologies:
+    """Declare everything; nothing is started and no connection is made."""
+    session_seconds = settings.session_timeout_ms / 1000
+    app = faust.App(
+        settings.application_id,
+        broker=[URL(f"kafka://{one}") for one in settings.bootstrap_servers.split(",")],
+        store="rocksdb://?driver=rocksdict",
+        datadir=settings.data_dir,
+        Table=ChangelogTable,
+        topic_partitions=PARTITION_COUNT,
+        topic_replication_factor=replication_factor,
+        topic_disable_leader=True,
+        table_standby_replicas=settings.standby_replicas,
+        processing_guarantee="at_least_once",
+        producer_acks=-1,
+        producer_linger=0,
+        broker_session_timeout=session_seconds,
+        broker_heartbeat_interval=min(3.0, session_seconds / 3),
+        # Must be longer than the session, or Faust cuts its own fetches short.
+        broker_request_timeout=max(20.0, session_seconds + 5),
+        producer_request_timeout=10.0,
+        stream_wait_empty=False,
+        # A store that is ahead of its changelog (another cluster, a changelog made anew) would end
+        # the app; `tables` makes it equal to the changelog whatever it holds.
+        recovery_consistency_check=False,
+        web_enabled=False,
+        web_tables_enabled=False,
+        canonical_url=own_url,
+        worker_redirect_stdouts=False,
+    )
+    delivery = Delivery(
+        app, Codec(settings.registry_url), metrics, LogReader(settings.bootstrap_servers)
+    )
+    tables = {name: _table(app, name, delivery, settings) for name in TABLES}
+    add_topologies(delivery, tables, settings)
+
+    async def on_revoked(*_: Any, **__: Any) -> None:
+        await delivery.commit()
+        delivery.close()
+
+    app.on_partitions_revoked.connect(on_revoked, weak=False)
+    return Topologies(app, delivery, tables)
+
+
+def _table(app: faust.App, name: str, delivery: Delivery, settings: Settings) -> ChangelogTable:
+    table = cast(
+        ChangelogTable,
+        app.Table(
+            name,
+            partitions=PARTITION_COUNT,
+            key_type=bytes,
+            value_type=bytes,
+            options=dict(ROCKSDB_OPTIONS),
+        ),
+    )
+    table.log_reader = delivery.log_reader
+    table.restored = delivery.table_restored
+    return table

@@ -1,0 +1,88 @@
+"""Reading partitions directly, beside Faust's consumer: to know for certain what the log holds."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import NamedTuple
+
+from aiokafka import AIOKafkaConsumer
+from aiokafka import TopicPartition as KafkaPartition
+from aiokafka.structs import ConsumerRecord
+
+from streams.positions import TopicPartition
+
+_FETCH_MAX_WAIT_MS = 50
+_POLL_MS = 200
+
+
+class Range(NamedTuple):
+    """Offsets from `start` on, to `end`, which is excluded."""
+
+    start: int
+    end: int
+
+
+class LogReader:
+    """Reads ranges of partitions, each time over a connection of its own; asks for their ends."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._ends: AIOKafkaConsumer | None = None
+        self._starting = asyncio.Lock()
+
+    async def close(self) -> None:
+        consumer, self._ends = self._ends, None
+        if consumer is not None:
+            await consumer.stop()
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where these partitions end now."""
+        async with self._starting:
+            if self._ends is None:
+                consumer = self._consumer()
+                await consumer.start()
+                self._ends = consumer
+        offsets = await self._ends.end_offsets([KafkaPartition(*one) for one in partitions])
+        return {TopicPartition(one.topic, one.partition): at for one, at in offsets.items()}
+
+    async def read(self, ranges: Mapping[TopicPartition, Range]) -> AsyncIterator[ConsumerRecord]:
+        """Yield the records that exist in these ranges, each partition's in its order."""
+        wanted = {KafkaPartition(*one): at for one, at in ranges.items() if at.start < at.end}
+        if not wanted:
+            return
+        ends = {one: at.end for one, at in wanted.items()}
+        consumer = self._consumer()
+        await consumer.start()
+        try:
+            consumer.assign(list(wanted))
+            for partition, at in wanted.items():
+                consumer.seek(partition, at.start)
+            while True:
+                behind = [one for one, end in ends.items() if await consumer.position(one) < end]
+                if not behind:
+                    return
+                batches = await consumer.getmany(*behind, timeout_ms=_POLL_MS)
+                for partition, records in batches.items():
+                    for record in records:
+                        if record.offset < ends[partition]:
+                            yield record
+        finally:
+            await consumer.stop()
+
+    async def last_values(self, topic: str, partitions: list[int]) -> dict[int, dict[bytes, bytes]]:
+        """Return the last value of every key, from the first record to where they end now."""
+        rows: dict[int, dict[bytes, bytes]] = {partition: {} for partition in partitions}
+        ends = await self.end_offsets(TopicPartition(topic, number) for number in partitions)
+        async for record in self.read({one: Range(0, end) for one, end in ends.items()}):
+            if record.value is None:
+                rows[record.partition].pop(record.key, None)
+            else:
+                rows[record.partition][record.key] = record.value
+        return rows
+
+    def _consumer(self) -> AIOKafkaConsumer:
+        return AIOKafkaConsumer(
+            bootstrap_servers=self._bootstrap_servers,
+            # From an offset that is no longer there: on from the first one that is.
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=_FETCH_MAX_WAIT_MS,
+        )

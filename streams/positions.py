@@ -1,0 +1,136 @@
+"""Which records of a partition were handled: pure.
+
+Faust's delivery has holes. After a rebalance it lets records in before it has sought back to
+what was committed; a record that waits in a queue when a rebalance begins is dropped, and the
+mark of what was read moves on past it, so that it is dropped again when it comes a second time.
+So Faust's acknowledgements are switched off (topics with `acks=False`), and this file alone
+says what comes next.
+
+For each partition it knows the offset that every reader wants next. A delivered record is one
+of:
+
+- the wanted offset: handle it, then `done` moves the position on;
+- a lower offset: it was handled already, skip it;
+- a higher offset: a gap. There may be records in it that Faust has lost, or none (compaction,
+  transaction markers). Only the log can tell, so whoever finds a gap reads it from the log.
+
+`stalled` finds what no later record can show: the end of a partition that was lost.
+
+Invariant: a position is passed to commit only when every reader has handled all before it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+
+class Verdict(Enum):
+    """What a delivered record is."""
+
+    HANDLE = "handle"
+    SKIP = "skip"
+    GAP = "gap"
+
+
+@dataclass
+class Positions:
+    """The positions of one assignment; a new assignment begins anew."""
+
+    readers_by_topic: Mapping[str, tuple[str, ...]]
+    _next_offsets: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    _committed: dict[TopicPartition, int] = field(default_factory=dict)
+    _behind: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+
+    def begin(self, committed: Mapping[TopicPartition, int]) -> None:
+        """Start a new assignment from the offsets that the group has committed."""
+        self.end()
+        self._committed.update(committed)
+        self._next_offsets = {
+            (reader, partition): offset
+            for partition, offset in committed.items()
+            for reader in self.readers_by_topic[partition.topic]
+        }
+
+    def end(self) -> None:
+        """Forget the assignment: whatever is still delivered is not handled."""
+        self._next_offsets.clear()
+        self._committed.clear()
+        self._behind.clear()
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        return sorted(self._committed)
+
+    def judge(self, reader: str, partition: TopicPartition, offset: int) -> Verdict:
+        """Say what a delivered record is; of a partition not held, something to skip."""
+        wanted = self._next_offsets.get((reader, partition))
+        if wanted is None or offset < wanted:
+            return Verdict.SKIP
+        return Verdict.HANDLE if offset == wanted else Verdict.GAP
+
+    def wanted_by(self, reader: str, partition: TopicPartition) -> int | None:
+        return self._next_offsets.get((reader, partition))
+
+    def wanted(self, partition: TopicPartition) -> int:
+        """Return the lowest offset that a reader of the partition wants."""
+        return min(
+            self._next_offsets[reader, partition]
+            for reader in self.readers_by_topic[partition.topic]
+        )
+
+    def done(self, reader: str, partition: TopicPartition, offset: int) -> None:
+        """Move past a handled record; does nothing when the assignment has ended."""
+        self.reached(reader, partition, offset + 1)
+
+    def reached(self, reader: str, partition: TopicPartition, offset: int) -> None:
+        """Move to an offset before which nothing is left; never back."""
+        wanted = self._next_offsets.get((reader, partition))
+        if wanted is not None:
+            self._next_offsets[reader, partition] = max(offset, wanted)
+
+    def stalled(
+        self, end_offsets: Mapping[TopicPartition, int]
+    ) -> list[tuple[str, TopicPartition]]:
+        """Return who is behind the end and has not moved since the last call."""
+        behind = {
+            key: wanted
+            for key, wanted in self._next_offsets.items()
+            if wanted < end_offsets.get(key[1], 0)
+        }
+        stalled = [key for key, wanted in behind.items() if self._behind.get(key) == wanted]
+        self._behind = behind
+        return sorted(stalled)
+
+    def to_commit(self) -> dict[TopicPartition, int]:
+        """Return the positions that moved since they were last committed."""
+        return {
+            partition: self.wanted(partition)
+            for partition, offset in self._committed.items()
+            if self.wanted(partition) > offset
+        }
+
+    def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Note that these were committed; partitions no longer held are left out."""
+        for partition, offset in offsets.items():
+            if partition in self._committed:
+                self._committed[partition] = max(offset, self._committed[partition])
+
+
+def earliest_where_missing(
+    held: Iterable[TopicPartition],
+    committed: Mapping[TopicPartition, int | None],
+    earliest: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    """Return a start for every partition: the committed offset, or the earliest there is."""
+    starts: dict[TopicPartition, int] = {}
+    for partition in held:
+        offset = committed.get(partition)
+        first = earliest.get(partition, 0)
+        starts[partition] = max(offset, first) if offset is not None and offset >= 0 else first
+    return starts

@@ -1,0 +1,90 @@
+"""What flows between topologies: topics, origins, steps. Pure.
+
+**Origin.** A record that a topology makes out of another carries where it came from,
+`orders-3:1712`, in the header `millrace-origin`. Reading `orders` again after a crash sends
+such records again; they have the same origin, and the offsets of one origin partition arrive in
+rising order but for such repeats. So a row that keeps the highest offset it has applied from
+each origin partition knows every repeat, exactly, with a state bounded by the number of
+partitions. A record of a topic that we did not make ourselves is its own origin.
+
+**Step.** A topology's function takes a row (or None) and an event and returns a `Step`: the row
+as it is now and the records to send. It changes nothing and waits for nothing.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+PARTITION_COUNT = 6
+# Of schemas that have more than version 1.
+NEWEST_VERSION = {"customers/customer": 2}
+WEEK = {"retention.ms": str(7 * 24 * 3600 * 1000)}
+COMPACT = {"cleanup.policy": "compact"}
+ORIGIN_HEADER = "millrace-origin"
+
+ORDERS = "orders"
+ORDER_DECISIONS = "order-decisions"
+CUSTOMERS = "customers"
+ORDERS_BY_CUSTOMER = "streams-orders-by-customer"
+SALES_BY_PRODUCT = "streams-sales-by-product"
+ORDER_ALERTS = "order-alerts"
+
+Row = dict[str, Any]
+Event = dict[str, Any]
+
+
+class Origin(NamedTuple):
+    """The partition a record came from at first, and its offset there."""
+
+    source: str
+    offset: int
+
+    def header(self) -> tuple[str, bytes]:
+        return ORIGIN_HEADER, f"{self.source}:{self.offset}".encode()
+
+
+def origin_of(
+    headers: Iterable[tuple[str, bytes]], topic: str, partition: int, offset: int
+) -> Origin:
+    """Return the origin that the headers name, else the record's own place."""
+    for name, value in headers:
+        if name == ORIGIN_HEADER:
+            source, _, number = value.decode().rpartition(":")
+            return Origin(source, int(number))
+    return Origin(f"{topic}-{partition}", offset)
+
+
+def is_applied(row: Row | None, origin: Origin) -> bool:
+    """Return whether the row holds this record already."""
+    applied: int = (row or {}).get("applied", {}).get(origin.source, -1)
+    return origin.offset <= applied
+
+
+def with_applied(row: Row, origin: Origin, before: Row | None) -> Row:
+    """Return the row with this record marked as applied."""
+    return {**row, "applied": {**(before or {}).get("applied", {}), origin.source: origin.offset}}
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A record to send. A `schema` names the Avro schema of `value`; without one it is bytes."""
+
+    topic: str
+    key: str
+    value: Any
+    schema: str | None = None
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one event did: the row as it is now (None: as before) and what is to be sent."""
+
+    row: Row | None = None
+    outgoing: list[Outgoing] = field(default_factory=list)
+
+
+def to_ms(moment: datetime) -> int:
+    """Return milliseconds since 1970; events carry whole milliseconds."""
+    return round(moment.timestamp() * 1000)

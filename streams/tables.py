@@ -1,0 +1,150 @@
+"""Tables: rows in RocksDB, every change in a changelog topic first.
+
+Faust's own table writes its store first and sends the change without waiting, so a crash or a
+failed send leaves the store ahead of the changelog, and whoever takes the partition over lacks
+what was counted as done. Its recovery has known holes (offsets that are one off; events of one
+table applied to another when a rebalance comes in between, together with their offsets). So:
+
+1. **The changelog comes first.** `put` sends the row, waits for all replicas, and only then
+   writes the store. The input's position moves after that. Hence: position <= changelog, store
+   <= changelog.
+2. **The changelog is the state.** When a rebalance is over, before any record is handled, the
+   rows of every active partition are read from the changelog, first to last record, and the
+   store is made equal to it: rows that differ are replaced, rows that are not there are
+   removed. Faust's recovery and its standbys (which keep the disks of others warm) are an
+   optimisation we do not lean on.
+3. **A row knows what it holds** (`records.Origin`), so a record that comes again changes
+   nothing.
+
+So a record is counted exactly once in what the views show, although everything is sent at least
+once. Restoring costs one read of the compacted changelog at each rebalance. One case is left: a
+worker that is frozen for longer than its session, wakes up between the check and the send, and
+writes one row that its successor has written since. Only fencing (transactions) closes that;
+`apply` checks the generation right before.
+"""
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from contextvars import ContextVar
+from typing import Any, cast
+
+import faust
+
+from streams.log_reader import LogReader
+from streams.records import Row
+
+# Not this module's name: Faust logs every start and stop of a table under that.
+log = logging.getLogger("streams.changelogs")
+
+Restored = Callable[[str], Awaitable[None]]
+"""Called with the table's name when its store equals its changelog."""
+
+# Faust's own notion of it follows the stream; records also come from `streams.log_reader`.
+current_partition: ContextVar[int] = ContextVar("current_partition")
+
+ROCKSDB_OPTIONS = {
+    # Faust's defaults are for one large store; here are a few dozen small ones per process.
+    "driver": "rocksdict",
+    "write_buffer_size": 2 << 20,
+    "max_write_buffer_number": 2,
+    "target_file_size_base": 8 << 20,
+    "block_cache_size": 4 << 20,
+    "block_cache_compressed_size": 1 << 20,
+    "max_open_files": 64,
+}
+
+
+def row_bytes(row: Row) -> bytes:
+    """Return a row as it lies in changelog and store, the same bytes for equal rows."""
+    return json.dumps(row, separators=(",", ":"), sort_keys=True).encode()
+
+
+class ChangelogTable(faust.Table[bytes, bytes]):
+    """A table whose keys are strings and whose rows are JSON; made by `app.Table`."""
+
+    log_reader: LogReader
+    restored: Restored
+
+    def row(self, key: str) -> Row | None:
+        """Return a row of the partition that the current record belongs to."""
+        return self.local_row(key, current_partition.get())
+
+    async def put(self, key: str, row: Row, partition: int) -> None:
+        """Write a row: changelog, acknowledged, then store."""
+        value = row_bytes(row)
+        await self.app.producer.send_and_wait(
+            self.changelog_topic_name, key.encode(), value, partition, None, None
+        )
+        self._database(partition).put(key.encode(), value)
+
+    def local_rows(self, partitions: Iterable[int] | None = None) -> Iterable[tuple[str, Row]]:
+        """Yield all rows of these partitions, for views; by default of the active ones."""
+        held = self.active_partitions() if partitions is None else partitions
+        for partition in sorted(held):
+            for key, value in self._rows(partition):
+                yield key.decode(), json.loads(value)
+
+    def local_row(self, key: str, partition: int) -> Row | None:
+        """Return one row of a partition, outside of any agent."""
+        value = self._database(partition).get(key.encode())
+        return None if value is None else cast(Row, json.loads(value))
+
+    def active_partitions(self) -> set[int]:
+        actives = self.app.assignor.assigned_actives()
+        return {one.partition for one in actives if one.topic == self.changelog_topic_name}
+
+    # -- what Faust calls
+
+    def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
+        """Take over what a standby reads, but for what Faust hands to the wrong table."""
+        own = [event for event in batch if event.message.topic == self.changelog_topic_name]
+        super().apply_changelog_batch(own)
+
+    async def on_recovery_completed(self, active_tps: set[Any], standby_tps: set[Any]) -> None:
+        """Make the store equal to the changelog before Faust lets records in."""
+        partitions = sorted(one.partition for one in active_tps)
+        try:
+            if partitions:
+                await self._restore(partitions)
+            await super().on_recovery_completed(active_tps, standby_tps)
+            await self.restored(self.name)
+        # Faust waits for this and never looks at what it raises; a crashed app is replaced.
+        except Exception as error:
+            log.exception("table not restored table=%s", self.name)
+            await self.app.crash(error)
+
+    # -- within
+
+    async def _restore(self, partitions: list[int]) -> None:
+        rows = await self.log_reader.last_values(self.changelog_topic_name, partitions)
+        changed = 0
+        for partition in partitions:
+            store = self._database(partition)
+            wanted = rows[partition]
+            present = dict(self._rows(partition))
+            for key in present.keys() - wanted.keys():
+                store.delete(key)
+                changed += 1
+            for key, value in wanted.items():
+                if present.get(key) != value:
+                    store.put(key, value)
+                    changed += 1
+        log.info(
+            "table restored table=%s partitions=%s rows=%d repaired=%d",
+            self.name,
+            partitions,
+            sum(map(len, rows.values())),
+            changed,
+        )
+
+    def _database(self, partition: int) -> Any:
+        # Faust has no way to say which partition is meant outside of an agent.
+        store: Any = self.data
+        return store._db_for_partition(partition)  # noqa: SLF001
+
+    def _rows(self, partition: int) -> Iterable[tuple[bytes, bytes]]:
+        store: Any = self.data
+        rows: Iterable[tuple[bytes, bytes]]
+        rows = store._visible_items(self._database(partition))  # noqa: SLF001
+        return rows

@@ -1,0 +1,56 @@
+"""What this program tells about itself: log lines and Prometheus metrics."""
+
+import logging
+import sys
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+
+def configure_logging() -> None:
+    """Log to standard error, one event with fields per line."""
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+    )
+    # These tell about every heartbeat, and repeat a refused connection many times a second.
+    logging.getLogger("aiokafka").setLevel(logging.ERROR)
+    for name in ("faust", "mode", "streams.tables"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class Metrics:
+    """The metrics of one process; `registry` is what /metrics shows."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.records = Counter(
+            "millrace_streams_records",
+            "Records delivered, by what became of them",
+            ["topic", "verdict"],
+            registry=self.registry,
+        )
+        self.dead_letters = Counter(
+            "millrace_streams_dead_letters", "Records set aside", ["topic"], registry=self.registry
+        )
+        self.partitions = Gauge(
+            "millrace_streams_assigned_partitions", "Input partitions held", registry=self.registry
+        )
+        self.lag = Gauge(
+            "millrace_streams_lag",
+            "Records of the held partitions that are not handled yet",
+            ["topic"],
+            registry=self.registry,
+        )
+        self.filled = Counter(
+            "millrace_streams_filled",
+            "Records read from the log because Faust had lost them",
+            ["topic"],
+            registry=self.registry,
+        )
+        self.restarts = Counter(
+            "millrace_streams_restarts", "Starts after a failure", registry=self.registry
+        )
+        self.ready = Gauge(
+            "millrace_streams_ready", "1 while records are handled", registry=self.registry
+        )

@@ -1,0 +1,212 @@
+"""The views over HTTP, answered by whichever instance is asked.
+
+A view of one key is passed on to the instance that holds the key's partition (Faust's router
+knows where the group's leader put it). A view of all keys asks every instance for its part and
+merges. While partitions move or state is restored the answer is 503 with `Retry-After`, never
+half of the truth: each part says which partitions it speaks for, and together they must be all.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+from prometheus_client import generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from streams import views
+from streams.app import Topologies
+from streams.records import PARTITION_COUNT, Row
+from streams.tables import ChangelogTable
+from streams.telemetry import Metrics
+
+log = logging.getLogger(__name__)
+
+LOCAL = "local"
+_PEER_TIMEOUT = aiohttp.ClientTimeout(total=5)
+_SUMMARIES: dict[str, tuple[str, Any, Any]] = {
+    "products": ("product-sales", views.local_products, views.merge_products),
+    "levels": ("customers", views.local_levels, views.merge_levels),
+    "alerts": ("order-bursts", views.local_alerts, views.merge_alerts),
+    "latency": ("validation-latency", views.local_latency, views.merge_latency),
+}
+
+Current = Callable[[], Topologies | None]
+"""Returns the app that runs, or None while there is none."""
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class ProblemError(Exception):
+    """A refusal, answered as application/problem+json (RFC 9457)."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+
+
+@web.middleware
+async def problem_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except ProblemError as refusal:
+        status, detail = refusal.status, str(refusal)
+    except web.HTTPException as error:
+        status, detail = error.status, error.reason
+    # The outermost edge of a request: a bug answers 500 and is logged.
+    except Exception:
+        log.exception("request failed path=%s", request.path)
+        status, detail = 500, "an error of the program itself"
+    title = HTTPStatus(status).phrase
+    body = {"type": "about:blank", "title": title, "status": status, "detail": detail}
+    headers = {"Retry-After": "1"} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+    return web.Response(
+        body=json.dumps(body).encode(),
+        status=status,
+        headers=headers,
+        content_type="application/problem+json",
+    )
+
+
+class Views:
+    """The handlers, bound to the app that runs at the moment."""
+
+    def __init__(self, current: Current, metrics: Metrics, http: aiohttp.ClientSession) -> None:
+        self._current = current
+        self._metrics = metrics
+        self._http = http
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/health/live", self.get_live),
+            web.get("/health/ready", self.get_ready),
+            web.get("/metrics", self.get_metrics),
+            web.get("/v1/instances", self.get_instances),
+            web.get("/v1/customers/{key}", self.get_customer),
+            web.get("/v1/products/{key}", self.get_product),
+            *[web.get(f"/v1/{name}", self._summary(name)) for name in _SUMMARIES],
+        ]
+
+    async def get_live(self, _: web.Request) -> web.Response:
+        return web.json_response({"status": "live"})
+
+    async def get_ready(self, _: web.Request) -> web.Response:
+        self._running()
+        return web.json_response({"status": "ready"})
+
+    async def get_metrics(self, _: web.Request) -> web.Response:
+        current = self._current()
+        self._metrics.ready.set(current is not None and current.delivery.is_open)
+        body = generate_latest(self._metrics.registry)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def get_instances(self, _: web.Request) -> web.Response:
+        app = self._running().app
+        shown = {
+            str(url): {topic: sorted(numbers) for topic, numbers in topics.items()}
+            for url, topics in app.router.tables_metadata().items()
+        }
+        return web.json_response({"own_url": str(app.conf.canonical_url), "instances": shown})
+
+    async def get_customer(self, request: web.Request) -> web.Response:
+        def show(current: Topologies, key: str, partition: int) -> Row | None:
+            row = current.tables["customers"].local_row(key, partition)
+            burst = current.tables["order-bursts"].local_row(key, partition)
+            return views.show_customer(key, row, burst) if row or burst else None
+
+        return await self._of_key(request, "customers", show)
+
+    async def get_product(self, request: web.Request) -> web.Response:
+        def show(current: Topologies, key: str, partition: int) -> Row | None:
+            row = current.tables["product-sales"].local_row(key, partition)
+            return views.show_product(key, row) if row else None
+
+        return await self._of_key(request, "product-sales", show)
+
+    # -- within
+
+    def _running(self) -> Topologies:
+        current = self._current()
+        if current is None or not current.delivery.is_open:
+            raise ProblemError(503, "waiting for: partitions and their state")
+        return current
+
+    async def _of_key(
+        self,
+        request: web.Request,
+        table_name: str,
+        show: Callable[[Topologies, str, int], Row | None],
+    ) -> web.Response:
+        current = self._running()
+        key = request.match_info["key"]
+        table = current.tables[table_name]
+        topic = table.changelog_topic_name
+        partition = current.app.producer.key_partition(topic, key.encode()).partition
+        if partition in table.active_partitions():
+            shown = show(current, key, partition)
+            if shown is None:
+                raise ProblemError(404, f"nothing is known of {key}")
+            return web.json_response(shown)
+        if request.query.get("scope") == LOCAL:
+            raise ProblemError(503, "the key's partition is moving")
+        owner = self._owner(current, table, partition)
+        status, body = await self._ask(owner, request.path)
+        return web.json_response(body, status=status)
+
+    def _owner(self, current: Topologies, table: ChangelogTable, partition: int) -> str:
+        for url, topics in current.app.router.tables_metadata().items():
+            if partition in topics.get(table.changelog_topic_name, ()):
+                return str(url)
+        raise ProblemError(503, "the key's partition is moving")
+
+    def _summary(self, name: str) -> Handler:
+        table_name, local, merge = _SUMMARIES[name]
+
+        async def handler(request: web.Request) -> web.Response:
+            current = self._running()
+            table = current.tables[table_name]
+            own = {
+                "partitions": sorted(table.active_partitions()),
+                "part": local(table.local_rows()),
+            }
+            if request.query.get("scope") == LOCAL:
+                return web.json_response(own)
+            answers = [own, *await self._ask_others(current, request.path)]
+            spoken_for = sorted(number for answer in answers for number in answer["partitions"])
+            if spoken_for != list(range(PARTITION_COUNT)):
+                raise ProblemError(503, f"partitions are moving, found {spoken_for}")
+            return web.json_response(merge([answer["part"] for answer in answers]))
+
+        return handler
+
+    async def _ask_others(self, current: Topologies, path: str) -> list[Any]:
+        own_url = str(current.app.conf.canonical_url)
+        others = [str(url) for url in current.app.router.tables_metadata()]
+        answers = await asyncio.gather(
+            *[self._ask(url, path) for url in others if url.rstrip("/") != own_url.rstrip("/")]
+        )
+        for status, body in answers:
+            if status != HTTPStatus.OK:
+                raise ProblemError(503, str(body.get("detail", "another instance is not ready")))
+        return [body for _, body in answers]
+
+    async def _ask(self, url: str, path: str) -> tuple[int, Any]:
+        try:
+            target = f"{url.rstrip('/')}{path}"
+            async with self._http.get(target, params={"scope": LOCAL}) as response:
+                return response.status, await response.json(content_type=None)
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            raise ProblemError(503, f"{url} does not answer: {type(error).__name__}") from error
+
+
+def build_web(current: Current, metrics: Metrics, http: aiohttp.ClientSession) -> web.Application:
+    app = web.Application(middlewares=[problem_errors])
+    app.add_routes(Views(current, metrics, http).routes())
+    return app
+
+
+def peer_session() -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(timeout=_PEER_TIMEOUT)

@@ -1,0 +1,150 @@
+"""The dump tool's lines, as Apache Kafka's own tool prints them (see tests/interop)."""
+
+from pathlib import Path
+
+import pytest
+
+from broker.cli.dump_log import main
+from broker.log.append import AppendOrigin
+from broker.log.config import LogConfig
+from broker.log.storage import RealStorage
+from broker.protocol.records.group import OffsetCommitKey, OffsetCommitValue
+from broker.protocol.records.metadata import TopicRecord, encode_metadata_record
+from broker.protocol.structs import encode_struct
+from broker.records.build import build_batch
+from broker.records.control import EndMarker, build_end_marker
+from tests.lib.logs import NOW_MS, open_log
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A partition with data, an aborted transaction, a compressed batch, and a producer."""
+    log = open_log(RealStorage(), LogConfig(index_interval_bytes=0), directory=f"{tmp_path}/t-0")
+    batches = [
+        build_batch([(b"k", b"v", [("a", b"1"), ("b", None)], NOW_MS)], compression=4),
+        build_batch(
+            [(None, None, (), NOW_MS + 1)] * 2,
+            producer_id=7,
+            producer_epoch=1,
+            base_sequence=4,
+            is_transactional=True,
+        ),
+        build_end_marker(7, 1, EndMarker(False, 3), NOW_MS + 2),
+    ]
+    for batch in batches:
+        is_marker = batch is batches[-1]
+        origin = AppendOrigin.COORDINATOR if is_marker else AppendOrigin.CLIENT
+        log.append_as_leader(batch, leader_epoch=2, timestamp_ms=NOW_MS, origin=origin)
+    log.close()
+    return tmp_path / "t-0"
+
+
+def dump(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[str], str]:
+    status = main(list(arguments))
+    captured = capsys.readouterr()
+    return status, captured.out.splitlines(), captured.err
+
+
+def test_a_segment(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = f"{folder}/{0:020d}.log"
+    status, lines, errors = dump(capsys, "--print-data-log", "--files", path)
+    assert (status, errors) == (0, "")
+    assert lines[:2] == [f"Dumping {path}", "Log starting offset: 0"]
+    assert lines[2].startswith(
+        "baseOffset: 0 lastOffset: 0 count: 1 baseSequence: -1 lastSequence: -1 producerId: -1 "
+        "producerEpoch: -1 partitionLeaderEpoch: 2 isTransactional: false isControl: false "
+        f"deleteHorizonMs: OptionalLong.empty position: 0 CreateTime: {NOW_MS} size: "
+    )
+    assert lines[2].endswith(" isvalid: true")
+    assert " compresscodec: zstd " in lines[2]
+    assert lines[3] == (
+        f"| offset: 0 CreateTime: {NOW_MS} keySize: 1 valueSize: 1 sequence: -1 "
+        "headerKeys: [a,b] key: k payload: v"
+    )
+    assert lines[6] == (
+        f"| offset: 2 CreateTime: {NOW_MS + 1} keySize: -1 valueSize: -1 sequence: 5 headerKeys: []"
+    )
+    assert lines[8].endswith("headerKeys: [] endTxnMarker: ABORT coordinatorEpoch: 3")
+    status, lines, _ = dump(capsys, "--skip-record-metadata", "--print-data-log", "--files", path)
+    assert lines[3] == "| key: k payload: v"
+    status, lines, _ = dump(capsys, "--files", path)
+    assert len(lines) == 5
+
+
+def test_indexes_and_snapshots(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = f"{folder}/{0:020d}"
+    _, lines, errors = dump(capsys, "--files", f"{base}.index,{base}.timeindex,{base}.txnindex")
+    assert errors == ""
+    assert lines[1].startswith("offset: 2 position: ")
+    assert f"timestamp: {NOW_MS + 1} offset: 2" in lines
+    assert lines[-1] == (
+        "version: 0 producerId: 7 firstOffset: 1 lastOffset: 3 lastStableOffset: 4"
+    )
+    _, lines, _ = dump(capsys, "--files", f"{folder}/{4:020d}.snapshot")
+    assert lines[1] == (
+        "producerId: 7 producerEpoch: 1 coordinatorEpoch: 3 currentTxnFirstOffset: "
+        f"OptionalLong.empty lastTimestamp: {NOW_MS + 2} firstSequence: 4 lastSequence: 5 "
+        f"lastOffset: 2 offsetDelta: 1 timestamp: {NOW_MS + 2}"
+    )
+    _, lines, _ = dump(capsys, "--index-sanity-check", "--files", f"{base}.index")
+    assert lines[1] == f"{base}.index passed sanity check."
+    _, lines, _ = dump(capsys, "--verify-index-only", "--files", f"{base}.index")
+    assert len(lines) == 1
+
+
+def test_damage_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder / f"{0:020d}.log"
+    path.write_bytes(path.read_bytes()[:-3])
+    _, lines, _ = dump(capsys, "--files", str(path))
+    assert lines[-1] == f"Found 75 invalid bytes at the end of {path.name}"
+    index = folder / f"{0:020d}.index"
+    index.write_bytes(bytes([0, 0, 0, 1]) + index.read_bytes()[4:])
+    _, _, errors = dump(capsys, "--files", str(index))
+    assert errors.splitlines()[1] == "  Index offset: 1, log offset: 2"
+    index.write_bytes(bytes(20))
+    status, _, errors = dump(capsys, "--index-sanity-check", "--files", str(index))
+    assert (status, "corrupt" in errors) == (1, True)
+    status, _, errors = dump(capsys, "--files", f"{folder}/partition.metadata,{folder}/nope.log")
+    assert status == 1
+    assert "Ignoring unknown file" in errors
+
+
+def write_segment(tmp_path: Path, *records: tuple[bytes | None, bytes | None]) -> str:
+    path = tmp_path / f"{0:020d}.log"
+    path.write_bytes(build_batch([(key, value, (), NOW_MS) for key, value in records]))
+    return str(path)
+
+
+def test_the_decoders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    key = b"\x00\x01" + encode_struct(OffsetCommitKey(group="g", topic="t", partition=3), 0)
+    value = OffsetCommitValue(offset=9, leader_epoch=1, metadata="m", commit_timestamp=5)
+    path = write_segment(
+        tmp_path,
+        (key, b"\x00\x03" + encode_struct(value, 3)),
+        (key, None),
+        (b"\x00\x63", b""),
+        (b"\x00", b""),
+    )
+    _, lines, _ = dump(capsys, "--offsets-decoder", "--skip-record-metadata", "--files", path)
+    shown_key = '| key: {"type":"1","data":{"group":"g","topic":"t","partition":3}}'
+    assert lines[3:5] == [
+        f'{shown_key} payload: {{"version":"3","data":{{"offset":9,"leaderEpoch":1,"metadata":"m",'
+        '"commitTimestamp":5}}',
+        f"{shown_key} payload: <DELETE>",
+    ]
+    assert lines[5] == "| key: Unknown record type 99 at offset 2, skipping."
+    assert lines[6].startswith("| key: Error at offset 3, skipping.")
+
+    path = write_segment(
+        tmp_path, (None, encode_metadata_record(TopicRecord(name="t", topic_id=bytes(16))))
+    )
+    _, lines, _ = dump(capsys, "--cluster-metadata-decoder", "--files", path)
+    assert lines[3].endswith(
+        'payload: {"type":"TOPIC_RECORD","version":0,"data":{"name":"t",'
+        '"topicId":"AAAAAAAAAAAAAAAAAAAAAA"}}'
+    )
+
+    transaction = b"\x00\x00\x00\x02id"
+    path = write_segment(tmp_path, (transaction, None))
+    _, lines, _ = dump(capsys, "--transaction-log-decoder", "--files", path)
+    assert 'key: {"type":"0","data":{"transactionalId":"id"}} payload: <DELETE>' in lines[3]

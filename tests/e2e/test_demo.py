@@ -1,0 +1,221 @@
+"""`millrace demo` as its users run it: made-up orders, real orders, a broker of one's own."""
+
+import csv
+import gzip
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from millrace.testing import LocalBroker
+from tests.e2e.oracle import expect
+from tests.lib.pipeline_processes import call, wait_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(280)]
+
+ROOT = Path(__file__).parents[2]
+DATA = Path(
+    os.environ.get("MILLRACE_RETAIL_DATA", ROOT.parent / "shared" / "data" / "online-retail")
+)
+needs_data = pytest.mark.skipif(
+    not DATA.is_dir(), reason="MILLRACE_RETAIL_DATA names no folder with the Online Retail files"
+)
+HEADER = (
+    "InvoiceNo",
+    "StockCode",
+    "Description",
+    "Quantity",
+    "InvoiceDate",
+    "UnitPrice",
+    "CustomerID",
+    "Country",
+)
+TIMED = {"seconds", "orders_per_second", "latency_ms"}
+KNOWN = {
+    "posted": 2000,
+    "refused": 610,
+    "accepted": 1390,
+    "states": {"FAILED": 142, "VALIDATED": 1248},
+    "checks": {
+        "FRAUD": {"PASS": 1340, "FAIL": 50, "ERROR": 0},
+        "INVENTORY": {"PASS": 1297, "FAIL": 93, "ERROR": 0},
+        "ORDER_DETAILS": {"PASS": 1297, "FAIL": 93, "ERROR": 0},
+    },
+}
+
+
+def environment(**more: str) -> dict[str, str]:
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "PYTHONPATH": path, "LITE": "1", **more}
+
+
+def run_demo(folder: Path, **options: str) -> tuple[subprocess.CompletedProcess[str], Any]:
+    """Run the demo in a folder; return the process and the report."""
+    process = subprocess.run(
+        [sys.executable, "-m", "millrace", "demo"],
+        cwd=folder,
+        env=environment(**options),
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    report = folder / "build" / "demo" / "report.json"
+    return process, json.loads(report.read_text()) if report.exists() else None
+
+
+def untimed(report: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in report.items() if name not in TIMED}
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def write_invoices(path: Path, seed: int, count: int) -> None:
+    """Write a file of the Online Retail shape with all that real data brings."""
+    source = random.Random(seed)
+    at = datetime.fromisoformat("2011-03-01 08:00:00")
+    with gzip.open(path, "wt", encoding="utf-8", newline="") as text:
+        writer = csv.writer(text)
+        writer.writerow(
+            [
+                "InvoiceNo",
+                "StockCode",
+                "Description",
+                "Quantity",
+                "InvoiceDate",
+                "UnitPrice",
+                "CustomerID",
+                "Country",
+            ]
+        )
+        for number in range(count):
+            at += timedelta(minutes=source.choice([0, 1, 20, 59]))
+            customer = source.choice(["", *(f"{17000 + n}.0" for n in range(8))])
+            for _ in range(source.randint(1, 6)):
+                writer.writerow(
+                    [
+                        f"{source.choice(['', '', '', 'C'])}{540000 + number}",
+                        source.choice(["POST", "M", *["85123A", "71053", "22423", "10002"] * 6]),
+                        'HEART, "LARGE"',
+                        source.choice([-1, 0, *range(1, 40)]),
+                        at + timedelta(minutes=source.choice([0, 0, 1])),
+                        source.choice(["0.0", "-1.5", *["2.55", "0.001", "12.75", "99.9"] * 6]),
+                        customer,
+                        source.choice(["United Kingdom", "France", ""]),
+                    ]
+                )
+
+
+def test_made_up_orders_all_come_out_as_they_should(tmp_path: Path) -> None:
+    process, report = run_demo(tmp_path, ONCE="1", COUNT="200", RATE="0")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert list(report) == [
+        "posted",
+        "refused",
+        "accepted",
+        "states",
+        "checks",
+        "revenue_validated",
+        "seconds",
+        "orders_per_second",
+        "latency_ms",
+    ]
+    assert report["posted"] == 200
+    assert report["refused"] + report["accepted"] == 200
+    assert sum(report["states"].values()) == report["accepted"]
+    assert list(report["latency_ms"]) == ["p50", "p99", "max"]
+    assert "because of" in process.stdout
+    assert not list((tmp_path / "build" / "demo").glob("data-*"))
+
+
+def test_orders_from_a_file_come_out_as_plain_python_says(tmp_path: Path) -> None:
+    write_invoices(tmp_path / "invoices.csv.gz", seed=5, count=250)
+    process, report = run_demo(tmp_path, ONCE="1", ORDERS="invoices.csv.gz")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert untimed(report) == expect(tmp_path / "invoices.csv.gz")
+
+
+def test_second_run_on_the_same_kafka_starts_clean(tmp_path: Path) -> None:
+    write_invoices(tmp_path / "invoices.csv.gz", seed=6, count=80)
+    with LocalBroker() as broker:
+        for _ in range(2):
+            process, report = run_demo(
+                tmp_path, ONCE="1", ORDERS="invoices.csv.gz", BOOTSTRAP=broker.bootstrap_servers
+            )
+            assert process.returncode == 0, process.stdout + process.stderr
+            assert untimed(report) == expect(tmp_path / "invoices.csv.gz")
+        assert "deleted, to start clean: " in process.stdout
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_demo_serves_until_it_is_ended_and_leaves_no_child(
+    tmp_path: Path, ending: signal.Signals
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "millrace", "demo"],
+        cwd=tmp_path,
+        env=environment(COUNT="10", RATE="0"),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        urls = {}
+        for line in process.stdout:
+            if found := re.match(r"(\w+) +(http://\S+)$", line):
+                urls[found[1]] = found[2]
+            if line.startswith("serving until"):
+                break
+        assert call("GET", urls["orders"] + "/health/ready").status == 200
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        pids = [int(pid) for pid in children.read_text().split()]
+        assert len(pids) == 7
+        process.send_signal(ending)
+        process.wait(30)
+        if ending is signal.SIGINT:
+            assert process.returncode == 0
+            assert not any(is_alive(pid) for pid in pids)
+        wait_until(lambda: not any(is_alive(pid) for pid in pids))
+
+
+def test_orders_that_cannot_be_read_end_the_demo_with_a_word(tmp_path: Path) -> None:
+    (tmp_path / "wrong.csv").write_text("a,b\n1,2\n")
+    process, _ = run_demo(tmp_path, ONCE="1", ORDERS="wrong.csv")
+    assert process.returncode == 1
+    assert "columns missing" in process.stderr
+    assert "Traceback" not in process.stderr
+    process, _ = run_demo(tmp_path, ONCE="1", ORDERS="missing.csv")
+    assert process.returncode == 2
+    assert "missing.csv does not exist" in process.stderr
+
+
+@needs_data
+@pytest.mark.slow
+def test_first_two_thousand_real_orders_have_the_known_outcome(tmp_path: Path) -> None:
+    file = DATA / "2010-12.csv.gz"
+    process, report = run_demo(tmp_path, ONCE="1", ORDERS=str(file), LIMIT="2000")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert untimed(report) == {**KNOWN, "revenue_validated": report["revenue_validated"]}
+    assert untimed(report) == expect(file, 2000)
+
+
+@needs_data
+@pytest.mark.slow
+def test_a_whole_month_of_real_orders_comes_out_as_plain_python_says(tmp_path: Path) -> None:
+    file = DATA / "2011-02.csv.gz"
+    process, report = run_demo(tmp_path, ONCE="1", ORDERS=str(file))
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert untimed(report) == expect(file)

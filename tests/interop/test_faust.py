@@ -1,0 +1,120 @@
+"""Faust with a table runs on the broker: one worker, a second one, the death of the first."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import confluent_kafka
+import pytest
+
+from millrace.testing import LocalBroker
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+APP = Path(__file__).parent / "faust_app" / "counting.py"
+CUSTOMERS = [f"customer-{number}" for number in range(20)]
+
+
+class Worker:
+    """One Faust worker process."""
+
+    def __init__(self, bootstrap: str, folder: Path) -> None:
+        self.log = (folder / "worker.log").open("wb")
+        command = [sys.executable, str(APP), "--datadir", str(folder), "worker", "-l", "info"]
+        self.process = subprocess.Popen(
+            command,
+            env={**os.environ, "BOOTSTRAP": bootstrap},
+            stdout=self.log,
+            stderr=self.log,
+        )
+
+    def __enter__(self) -> "Worker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def wait_until_ready(self) -> None:
+        deadline = time.monotonic() + 60
+        while "Worker ready" not in Path(self.log.name).read_text():
+            assert time.monotonic() < deadline, "the worker does not start"
+            time.sleep(0.1)  # between two looks at its log
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.log.close()
+
+
+@pytest.fixture
+def broker() -> Iterator[LocalBroker]:
+    with LocalBroker(num_partitions=4) as started:
+        yield started
+
+
+def produce(bootstrap: str, rounds: int) -> None:
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap})
+    for _ in range(rounds):
+        for customer in CUSTOMERS:
+            producer.produce("faust-orders", b"1", customer)
+    assert producer.flush(30) == 0
+
+
+def wait_for_totals(bootstrap: str, expected: int) -> None:
+    """Read the totals until every customer has reached `expected`."""
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"totals-{expected}",
+            "auto.offset.reset": "earliest",
+            "topic.metadata.refresh.interval.ms": 500,
+            "allow.auto.create.topics": True,
+        }
+    )
+    consumer.subscribe(["faust-totals"])
+    seen: dict[str, int] = {}
+    for _ in range(120):
+        for message in consumer.consume(1000, timeout=0.5):
+            if message.error() is None:
+                key, value = message.key(), message.value()
+                assert key is not None
+                assert value is not None
+                seen[key.decode()] = max(seen.get(key.decode(), 0), json.loads(value))
+        if seen and set(seen) == set(CUSTOMERS) and min(seen.values()) >= expected:
+            break
+    consumer.close()
+    assert seen == dict.fromkeys(CUSTOMERS, expected)
+
+
+def wait_for_commits(bootstrap: str, expected: int) -> None:
+    """Ask for the committed offsets of the app's group until they add up to `expected`."""
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": "counting"})
+    partitions = [confluent_kafka.TopicPartition("faust-orders", number) for number in range(4)]
+    deadline = time.monotonic() + 30
+    while sum(max(0, found.offset) for found in consumer.committed(partitions)) < expected:
+        assert time.monotonic() < deadline, "the worker does not commit"
+    consumer.close()
+
+
+def test_a_table_is_right_and_is_recovered_by_another_worker(
+    broker: LocalBroker, tmp_path: Path
+) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    with ExitStack() as stack:
+        first = stack.enter_context(Worker(broker.bootstrap_servers, tmp_path / "one"))
+        produce(broker.bootstrap_servers, 5)
+        wait_for_totals(broker.bootstrap_servers, 5)
+        # Faust commits now and then; without that its next worker rightly counts again.
+        wait_for_commits(broker.bootstrap_servers, 5 * len(CUSTOMERS))
+        first.kill()
+        second = stack.enter_context(Worker(broker.bootstrap_servers, tmp_path / "two"))
+        # Faust may count a record twice that arrives while it recovers, on any broker.
+        second.wait_until_ready()
+        produce(broker.bootstrap_servers, 3)
+        wait_for_totals(broker.bootstrap_servers, 8)

@@ -1,0 +1,79 @@
+"""Opening, reading and comparing partition logs in tests."""
+
+from broker.log.config import LogConfig
+from broker.log.deletion import DelayedDeletion
+from broker.log.file_region import FileRegion
+from broker.log.partition_log import LogPlace, PartitionLog
+from broker.log.recovery import OpenHints, open_partition_log
+from broker.log.storage import Storage
+from broker.model import TopicPartition
+from broker.records.batch import RecordBatch, split_batches
+from broker.records.record import Record
+
+NOW_MS = 1_700_000_000_000
+TOPIC_PARTITION = TopicPartition("topic", 0)
+DIRECTORY = "/logs/topic-0"
+
+
+def open_log(
+    storage: Storage,
+    config: LogConfig | None = None,
+    hints: OpenHints | None = None,
+    directory: str = DIRECTORY,
+) -> PartitionLog:
+    """Open, or make, a log in a storage."""
+    storage.make_directory(directory)
+    place = LogPlace(storage, DelayedDeletion(storage))
+    hints = hints or OpenHints(timestamp_ms=NOW_MS)
+    return open_partition_log(TOPIC_PARTITION, directory, config or LogConfig(), place, hints)
+
+
+def reopen(storage: Storage, log: PartitionLog, *, is_clean: bool = False) -> PartitionLog:
+    """Open a log again after a crash, with the checkpoints as they were at its end."""
+    hints = OpenHints(
+        is_clean=is_clean,
+        recovery_point=log.recovery_point,
+        log_start_offset=log.log_start_offset,
+        high_watermark=log.high_watermark,
+        timestamp_ms=NOW_MS,
+    )
+    again = open_log(storage, log.config, hints, log.directory)
+    again.advance_high_watermark(again.log_end_offset)
+    return again
+
+
+def joined(parts: list[bytes | FileRegion]) -> bytes:
+    """Read the parts of a LogRead."""
+    return b"".join(part if isinstance(part, bytes) else part.read() for part in parts)
+
+
+def read_batches(log: PartitionLog, max_bytes: int = 1024 * 1024) -> list[RecordBatch]:
+    """Read a log from start to end as a consumer does."""
+    batches: list[RecordBatch] = []
+    offset = log.log_start_offset
+    while True:
+        found = log.read(offset, max_bytes=max_bytes, max_offset=log.log_end_offset)
+        data = joined(found.parts)
+        assert len(data) == found.size_bytes
+        if not data:
+            return batches
+        new = list(split_batches(data))
+        assert sum(batch.header.size_bytes for batch in new) == len(data), "a batch is cut"
+        batches += new
+        offset = batches[-1].next_offset
+
+
+def log_bytes(log: PartitionLog) -> bytes:
+    """Give all bytes a reader sees."""
+    return b"".join(batch.buffer for batch in read_batches(log))
+
+
+def read_records(log: PartitionLog, max_bytes: int = 1024 * 1024) -> list[Record]:
+    """Give the data records a reader sees, in order."""
+    return [
+        record
+        for batch in read_batches(log, max_bytes)
+        if not batch.header.is_control
+        for record in batch.records()
+        if record.offset >= log.log_start_offset
+    ]

@@ -1,0 +1,242 @@
+"""The pipeline as processes, for end-to-end tests: start, kill, ask, and look into the topics."""
+
+import asyncio
+import json
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.structs import ConsumerRecord, TopicPartition
+
+from millrace.demo.processes import death_signal
+from millrace.launch import program_command, program_environment
+from schemas import loader
+from schemas.wire import EventReader, EventWriter, schema_id_of
+
+SERVICES = ("orders", "fraud", "inventory", "order_details", "aggregator")
+_SESSION = ("--session-timeout-ms", "6000")
+
+
+class Answer(NamedTuple):
+    status: int
+    body: Any
+    headers: dict[str, str]
+
+
+def call(method: str, url: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
+    """Make one HTTP request; an error status is an answer like any other."""
+    request = urllib.request.Request(
+        url,
+        method=method,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Content-Type": "application/json", **(headers or {})},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            return Answer(response.status, json.loads(response.read()), dict(response.headers))
+    except urllib.error.HTTPError as error:
+        with error:
+            return Answer(error.code, json.loads(error.read()), dict(error.headers))
+
+
+class Program:
+    """One program as a process, with its log in a file."""
+
+    def __init__(self, log_file: Path, module: str, *arguments: str) -> None:
+        self._log_file = log_file
+        with log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                program_command(module, *arguments),
+                env=program_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                preexec_fn=death_signal(),
+            )
+
+    def wait_ready(self) -> str:
+        """Return the address it says it is ready on."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert " ready on " in line, self._log_file.read_text()
+        return line.strip().partition(" ready on ")[2]
+
+    def end(self, *, kill: bool = False) -> None:
+        if self._process.poll() is None:
+            if kill:
+                self._process.kill()
+            else:
+                self._process.terminate()
+        self._process.wait(30)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    @property
+    def exit_status(self) -> int | None:
+        return self._process.returncode
+
+
+class Pipeline:
+    """Registry and services against one Kafka. Instances are named `orders`, `orders-2`, ..."""
+
+    def __init__(self, bootstrap_servers: str, folder: Path) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self.programs: dict[str, Program] = {}
+        self.urls: dict[str, str] = {}
+        self._folder = folder
+        self._arguments: dict[str, tuple[str, ...]] = {}
+        self._schemas: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._begin("registry", "schemas.registry", "--http-port", "0")
+        self._await("registry")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for program in reversed(self.programs.values()):
+            program.end(kill=True)
+
+    def start(self, *names: str, arguments: tuple[str, ...] = ()) -> None:
+        """Start instances side by side and return when all are ready."""
+        for name in names:
+            service = name.partition("-")[0]
+            self._arguments[name] = arguments
+            self._begin(
+                name,
+                f"services.{service}",
+                *("--registry-url", self.urls["registry"], *_SESSION, *arguments),
+            )
+        for name in names:
+            self._await(name)
+
+    def _begin(self, name: str, module: str, *arguments: str) -> None:
+        where = ("--bootstrap-servers", self.bootstrap_servers)
+        self.programs[name] = Program(self._folder / f"{name}.log", module, *where, *arguments)
+
+    def _await(self, name: str) -> None:
+        self.urls[name] = self.programs[name].wait_ready()
+
+    def end(self, name: str, *, kill: bool = False) -> Program:
+        program = self.programs.pop(name)
+        program.end(kill=kill)
+        return program
+
+    def restart(self, name: str, *, kill: bool) -> None:
+        self.end(name, kill=kill)
+        self.start(name, arguments=self._arguments[name])
+
+    def log(self, name: str) -> str:
+        return (self._folder / f"{name}.log").read_text()
+
+    # -- REST
+
+    def post(self, order: dict[str, Any], name: str = "orders", **headers: str) -> Answer:
+        return call("POST", self.urls[name] + "/v1/orders", order, headers)
+
+    def get(self, path: str, name: str = "orders") -> Answer:
+        return call("GET", self.urls[name] + path)
+
+    def validated(self, order_id: str, name: str = "orders", timeout_ms: int = 30_000) -> Answer:
+        return self.get(f"/v1/orders/{order_id}/validated?timeout={timeout_ms}", name)
+
+    # -- topics
+
+    def put_stock(self, stock: dict[str, int]) -> None:
+        """Make these products known, with this much of each in the warehouse."""
+        now = datetime.now(UTC)
+        product = self.writer("products", "catalogue/product")
+        level = self.writer("warehouse-inventory", "inventory/stock_level")
+        records: list[tuple[str, str, bytes]] = []
+        for product_id, quantity in stock.items():
+            about = {"product_id": product_id, "updated_at": now}
+            records += [
+                ("products", product_id, product.encode({**about, "description": "x"})),
+                ("warehouse-inventory", product_id, level.encode({**about, "quantity": quantity})),
+            ]
+        self.produce(records)
+
+    def writer(self, topic: str, schema_name: str) -> EventWriter:
+        schema = loader.load(schema_name)
+        url = f"{self.urls['registry']}/subjects/{topic}-value/versions"
+        answer = call("POST", url, {"schema": json.dumps(schema)})
+        return EventWriter(schema, answer.body["id"])
+
+    def produce(self, records: Iterable[tuple[str, str, bytes]]) -> None:
+        async def run() -> None:
+            producer = AIOKafkaProducer(bootstrap_servers=self.bootstrap_servers, acks="all")
+            await producer.start()
+            try:
+                for future in [
+                    await producer.send(topic, value, key.encode()) for topic, key, value in records
+                ]:
+                    await future
+            finally:
+                await producer.stop()
+
+        asyncio.run(run())
+
+    def read(self, topic: str) -> list[ConsumerRecord]:
+        """Return every record of a topic, partition by partition."""
+
+        async def run() -> list[ConsumerRecord]:
+            consumer = AIOKafkaConsumer(
+                bootstrap_servers=self.bootstrap_servers, auto_offset_reset="earliest"
+            )
+            admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
+            await admin.start()
+            await consumer.start()
+            try:
+                (description,) = await admin.describe_topics([topic])
+                partitions = [
+                    TopicPartition(topic, entry["partition"]) for entry in description["partitions"]
+                ]
+                ends = await consumer.end_offsets(partitions)
+                consumer.assign(partitions)
+                await consumer.seek_to_beginning()
+                found: list[ConsumerRecord] = []
+                while any([await consumer.position(p) < end for p, end in ends.items()]):
+                    for records in (await consumer.getmany(timeout_ms=200)).values():
+                        found += records
+                return sorted(found, key=lambda one: (one.partition, one.offset))
+            finally:
+                await consumer.stop()
+                await admin.close()
+
+        return asyncio.run(run())
+
+    def events(self, topic: str, schema_name: str) -> dict[str, list[dict[str, Any]]]:
+        """Return the events of a topic by order id, each in its order."""
+        reader = EventReader(loader.load(schema_name))
+        found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for record in self.read(topic):
+            schema_id = schema_id_of(record.value)
+            if schema_id not in self._schemas:
+                answer = call("GET", f"{self.urls['registry']}/schemas/ids/{schema_id}")
+                self._schemas[schema_id] = json.loads(answer.body["schema"])
+            reader.learn(schema_id, self._schemas[schema_id])
+            event = reader.decode(record.value)
+            found[event["order_id"]].append(event)
+        return found
+
+
+def wait_until(condition: Any, seconds: float = 30.0) -> None:
+    """Ask until it is so; fail when it is not so in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.05)

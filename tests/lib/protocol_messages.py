@@ -1,0 +1,132 @@
+"""Every declared message, and Hypothesis strategies that follow from the declarations."""
+
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from hypothesis import strategies as st
+
+from broker.protocol.api_keys import API_VERSION_RANGES
+from broker.protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
+from broker.protocol.framing import request_class, response_class
+from broker.protocol.layout import is_nullable, layout_of
+from broker.protocol.message import Field, Message, Struct
+from broker.protocol.records.metadata import METADATA_RECORDS
+from broker.protocol.versions import parse_versions
+
+INTEGER_RANGES = {
+    "int8": (-(2**7), 2**7 - 1),
+    "int16": (-(2**15), 2**15 - 1),
+    "uint16": (0, 2**16 - 1),
+    "int32": (-(2**31), 2**31 - 1),
+    "uint32": (0, 2**32 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+}
+PLAIN_STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
+    **{kind: st.integers(*bounds) for kind, bounds in INTEGER_RANGES.items()},
+    "bool": st.booleans(),
+    "float64": st.floats(allow_nan=False),
+    "uuid": st.binary(min_size=16, max_size=16),
+    "string": st.text(max_size=6),
+    "bytes": st.binary(max_size=6),
+    "records": st.binary(max_size=6),
+}
+MAX_ARRAY_LENGTH = 2
+
+LAST_ERROR_CODE = 130
+MODEST_STRATEGIES = PLAIN_STRATEGIES | {
+    "int32": st.integers(0, 2**31 - 1),
+    "int64": st.integers(0, 2**41),
+}
+"""Values that fit into whatever another codec makes of them, such as a date or a set of bits."""
+
+API_MESSAGES: list[type[Message]] = [
+    make_class(key) for key in API_VERSION_RANGES for make_class in (request_class, response_class)
+]
+GROUP_RECORDS: list[type[Message]] = [
+    getattr(import_module("broker.protocol.records.group"), name)
+    for name in ("OffsetCommitKey", "OffsetCommitValue", "GroupMetadataKey", "GroupMetadataValue")
+]
+ALL_MESSAGES: list[type[Message]] = [
+    *API_MESSAGES,
+    *GROUP_RECORDS,
+    *METADATA_RECORDS.values(),
+    ConsumerProtocolSubscription,
+    ConsumerProtocolAssignment,
+]
+
+
+def versions_of(message: type[Message]) -> range:
+    """Return all versions of a message."""
+    first, last = parse_versions(message.__versions__)
+    return range(first, last + 1)
+
+
+ALL_VERSIONS = [(message, version) for message in ALL_MESSAGES for version in versions_of(message)]
+
+
+def name_of(value: object) -> str:
+    """Name a test's parameter."""
+    return value.__name__ if isinstance(value, type) else f"v{value}"
+
+
+@cache
+def structs(struct: type[Struct], version: int, *, modest: bool = False) -> st.SearchStrategy[Any]:
+    """Make instances that set what the version can say and leave the rest at its default."""
+    layout = layout_of(struct, version)
+    fields = {
+        field.name: _values(field, version, modest=modest) for field in layout.plain + layout.tagged
+    }
+    return st.builds(struct, **fields)
+
+
+def _values(field: Field, version: int, *, modest: bool) -> st.SearchStrategy[Any]:
+    if modest and field.name.endswith("error_code"):
+        return st.integers(0, LAST_ERROR_CODE)
+    values = _elements(field.element or field.kind, version, modest=modest)
+    if field.kind == "array":
+        values = st.lists(values, max_size=MAX_ARRAY_LENGTH)
+    return st.none() | values if is_nullable(field, version) else values
+
+
+def _elements(element: str | type[Struct], version: int, *, modest: bool) -> st.SearchStrategy[Any]:
+    if not isinstance(element, str):
+        return structs(element, version, modest=modest)
+    return (MODEST_STRATEGIES if modest else PLAIN_STRATEGIES)[element]
+
+
+def sample(struct: type[Struct], version: int, *, array_length: int = 2) -> Any:
+    """Make the one instance in which every field is set, for tests that need no variety."""
+    layout = layout_of(struct, version)
+    fields = layout.plain + layout.tagged
+    return struct(**{field.name: _sample(field, version, array_length) for field in fields})
+
+
+PLAIN_SAMPLES: dict[str, Any] = {
+    "int8": 17,
+    "int16": 1717,
+    "uint16": 51717,
+    "int32": 17171717,
+    "uint32": 3171717171,
+    "int64": 1717171717171,
+    "bool": True,
+    "float64": 1.75,
+    "uuid": bytes(range(16)),
+    "string": "grün",
+    "bytes": b"\x00\xff",
+    "records": b"records",
+}
+
+
+def _sample(field: Field, version: int, array_length: int) -> Any:
+    if field.name.endswith("error_code"):
+        return 41
+    element = field.element or field.kind
+    if isinstance(element, str):
+        value = PLAIN_SAMPLES[element]
+    else:
+        value = sample(element, version, array_length=array_length)
+    return [value] * array_length if field.kind == "array" else value

@@ -1,0 +1,224 @@
+"""The whole pipeline in memory, under crashes, redelivery and partitions that move."""
+
+import asyncio
+import random
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from services.aggregator.app import AggregatorWorker
+from services.common.telemetry import Metrics, new_traceparent, trace_headers
+from services.common.verdicts import VerdictPublisher
+from services.fraud.app import FraudWorker
+from services.inventory.app import InventoryWorker
+from services.inventory.store import CHANGELOG as LEDGER_CHANGELOG
+from services.order_details.app import OrderDetailsWorker
+from services.orders.app import OrdersWorker, created_event, partition_of
+from services.orders.requests import OrderRequest
+from tests.lib.pipeline_bus import (
+    Bus,
+    CrashError,
+    FakeRegistry,
+    Group,
+    Instance,
+    decode_all,
+    fake_events,
+)
+
+PARTITIONS = range(6)
+PRODUCTS = ("apple", "pear", "plum")
+STOCK = 12
+TRACE = new_traceparent("1" * 32, "2" * 16)
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+class KnownProducts:
+    def has(self, product_id: str) -> bool:
+        return product_id in PRODUCTS
+
+    async def catch_up(self) -> None:
+        pass
+
+
+class World:
+    """A bus, two instances of every service (the ledger: one and a stand-by), and orders."""
+
+    def __init__(self, seed: int) -> None:
+        self.source = random.Random(seed)
+        self.bus = Bus({LEDGER_CHANGELOG.name: 1})
+        self.registry = FakeRegistry()
+        self.events = fake_events(self.registry)
+        self.orders: dict[str, OrderRequest] = {}
+        self.teams: list[list[Instance]] = []
+
+    async def start(self) -> None:
+        self.order_writer = await self.events.writer("orders", "orders/order_event")
+        stock_writer = await self.events.writer("warehouse-inventory", "inventory/stock_level")
+        for product in PRODUCTS:
+            event = {"product_id": product, "quantity": STOCK, "updated_at": NOON}
+            self.bus.append("warehouse-inventory", product.encode(), stock_writer.encode(event))
+        for build in (self._orders, self._fraud, self._inventory, self._details, self._aggregator):
+            group = Group()
+            team = [Instance(self.bus, group, await build()) for _ in range(2)]
+            self.teams.append(team)
+            await self.rebalance(team)
+
+    async def _publisher(self, check: str) -> VerdictPublisher:
+        writer = await self.events.writer("order-validations", "orders/order_validation")
+        return VerdictPublisher(check, check.lower(), writer, Metrics())
+
+    async def _orders(self) -> Any:
+        return OrdersWorker(self.bus.read_to_end, self.events, self.order_writer, Metrics())
+
+    async def _fraud(self) -> Any:
+        publisher = await self._publisher("FRAUD")
+        return FraudWorker(self.bus.read_to_end, self.events, publisher)
+
+    async def _inventory(self) -> Any:
+        publisher = await self._publisher("INVENTORY")
+        return InventoryWorker(self.bus.read_to_end, self.events, publisher)
+
+    async def _details(self) -> Any:
+        publisher = await self._publisher("ORDER_DETAILS")
+        return OrderDetailsWorker(KnownProducts(), self.events, publisher)
+
+    async def _aggregator(self) -> Any:
+        writer = await self.events.writer("order-decisions", "orders/order_decision")
+        return AggregatorWorker(60_000, self.bus.read_to_end, self.events, writer, Metrics())
+
+    async def rebalance(self, team: list[Instance]) -> None:
+        """Share the partitions out anew; the ledger's all go to one."""
+        shares: list[list[int]] = [[], []]
+        if isinstance(team[0].worker, InventoryWorker):
+            shares[self.source.randrange(2)] = list(PARTITIONS)
+        else:
+            for number in PARTITIONS:
+                shares[self.source.randrange(2)].append(number)
+        for instance, share in zip(team, shares, strict=True):
+            await instance.take(share)
+
+    def post(self, number: int) -> None:
+        """Write the first event of an order, as the desk of the orders service does."""
+        order_id = f"order-{number}"
+        product = self.source.choice([*PRODUCTS, *PRODUCTS, *PRODUCTS, "no-such"])
+        price = Decimal(2000) if number % 7 == 0 else Decimal(1)
+        lines = [{"product_id": product, "quantity": 1, "unit_price": price}]
+        if product == "apple":
+            lines.append({"product_id": "pear", "quantity": 2, "unit_price": Decimal(1)})
+        total = sum((line["quantity"] * line["unit_price"] for line in lines), Decimal(0))
+        customer = f"rich-{number}" if number % 7 == 0 else f"customer-{number % 4}"
+        request = OrderRequest(customer, None, lines, total, NOON + timedelta(minutes=number))
+        self.orders[order_id] = request
+        event = created_event(order_id, request, None, TRACE)
+        event["created_at"] = NOON
+        data = self.order_writer.encode(event)
+        self.bus.append("orders", order_id.encode(), data, trace_headers(TRACE))
+
+    async def run(self, order_count: int, crash_share: float) -> None:
+        posted = 0
+        while posted < order_count or not all(
+            instance.is_idle for team in self.teams for instance in team
+        ):
+            if posted < order_count and self.source.random() < 0.3:
+                self.post(posted)
+                posted += 1
+            team = self.source.choice(self.teams)
+            try:
+                await self.source.choice(team).step(self.source, crash_share)
+            except CrashError:
+                await self.rebalance(team)
+            if self.source.random() < 0.02:
+                await self.rebalance(team)
+        for team in self.teams:
+            for instance in team:
+                await instance.step(random.Random(0))
+
+    async def by_order(self, topic: str, schema: str) -> dict[str, list[dict[str, Any]]]:
+        found = defaultdict(list)
+        reader = self.events.reader(schema)
+        for event in await decode_all(self.events, reader, self.bus.all(topic)):
+            found[event["order_id"]].append(event)
+        return found
+
+
+async def run_world(seed: int, crash_share: float) -> World:
+    world = World(seed)
+    # Far below every deadline: nothing may time out here.
+    world.bus.clock_ms = int(NOON.timestamp() * 1000)
+    await world.start()
+    await world.run(30, crash_share)
+    for _ in range(50):
+        for team in world.teams:
+            for instance in team:
+                while not instance.is_idle:
+                    await instance.step(world.source)
+    return world
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("crash_share", [0.0, 0.15])
+def test_every_order_is_judged_once_and_right(seed: int, crash_share: float) -> None:
+    async def check() -> None:
+        world = await run_world(seed, crash_share)
+        history = await world.by_order("orders", "orders/order_event")
+        verdicts = await world.by_order("order-validations", "orders/order_validation")
+        assert set(history) == set(world.orders)
+        for order_id, request in world.orders.items():
+            events = history[order_id]
+            assert [event["version"] for event in events] == [1, 2], (seed, order_id)
+            checks = {event["check"]: event["result"] for event in verdicts[order_id]}
+            assert checks.keys() == {"FRAUD", "INVENTORY", "ORDER_DETAILS"}
+            is_known = all(line["product_id"] in PRODUCTS for line in request.lines)
+            assert checks["FRAUD"] == ("FAIL" if request.total >= 2000 else "PASS")
+            assert checks["ORDER_DETAILS"] == ("PASS" if is_known else "FAIL")
+            all_pass = set(checks.values()) == {"PASS"}
+            assert events[1]["state"] == ("VALIDATED" if all_pass else "FAILED")
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_verdicts_that_come_again_are_equal(seed: int) -> None:
+    async def check() -> None:
+        world = await run_world(seed, 0.2)
+        verdicts = await world.by_order("order-validations", "orders/order_validation")
+        for events in verdicts.values():
+            distinct = {(event["check"], event["result"], event["reason"]) for event in events}
+            assert len(distinct) == 3, (seed, events)
+        decisions = await world.by_order("order-decisions", "orders/order_decision")
+        for events in decisions.values():
+            assert len({event["decision"] for event in events}) == 1, (seed, events)
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_stock_is_never_oversold_and_comes_back_from_failed_orders(seed: int) -> None:
+    async def check() -> None:
+        world = await run_world(seed, 0.2)
+        history = await world.by_order("orders", "orders/order_event")
+        sold: dict[str, int] = defaultdict(int)
+        for order_id, events in history.items():
+            if events[-1]["state"] == "VALIDATED":
+                for line in world.orders[order_id].lines:
+                    sold[line["product_id"]] += line["quantity"]
+        assert all(quantity <= STOCK for quantity in sold.values()), sold
+        ledgers = [
+            instance.worker._store.ledger
+            for team in world.teams
+            for instance in team
+            if isinstance(instance.worker, InventoryWorker) and instance.held
+        ]
+        (ledger,) = ledgers
+        assert {p: n for p, n in ledger.reserved.items() if n} == dict(sold)
+
+    asyncio.run(check())
+
+
+def test_order_ids_lie_where_kafka_puts_them() -> None:
+    bus = Bus()
+    bus.append("orders", b"order-1", b"")
+    assert list(bus.topics["orders"]) == [partition_of("order-1")]

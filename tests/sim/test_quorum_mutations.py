@@ -1,0 +1,30 @@
+"""The simulation finds planted bugs: each within a thousand seeds, most within ten."""
+
+import pytest
+
+from tests.sim.quorum_cluster import QuorumSimulation
+from tests.sim.quorum_mutations import MUTATIONS, vote_for_shorter_logs
+
+SEED_LIMIT = 1_000
+
+
+def first_seed_that_fails(limit: int = SEED_LIMIT) -> int | None:
+    for seed in range(limit):
+        try:
+            QuorumSimulation(seed).run(is_liveness=seed % 2 == 1)
+        except Exception:  # noqa: BLE001
+            # Whatever it is: a violated invariant, an assertion of the core, a damaged file.
+            return seed
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
+def test_a_planted_bug_is_found(mutation, monkeypatch):
+    mutation(monkeypatch)
+    assert first_seed_that_fails() is not None
+
+
+def test_a_planted_bug_is_found_quickly(monkeypatch):
+    vote_for_shorter_logs(monkeypatch)
+    assert first_seed_that_fails(20) is not None

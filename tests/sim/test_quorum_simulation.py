@@ -1,0 +1,51 @@
+"""The metadata quorum under everything that goes wrong, checked after every event.
+
+A failure names its seed: `MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` replays it alone.
+"""
+
+import os
+
+import pytest
+
+from tests.sim.quorum_cluster import QuorumSimulation
+
+FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
+SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "200"))
+FAST_COUNT = min(20, SEED_COUNT)
+
+
+def play(seed: int) -> QuorumSimulation:
+    """Even seeds are safety histories, odd ones liveness histories."""
+    simulation = QuorumSimulation(seed)
+    try:
+        simulation.run(is_liveness=seed % 2 == 1)
+    except BaseException as error:
+        error.add_note(f"seed {seed} at {simulation.scheduler.now_ms} ms")
+        raise
+    return simulation
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + FAST_COUNT))
+def test_quorum_keeps_its_invariants(seed):
+    play(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(FIRST_SEED + FAST_COUNT, FIRST_SEED + SEED_COUNT))
+def test_quorum_keeps_its_invariants_for_long(seed):
+    play(seed)
+
+
+def test_a_seed_replays_to_the_same_history():
+    first, second = play(FIRST_SEED), play(FIRST_SEED)
+
+    assert first.scheduler.event_count == second.scheduler.event_count
+    assert first.checker.ledger.batches == second.checker.ledger.batches
+    assert first.checker.acknowledged == second.checker.acknowledged
+
+
+def test_the_histories_have_something_in_them():
+    simulations = [play(seed) for seed in range(4)]
+
+    assert sum(simulation.checker.election_count for simulation in simulations) > 4
+    assert sum(len(simulation.checker.acknowledged) for simulation in simulations) > 100

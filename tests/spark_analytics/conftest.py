@@ -1,0 +1,42 @@
+"""One Spark session for a whole test run: it takes ten seconds to start and most of a gigabyte.
+
+Tests that ask for `spark` carry the markers slow and interop.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def kafka_jars() -> list[str]:
+    """The official connector's jars; an empty list when they cannot be had."""
+    from tests.lib.spark import connector_jars
+
+    return connector_jars()
+
+
+@pytest.fixture(scope="session")
+def spark(kafka_jars: list[str]) -> Iterator["SparkSession"]:
+    """The session; the official connector is in it when its jars are there."""
+    from spark_analytics.java import JavaNotFoundError
+    from spark_analytics.session import spark_session
+
+    try:
+        session = spark_session(
+            "tests",
+            **{
+                "spark.master": "local[2]",
+                "spark.driver.memory": "640m",
+                "spark.jars": ",".join(kafka_jars),
+            },
+        )
+    except JavaNotFoundError as error:
+        pytest.skip(str(error))
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()

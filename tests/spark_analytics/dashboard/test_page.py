@@ -1,0 +1,209 @@
+"""The page in a real browser. An error in its console fails the test."""
+
+import asyncio
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from spark_analytics import clock
+from spark_analytics.dashboard.app import FEED_KEY, STOPPING_KEY, build_dashboard
+from spark_analytics.serving.writer import ServingWriter
+from tests.lib.served_orders import batch_of, make_store
+
+pytestmark = [pytest.mark.slow, pytest.mark.interop]
+
+CHROMIUM = shutil.which("chromium")
+if CHROMIUM is None:
+    pytest.skip("no `chromium` on the PATH", allow_module_level=True)
+SCREENSHOT = Path("build") / "dashboard.png"
+
+
+class Dashboard:
+    """The dashboard in a thread of its own, on a port that stays the same over restarts."""
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+        self._port = 0
+        self.start()
+
+    def start(self) -> None:
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+        self._thread.start()
+        assert self._started.wait(10)
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        app = build_dashboard(self._store)
+        self._stopping = app[STOPPING_KEY]
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", self._port).start()
+        self._port = runner.addresses[0][1]
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(app[FEED_KEY].run())
+            self._started.set()
+            await self._stopping.wait()
+            following.cancel()
+        await runner.cleanup()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ServingWriter]:
+    writer = make_store(tmp_path / "serving.sqlite")
+    writer.set_properties(heartbeat_ms=clock.timestamp_ms() + 600_000)
+    yield writer
+    writer.close()
+
+
+@pytest.fixture
+def dashboard(store: ServingWriter, tmp_path: Path) -> Iterator[Dashboard]:
+    dashboard = Dashboard(tmp_path / "serving.sqlite")
+    yield dashboard
+    dashboard.stop()
+
+
+@pytest.fixture
+def errors() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def page(browser: Browser, dashboard: Dashboard, errors: list[str]) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.on("console", lambda message: errors.append(message.text) if is_bad(message) else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(dashboard.url, wait_until="domcontentloaded")
+    yield page
+    context.close()
+
+
+def is_bad(message: object) -> bool:
+    return message.type in ("error", "warning")  # type: ignore[attr-defined]
+
+
+def rows_of(page: Page, test_id: str) -> dict[str, list[str]]:
+    rows = page.get_by_test_id(test_id).locator("tbody tr").all()
+    return {
+        str(row.get_attribute("data-key")): [
+            text.strip() for text in row.locator("td").all_inner_texts()
+        ]
+        for row in rows
+    }
+
+
+def test_page_shows_the_figures_and_no_console_error(page: Page, errors: list[str]) -> None:
+    expect(page.get_by_test_id("badge")).to_have_text("live")
+    expect(page.get_by_test_id("tile-orders")).to_have_text("140")
+    expect(page.get_by_test_id("tile-validated")).to_have_text("120")
+    expect(page.get_by_test_id("tile-failed")).to_have_text("20")
+    expect(page.get_by_test_id("tile-revenue")).to_have_text("1,482.31")
+
+    assert rows_of(page, "table-checks")["FRAUD"] == ["120", "20", "0"]
+    assert rows_of(page, "table-failures")["FRAUD SESSION_TOTAL"][:2] == ["SESSION_TOTAL", "20"]
+    assert rows_of(page, "table-funnel")["validated"][0] == "120"
+    assert set(rows_of(page, "table-countries")) == {"United Kingdom", "Germany", "France", "EIRE"}
+    assert rows_of(page, "table-segments")["champions"][0] == "2"
+    # Text is text: a product's description is never taken for markup.
+    assert page.get_by_test_id("table-products").locator("b").count() == 0
+    expect(page.locator("#series-chart .main-svg").first).to_be_visible()
+    expect(page.locator("#latency-chart .barlayer .point")).to_have_count(18)
+    SCREENSHOT.parent.mkdir(exist_ok=True)
+    page.screenshot(path=SCREENSHOT, full_page=True)
+    assert errors == []
+
+
+def test_new_orders_come_without_a_reload(
+    page: Page, store: ServingWriter, errors: list[str]
+) -> None:
+    expect(page.get_by_test_id("tile-orders")).to_have_text("140")
+
+    store.commit(batch_of(140, 150, batch_id=1), timestamp_ms=clock.timestamp_ms())
+
+    expect(page.get_by_test_id("tile-orders")).to_have_text("150")
+    assert errors == []
+
+
+def test_badge_tells_stale_from_live(page: Page, store: ServingWriter, errors: list[str]) -> None:
+    expect(page.get_by_test_id("badge")).to_have_attribute("data-state", "live")
+
+    store.set_properties(heartbeat_ms=clock.timestamp_ms() - 60_000)
+    expect(page.get_by_test_id("badge")).to_have_attribute("data-state", "stale")
+
+    store.set_properties(heartbeat_ms=clock.timestamp_ms() + 600_000)
+    expect(page.get_by_test_id("badge")).to_have_attribute("data-state", "live")
+    assert errors == []
+
+
+def test_page_reconnects_by_itself(page: Page, dashboard: Dashboard) -> None:
+    expect(page.get_by_test_id("badge")).to_have_attribute("data-state", "live")
+
+    dashboard.stop()
+    expect(page.get_by_test_id("badge")).to_have_attribute("data-state", "reconnecting")
+
+    dashboard.start()
+    expect(page.get_by_test_id("badge")).to_have_attribute("data-state", "live", timeout=15_000)
+
+
+def test_time_series_is_chosen_by_keyboard(page: Page, errors: list[str]) -> None:
+    page.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert next(iter(rows_of(page, "table-series"))) == "2011-02-01"
+
+    page.locator("input[name=grain][value=day]").focus()
+    page.keyboard.press("ArrowLeft")
+
+    first = page.get_by_test_id("table-series").locator("tbody tr").first
+    expect(first).to_have_attribute("data-key", "2011-02-01 20:00")
+    assert errors == []
+
+
+def test_phone_has_no_sideways_scrolling(page: Page, errors: list[str]) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    expect(page.get_by_test_id("tile-orders")).to_have_text("140")
+
+    width = page.evaluate("() => document.documentElement.scrollWidth")
+
+    assert width <= 360
+    assert errors == []
+
+
+def test_dark_theme_and_print_draw_with_their_own_colours(page: Page, errors: list[str]) -> None:
+    expect(page.get_by_test_id("tile-orders")).to_have_text("140")
+    colour = "() => getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(colour)
+
+    page.emulate_media(color_scheme="dark")
+    dark = page.evaluate(colour)
+    page.screenshot(path=SCREENSHOT.with_stem("dashboard-dark"), full_page=True)
+    page.emulate_media(media="print")
+    printed = page.evaluate(colour)
+
+    assert len({light, dark, printed}) == 3
+    assert page.pdf()[:4] == b"%PDF"
+    assert errors == []

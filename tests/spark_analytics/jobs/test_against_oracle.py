@@ -1,0 +1,130 @@
+"""Real orders through the whole pipeline: every figure of the dashboard is the oracle's.
+
+Also when the Spark driver is killed in mid-stream, and when the broker goes away for a while.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from millrace.testing import LocalBroker
+from tests.lib.pipeline_processes import Program, wait_until
+from tests.spark_analytics.views_oracle import expected_answers
+
+pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.e2e, pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).parents[3]
+DATA = Path(
+    os.environ.get("MILLRACE_RETAIL_DATA", ROOT.parent / "shared" / "data" / "online-retail")
+)
+MONTH = DATA / "2011-02.csv.gz"
+LIMIT = 300
+WAIT_SECONDS = 240
+
+if not MONTH.is_file():
+    pytest.skip("MILLRACE_RETAIL_DATA names no folder with the files", allow_module_level=True)
+if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+    pytest.skip("no Java", allow_module_level=True)
+
+
+class Analytics:
+    """A registry, the job and the dashboard as processes over one broker."""
+
+    def __init__(self, broker: LocalBroker, folder: Path) -> None:
+        self._broker = broker
+        self._folder = folder
+        self._store = str(folder / "serving.sqlite")
+        self.registry = self._start("schemas.registry")
+        self._registry_url = self.registry.wait_ready()
+        self.dashboard = self._start("spark_analytics.dashboard", "--store", self._store)
+        self.url = self.dashboard.wait_ready()
+        self.job = self.start_job()
+
+    def _start(self, module: str, *arguments: str) -> Program:
+        where = ("--bootstrap-servers", self._broker.bootstrap_servers)
+        if module == "spark_analytics.dashboard":
+            where = ()
+        log_file = self._folder / f"{module}.log"
+        return Program(log_file, module, *where, "--http-port", "0", *arguments)
+
+    def start_job(self) -> Program:
+        # Small batches, so that there is a middle to be killed in.
+        arguments = ("--store", self._store, "--max-offsets-per-trigger", "500")
+        return self._start("spark_analytics.jobs", "--registry-url", self._registry_url, *arguments)
+
+    def get(self, name: str) -> Any:
+        try:
+            with urllib.request.urlopen(f"{self.url}/api/{name}", timeout=10) as response:
+                return json.loads(response.read())
+        except urllib.error.HTTPError as error:
+            error.close()
+            return {}
+
+    def orders(self) -> int:
+        return int(self.get("summary").get("orders", 0))
+
+    def close(self) -> None:
+        for program in (self.job, self.dashboard, self.registry):
+            program.end(kill=True)
+
+
+@pytest.fixture
+def broker() -> Iterator[LocalBroker]:
+    with LocalBroker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def analytics(broker: LocalBroker, tmp_path: Path) -> Iterator[Analytics]:
+    analytics = Analytics(broker, tmp_path)
+    yield analytics
+    analytics.close()
+
+
+def replay(broker: LocalBroker, folder: Path) -> None:
+    environment = {
+        "ONCE": "1",
+        "LITE": "1",
+        "ORDERS": str(MONTH),
+        "LIMIT": str(LIMIT),
+        "BOOTSTRAP": broker.bootstrap_servers,
+        "PYTHONPATH": str(ROOT),
+    }
+    result = subprocess.run(
+        [sys.executable, "-P", "-m", "millrace", "demo"],
+        env=os.environ | environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_figures_are_the_oracles_after_a_kill_and_an_outage(
+    broker: LocalBroker, analytics: Analytics, tmp_path: Path
+) -> None:
+    expected = expected_answers(MONTH, LIMIT)
+    replay(broker, tmp_path)
+    wait_until(lambda: analytics.orders() > 0, WAIT_SECONDS)
+
+    analytics.job.end(kill=True)
+    assert analytics.orders() < expected["summary"]["orders"], "killed too late to tell"
+    analytics.job = analytics.start_job()
+    broker.stop()
+    broker.start()
+
+    wait_until(lambda: analytics.get("summary") == expected["summary"], WAIT_SECONDS)
+    assert {name: analytics.get(name) for name in expected} == expected
+    analytics.job.wait_ready()
+    analytics.job.end()
+    assert analytics.job.exit_status == 0

@@ -1,0 +1,29 @@
+"""Settings of the job, from options and variables."""
+
+import pytest
+
+from spark_analytics.jobs.settings import JobSettings
+from spark_analytics.settings import read_settings
+
+
+def test_option_wins_over_variable() -> None:
+    environment = {"MILLRACE_MASTER": "local[4]", "MILLRACE_TRIGGER_MS": "250"}
+
+    settings = read_settings(JobSettings, "job", ["--master", "local[1]"], environment)
+
+    assert settings.master == "local[1]"
+    assert settings.trigger_ms == 250
+
+
+def test_unknown_option_ends_the_program() -> None:
+    with pytest.raises(SystemExit):
+        read_settings(JobSettings, "job", ["--colour", "red"], {})
+
+
+def test_settings_of_spark_are_passed_on_by_name() -> None:
+    settings = JobSettings(spark_conf="spark.jars=/a.jar,/b.jar; spark.driver.memory=1g")
+
+    assert settings.spark_settings() == {
+        "spark.jars": "/a.jar,/b.jar",
+        "spark.driver.memory": "1g",
+    }

@@ -1,0 +1,163 @@
+"""Micro-batches with real Avro bytes and a real store; the registry is a few lines of HTTP."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spark_analytics.serving.layout import connect_reader
+from spark_analytics.serving.reader import ServingReader
+from spark_analytics.serving.writer import ServingWriter
+from tests.lib.order_records import RECORDS, Record, RecordMaker, fetch_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from spark_analytics.jobs.micro_batch import Committed
+
+pytestmark = [pytest.mark.slow, pytest.mark.interop]
+
+
+class RegistryHandler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        try:
+            schema = fetch_schema(int(self.path.rpartition("/")[2]))
+        except KeyError:
+            self.send_error(404)
+            return
+        body = json.dumps({"schema": json.dumps(schema)}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def registry_url() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), RegistryHandler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+class Job:
+    """Feeds batches into a store, as the query would."""
+
+    def __init__(self, spark: "SparkSession", registry_url: str, path: Path) -> None:
+        from spark_analytics.jobs.micro_batch import MicroBatches
+
+        self._spark = spark
+        self.store = ServingWriter(path)
+        connection = connect_reader(path)
+        assert connection is not None
+        self._reader = ServingReader(connection)
+        self._batches = MicroBatches(
+            self.store, registry_url, allowed_lateness_ms=60_000, timestamp_ms=lambda: 0
+        )
+
+    def take(
+        self, records: list[Record], batch_id: int, query_id: str = "query"
+    ) -> "Committed | None":
+        frame = self._spark.createDataFrame(records, RECORDS)
+        return self._batches.process(frame, query_id, batch_id)
+
+    def figures(self) -> dict[str, Any]:
+        snapshot = self._reader.snapshot()
+        return {name: value for name, value in snapshot.items() if name != "revision"}
+
+    def close(self) -> None:
+        self.store.close()
+        self._reader.close()
+
+
+@pytest.fixture
+def job(spark: "SparkSession", registry_url: str, tmp_path: Path) -> Iterator[Job]:
+    job = Job(spark, registry_url, tmp_path / "serving.sqlite")
+    yield job
+    job.close()
+
+
+def one_order(make: RecordMaker) -> list[Record]:
+    return [
+        make.order("a", 1, "CREATED"),
+        *[make.verdict("a", check) for check in ("FRAUD", "INVENTORY", "ORDER_DETAILS")],
+        make.decision("a", "VALIDATED"),
+        make.order("a", 2, "VALIDATED"),
+    ]
+
+
+def test_an_order_counts_once_however_often_it_is_delivered(job: Job) -> None:
+    make = RecordMaker()
+    records = one_order(make)
+    # Redelivered: the same events at other offsets, within the batch and in a later one.
+    again = one_order(make)
+
+    first = job.take([*records, *again], 0)
+    figures = job.figures()
+    job.take(one_order(make), 1)
+
+    assert first is not None
+    assert (first.events, first.repeated, first.set_aside) == (12, 5, 0)
+    assert figures["summary"] == {
+        "orders": 1,
+        "states": {"VALIDATED": 1},
+        "checks": {
+            check: {"PASS": 1, "FAIL": 0, "ERROR": 0}
+            for check in ("FRAUD", "INVENTORY", "ORDER_DETAILS")
+        },
+        "revenue_validated": "2.50",
+    }
+    assert job.figures() == figures
+
+
+def test_batch_that_spark_runs_again_changes_nothing(job: Job) -> None:
+    records = one_order(RecordMaker())
+    job.take(records, 0)
+    figures = job.figures()
+
+    again = job.take(records, 0)
+
+    assert again is None
+    assert job.figures() == figures
+
+
+def test_lost_checkpoint_counts_nothing_twice(job: Job) -> None:
+    records = one_order(RecordMaker())
+    job.take(records, 0)
+    figures = job.figures()
+
+    job.take(records, 0, query_id="another query, from the beginning")
+
+    assert job.figures() == figures
+
+
+def test_records_that_are_no_events_are_set_aside(job: Job) -> None:
+    make = RecordMaker()
+    unknown_schema = b"\x00\x00\x00\x00\x63rest"
+    bad = [make.record("orders", value) for value in (b"junk", None, b"", unknown_schema)]
+
+    committed = job.take([*bad, *one_order(make)], 0)
+
+    assert committed is not None
+    assert committed.set_aside == 4
+    assert job.figures()["set_aside"] == 4
+    assert job.figures()["summary"]["orders"] == 1
+
+
+def test_customer_segments_are_made_from_the_store(job: Job, spark: "SparkSession") -> None:
+    from spark_analytics.jobs.segments_job import SegmentsJob
+
+    job.take(one_order(RecordMaker()), 0)
+    segments = SegmentsJob(spark, job.store, 60_000)
+
+    assert segments.make() == 1
+    assert segments.make() == 0
+    assert job.figures()["segments"][0]["customers"] == 1

@@ -1,0 +1,208 @@
+"""The agents in Faust's test_context: retry, dead letters, gaps, the end of an assignment."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import faust
+import pytest
+from aiokafka.errors import KafkaConnectionError
+from aiokafka.structs import ConsumerRecord
+
+from schemas.wire import MalformedEventError
+from streams.codec import Codec
+from streams.delivery import ATTEMPTS, Delivery
+from streams.log_reader import Range
+from streams.positions import TopicPartition
+from streams.records import Origin, Outgoing, Step
+from streams.settings import Settings, read_settings
+from streams.telemetry import Metrics
+from streams.topology import Record
+
+ORDERS = TopicPartition("orders", 0)
+
+
+class NamedTable:
+    """A table that only remembers what is put."""
+
+    name = "rows"
+
+    def __init__(self) -> None:
+        self.put_rows: list[tuple[str, Any]] = []
+
+    async def put(self, key: str, row: Any, partition: int) -> None:
+        self.put_rows.append((key, row))
+
+
+class Sent:
+    """A producer that remembers what is sent, and fails as often as it is told to."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, bytes, Any]] = []
+        self.failures = 0
+
+    async def send_and_wait(self, *record: Any) -> None:
+        topic, _, value, _, _, headers = record
+        if self.failures:
+            self.failures -= 1
+            raise KafkaConnectionError
+        self.records.append((topic, value, dict(headers)))
+
+
+class Log:
+    """What the partition holds, for gaps."""
+
+    def __init__(self) -> None:
+        self.records: list[ConsumerRecord] = []
+
+    async def read(self, ranges: dict[TopicPartition, Range]) -> AsyncIterator[ConsumerRecord]:
+        ((_, wanted),) = ranges.items()
+        for record in self.records:
+            if wanted.start <= record.offset < wanted.end:
+                yield record
+
+
+def log_record(offset: int, value: bytes) -> ConsumerRecord:
+    return ConsumerRecord("orders", 0, offset, 0, 0, b"key", value, 0, 0, 0, ())
+
+
+class Bench:
+    """One agent on `orders`; its positions begin at 0 and its gate is open."""
+
+    def __init__(self, handle: Callable[[Record], Awaitable[None]], folder: Path) -> None:
+        self.app = faust.App("test", store="memory://", datadir=str(folder), web_enabled=False)
+        self.sent = Sent()
+        self.app.producer = self.sent
+        self.table = NamedTable()
+        self.log = Log()
+        self.delivery = Delivery(self.app, Codec("http://127.0.0.1:1"), Metrics(), self.log)
+        self.delivery.add_agent("reader", "orders", self.table, handle)
+        self.delivery.positions.begin({ORDERS: 0})
+        self.delivery._gate.set()
+
+    async def put(self, *values: bytes, is_done: Callable[[], bool] | None = None) -> None:
+        """Put records in and return when all are handled, or when it is done otherwise."""
+        (agent,) = self.app.agents.values()
+        is_done = is_done or (lambda: self.delivery.positions.wanted(ORDERS) == len(values))
+        async with agent.test_context() as context, asyncio.timeout(10):
+            for value in values:
+                await context.put(key=b"key", value=value)
+            while not is_done():
+                await asyncio.sleep(0)
+        # Faust makes the consumer's thread its event loop, and leaves closing it to the thread.
+        self.app.consumer._thread.thread_loop.close()
+
+
+def run(
+    handle: Callable[[Record], Awaitable[None]], folder: Path, *values: bytes, failures: int = 0
+) -> Bench:
+    async def inner() -> Bench:
+        bench = Bench(handle, folder)
+        bench.sent.failures = failures
+        await bench.put(*values)
+        return bench
+
+    return asyncio.run(inner())
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.delivery._PAUSE_SECONDS", (0.0,))
+
+
+def test_agent_hands_every_record_to_its_function_in_order(tmp_path: Path) -> None:
+    seen: list[tuple[int, bytes, Origin]] = []
+
+    async def handle(record: Record) -> None:
+        seen.append((record.offset, record.value, record.origin))
+
+    run(handle, tmp_path, b"a", b"b")
+    assert seen == [(0, b"a", Origin("orders-0", 0)), (1, b"b", Origin("orders-0", 1))]
+
+
+def test_malformed_record_is_set_aside_at_once_with_the_reason(tmp_path: Path) -> None:
+    attempts: list[bytes] = []
+
+    async def handle(record: Record) -> None:
+        attempts.append(record.value)
+        if record.value == b"bad":
+            raise MalformedEventError("no event")
+
+    bench = run(handle, tmp_path, b"bad", b"good")
+    assert attempts == [b"bad", b"good"]
+    ((topic, value, headers),) = bench.sent.records
+    assert (topic, value) == ("orders.dead-letter", b"bad")
+    assert headers["millrace-error"] == b"MalformedEventError: no event"
+    assert headers["millrace-offset"] == b"orders-0:0"
+
+
+def test_failing_record_is_tried_again_and_then_set_aside(tmp_path: Path) -> None:
+    attempts: list[bytes] = []
+
+    async def handle(record: Record) -> None:
+        attempts.append(record.value)
+        if record.value == b"bad" or attempts.count(record.value) < 2:
+            raise ZeroDivisionError
+
+    bench = run(handle, tmp_path, b"bad", b"good")
+    assert attempts == [b"bad"] * ATTEMPTS + [b"good"] * 2
+    assert [value for _, value, _ in bench.sent.records] == [b"bad"]
+
+
+def test_kafka_that_is_away_is_waited_for_and_nothing_is_set_aside(tmp_path: Path) -> None:
+    async def inner() -> Bench:
+        async def handle(record: Record) -> None:
+            step = Step({"version": 1}, [Outgoing("out", "key", b"value", origin=record.origin)])
+            await bench.delivery.apply(bench.table, "key", step, record)
+
+        bench = Bench(handle, tmp_path)
+        bench.sent.failures = 7
+        await bench.put(b"a")
+        return bench
+
+    bench = asyncio.run(inner())
+    assert bench.sent.records == [("out", b"value", {"millrace-origin": b"orders-0:0"})]
+    assert bench.table.put_rows == [("key", {"version": 1})]
+
+
+def test_work_of_an_earlier_assignment_ends_before_its_next_effect(tmp_path: Path) -> None:
+    async def inner() -> Bench:
+        async def handle(record: Record) -> None:
+            bench.delivery.close()
+            await bench.delivery.apply(
+                bench.table,
+                "key",
+                Step({"version": 1}, [Outgoing("out", "key", b"value")]),
+                record,
+            )
+
+        bench = Bench(handle, tmp_path)
+        await bench.put(b"a", is_done=lambda: not bench.delivery.is_open)
+        return bench
+
+    bench = asyncio.run(inner())
+    assert (bench.sent.records, bench.table.put_rows) == ([], [])
+    assert not bench.delivery.is_open
+
+
+def test_records_that_faust_lost_are_read_from_the_log_first(tmp_path: Path) -> None:
+    async def inner() -> list[bytes]:
+        seen: list[bytes] = []
+
+        async def handle(record: Record) -> None:
+            seen.append(record.value)
+
+        bench = Bench(handle, tmp_path)
+        bench.delivery.positions.begin({ORDERS: -3})
+        bench.log.records = [log_record(-3, b"x"), log_record(-1, b"y")]
+        await bench.put(b"a", b"b")
+        return seen
+
+    assert asyncio.run(inner()) == [b"x", b"y", b"a", b"b"]
+
+
+def test_settings_come_from_options_before_variables() -> None:
+    environment = {"MILLRACE_HTTP_PORT": "7001", "MILLRACE_REGISTRY_URL": "http://r"}
+    settings = read_settings(["--http-port", "7002"], environment)
+    assert settings == Settings(http_port=7002, registry_url="http://r")

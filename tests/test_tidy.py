@@ -1,0 +1,63 @@
+"""House rules as an ordinary test: sizes, names, docstrings."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = ("broker", "millrace", "schemas", "services", "streams", "connect", "spark_analytics")
+MAX_FILE_LINES = 500
+MAX_FUNCTION_LINES = 70
+MAX_FILES_PER_PACKAGE = 40
+VAGUE_NAMES = {"utils", "util", "manager", "helpers", "helper", "misc", "common_utils"}
+VAGUE_CLASS_ENDINGS = ("Manager", "Helper", "Util", "Utils", "Impl")
+
+FILES = sorted(
+    path
+    for folder in FOLDERS
+    for path in (ROOT / folder).rglob("*.py")
+    if "programs" not in path.parts
+)
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def problems(path: Path) -> Iterator[str]:
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    if text.count("\n") > MAX_FILE_LINES:
+        yield f"{text.count(chr(10))} lines are more than {MAX_FILE_LINES}"
+    if path.stem in VAGUE_NAMES:
+        yield f"the name {path.stem} says nothing"
+    if ast.get_docstring(tree) is None:
+        yield "the module has no docstring"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > MAX_FUNCTION_LINES:
+                yield f"{node.name} has {lines} lines, more than {MAX_FUNCTION_LINES}"
+        if isinstance(node, ast.ClassDef) and node.name.endswith(VAGUE_CLASS_ENDINGS):
+            yield f"the name {node.name} says nothing"
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_file_keeps_the_house_rules(path: Path) -> None:
+    assert list(problems(path)) == []
+
+
+def test_no_committed_text_names_this_machine_or_a_registry() -> None:
+    forbidden = ("/" + "root/", "/" + "work/", "pypi" + ".org", "files.python" + "hosted")
+    suffixes = {".py", ".md", ".toml", ".txt", ".yml", ".sh", ".json", ".cfg"}
+    skipped = {".venv", ".git", "build", ".hypothesis", ".mypy_cache", "node_modules"}
+    found = [
+        f"{name_of(path)}: {word}"
+        for path in sorted(ROOT.rglob("*"))
+        if path.suffix in suffixes and not skipped & set(path.relative_to(ROOT).parts)
+        for word in forbidden
+        if word in path.read_text(encoding="utf-8", errors="replace")
+    ]
+    assert found == []
