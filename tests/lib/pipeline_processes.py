@@ -77,7 +77,7 @@ class Program:
                 self._process.kill()
             else:
                 self._process.terminate()
-        self._process.wait(30)
+        self._process.wait(60)
         assert self._process.stdout is not None
         self._process.stdout.close()
 

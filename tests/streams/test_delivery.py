@@ -85,7 +85,7 @@ class Bench:
         """Put records in and return when all are handled, or when it is done otherwise."""
         (agent,) = self.app.agents.values()
         is_done = is_done or (lambda: self.delivery.positions.wanted(ORDERS) == len(values))
-        async with agent.test_context() as context, asyncio.timeout(10):
+        async with agent.test_context() as context, asyncio.timeout(60):
             for value in values:
                 await context.put(key=b"key", value=value)
             while not is_done():

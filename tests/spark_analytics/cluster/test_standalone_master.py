@@ -80,7 +80,7 @@ def master(tmp_path):
         for process in reversed(processes):
             process.terminate()
         for process in processes:
-            process.wait(30)
+            process.wait(60)
         log.close()
 
 

@@ -41,7 +41,7 @@ def store(tmp_path: Path) -> Path:
 
 
 async def wait_ready(client: TestClient) -> None:
-    await client.app[FEED_KEY].wait_newer(-1, 5)  # type: ignore[index]
+    assert await client.app[FEED_KEY].wait_newer(-1, 60)  # type: ignore[index]
 
 
 def test_json_answers(store: Path) -> None:

@@ -11,6 +11,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,8 @@ class Analytics:
         self._registry_url = self.registry.wait_ready()
         self.dashboard = self._start("spark_analytics.dashboard", "--store", self._store)
         self.url = self.dashboard.wait_ready()
-        self.job = self.start_job()
+        # Small batches, so that there is a middle to be killed in.
+        self.job = self.start_job("--max-offsets-per-trigger", "100")
 
     def _start(self, module: str, *arguments: str) -> Program:
         where = ("--bootstrap-servers", self._broker.bootstrap_servers)
@@ -56,14 +58,13 @@ class Analytics:
         log_file = self._folder / f"{module}.log"
         return Program(log_file, module, *where, "--http-port", "0", *arguments)
 
-    def start_job(self) -> Program:
-        # Small batches, so that there is a middle to be killed in.
-        arguments = ("--store", self._store, "--max-offsets-per-trigger", "500")
-        return self._start("spark_analytics.jobs", "--registry-url", self._registry_url, *arguments)
+    def start_job(self, *arguments: str) -> Program:
+        where = ("--registry-url", self._registry_url, "--store", self._store)
+        return self._start("spark_analytics.jobs", *where, *arguments)
 
     def get(self, name: str) -> Any:
         try:
-            with urllib.request.urlopen(f"{self.url}/api/{name}", timeout=10) as response:
+            with urllib.request.urlopen(f"{self.url}/api/{name}", timeout=60) as response:
                 return json.loads(response.read())
         except urllib.error.HTTPError as error:
             error.close()
@@ -90,7 +91,9 @@ def analytics(broker: LocalBroker, tmp_path: Path) -> Iterator[Analytics]:
     analytics.close()
 
 
-def replay(broker: LocalBroker, folder: Path) -> None:
+@contextmanager
+def replay(broker: LocalBroker, folder: Path) -> Iterator[None]:
+    """Send the orders in the background; at the end they are all in their final state."""
     environment = {
         "ONCE": "1",
         "LITE": "1",
@@ -99,27 +102,33 @@ def replay(broker: LocalBroker, folder: Path) -> None:
         "BOOTSTRAP": broker.bootstrap_servers,
         "PYTHONPATH": str(ROOT),
     }
-    result = subprocess.run(
-        [sys.executable, "-P", "-m", "millrace", "demo"],
-        env=os.environ | environment,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
+    log_file = folder / "demo.log"
+    with (
+        log_file.open("wb") as log,
+        subprocess.Popen(
+            [sys.executable, "-P", "-m", "millrace", "demo"],
+            env=os.environ | environment,
+            cwd=folder,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        ) as demo,
+    ):
+        try:
+            yield
+            assert demo.wait(WAIT_SECONDS) == 0, log_file.read_text()
+        finally:
+            demo.kill()
 
 
 def test_figures_are_the_oracles_after_a_kill_and_an_outage(
     broker: LocalBroker, analytics: Analytics, tmp_path: Path
 ) -> None:
     expected = expected_answers(MONTH, LIMIT)
-    replay(broker, tmp_path)
-    wait_until(lambda: analytics.orders() > 0, WAIT_SECONDS)
-
-    analytics.job.end(kill=True)
-    assert analytics.orders() < expected["summary"]["orders"], "killed too late to tell"
-    analytics.job = analytics.start_job()
+    with replay(broker, tmp_path):
+        wait_until(lambda: analytics.orders() > 0, WAIT_SECONDS)
+        analytics.job.end(kill=True)
+        assert analytics.orders() < expected["summary"]["orders"], "killed too late to tell"
+        analytics.job = analytics.start_job()
     broker.stop()
     broker.start()
 

@@ -107,7 +107,7 @@ def rows_of_a_client(servers, topic, partitions):
     consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
     rows, ended = [], 0
     while ended < partitions:
-        message = consumer.poll(10)
+        message = consumer.poll(60)
         assert message is not None
         if message.error():
             ended += 1
@@ -249,7 +249,7 @@ def test_a_stream_writes_to_the_topic_of_each_row(spark, servers, topic, tmp_pat
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(120)
     for remainder, name in enumerate(("even", "odd")):
         found = values(read(spark, servers, f"{topic}-{name}").collect())
         assert found == list(range(remainder, 100, 2))
