@@ -3,14 +3,23 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from broker.config.known_settings import KNOWN_SETTINGS
+from broker.config.listeners import Endpoint, parse_endpoint, read_advertised, read_listeners
+from broker.config.quorum_config import (
+    BROKER,
+    CONTROLLER,
+    QuorumConfig,
+    Voter,
+    read_bootstrap_servers,
+    read_quorum_config,
+    read_roles,
+    read_voters,
+)
 from broker.config.sources import invalid
+from broker.config.values import Values
 from broker.coordinator.group.config import GroupConfig
 from broker.log.config import LogConfig, topic_defaults
 
-INT32_MAX = 2**31 - 1
-INT64_MAX = 2**63 - 1
-_LIMITS = {"SHORT": 2**15 - 1, "INT": INT32_MAX, "LONG": INT64_MAX}
+__all__ = ["BrokerConfig", "CleanerConfig", "Endpoint", "QuorumConfig", "Voter"]
 
 # Settings that would promise safety and are not built yet: better no broker than a false promise.
 _NOT_YET = {
@@ -19,15 +28,6 @@ _NOT_YET = {
     "sasl.jaas.config": "SASL",
     "ssl.keystore.location": "TLS",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """One listener: its name, host ("" is every interface) and port (0 is a free one)."""
-
-    name: str
-    host: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,21 @@ class BrokerConfig:
     given: Mapping[str, str]
     node_id: int
     rack: str | None
+    process_roles: frozenset[str]
     listeners: tuple[Endpoint, ...]
+    """For clients; a node without the broker role has none."""
     advertised_listeners: tuple[Endpoint, ...]
+    controller_listeners: tuple[Endpoint, ...]
+    voters: tuple[Voter, ...]
+    """Ascending; empty when `bootstrap_servers` or the formatted directory are to be asked."""
+    bootstrap_servers: tuple[tuple[str, int], ...]
+    quorum: QuorumConfig
+    heartbeat_interval_ms: int
+    session_timeout_ms: int
     http_listener: Endpoint | None
     log_dirs: tuple[str, ...]
+    metadata_log_dir: str
+    """The one of `log_dirs` that has the metadata log, or a directory beside them."""
     log: LogConfig
     group: GroupConfig
     cleaner: CleanerConfig
@@ -76,15 +87,25 @@ class BrokerConfig:
         """Type and check what was given; raises KafkaError(INVALID_CONFIG)."""
         _refuse_what_is_not_built(given)
         values = Values(given)
-        listeners = _client_listeners(values)
+        node_id, roles = _node_id(values), read_roles(values)
+        listeners = read_listeners(values, roles)
+        log_dirs = _log_dirs(values)
         return cls(
             given=dict(given),
-            node_id=_node_id(values),
+            node_id=node_id,
             rack=values.text("broker.rack") or None,
-            listeners=listeners,
-            advertised_listeners=_advertised(values, listeners),
+            process_roles=roles,
+            listeners=listeners.clients,
+            advertised_listeners=read_advertised(values, listeners.clients),
+            controller_listeners=listeners.controllers,
+            voters=read_voters(values, node_id, roles),
+            bootstrap_servers=_bootstrap_servers(values, roles),
+            quorum=read_quorum_config(values),
+            heartbeat_interval_ms=values.integer("broker.heartbeat.interval.ms", 1),
+            session_timeout_ms=values.integer("broker.session.timeout.ms", 1),
             http_listener=_http_listener(values),
-            log_dirs=_log_dirs(values),
+            log_dirs=log_dirs,
+            metadata_log_dir=values.text("metadata.log.dir") or log_dirs[0],
             log=LogConfig.from_settings(topic_defaults(given)),
             group=_group_config(values),
             cleaner=_cleaner_config(values),
@@ -107,51 +128,15 @@ class BrokerConfig:
             producer_id_expiration_ms=values.integer("producer.id.expiration.ms", 1),
         )
 
+    @property
+    def is_broker(self) -> bool:
+        """Whether this node serves clients."""
+        return BROKER in self.process_roles
 
-class Values:
-    """The given settings over their defaults, read by type."""
-
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self.given = given
-
-    def text(self, name: str) -> str:
-        """Return the text of a setting; the empty text where it is null."""
-        value = self.given.get(name)
-        return (KNOWN_SETTINGS[name].default or "") if value is None else value
-
-    def items(self, name: str) -> list[str]:
-        """Return a list setting, without empty items."""
-        return [item.strip() for item in self.text(name).split(",") if item.strip()]
-
-    def integer(self, name: str, minimum: int) -> int:
-        """Return an integer of the setting's own width that is at least `minimum`."""
-        text = self.text(name)
-        limit = _LIMITS[KNOWN_SETTINGS[name].type]
-        try:
-            value = int(text)
-        except ValueError:
-            raise invalid(f"{name}={text}: not a whole number") from None
-        if not minimum <= value <= limit:
-            raise invalid(f"{name}={text}: must be between {minimum} and {limit}")
-        return value
-
-    def positive_number(self, name: str) -> float:
-        """Return a number greater than zero."""
-        text = self.text(name)
-        try:
-            value = float(text)
-        except ValueError:
-            raise invalid(f"{name}={text}: not a number") from None
-        if not value > 0:
-            raise invalid(f"{name}={text}: must be greater than 0")
-        return value
-
-    def boolean(self, name: str) -> bool:
-        """Return a boolean, in Java's spelling."""
-        text = self.text(name).lower()
-        if text not in {"true", "false"}:
-            raise invalid(f"{name}={text}: must be true or false")
-        return text == "true"
+    @property
+    def is_controller(self) -> bool:
+        """Whether this node votes, and may lead the cluster."""
+        return CONTROLLER in self.process_roles
 
 
 def _refuse_what_is_not_built(given: Mapping[str, str]) -> None:
@@ -173,59 +158,19 @@ def _log_dirs(values: Values) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _endpoint(setting: str, text: str) -> Endpoint:
-    name, separator, address = text.partition("://")
-    host, colon, port_text = address.rpartition(":")
-    if not separator or not colon or not name or not port_text.isdecimal():
-        raise invalid(f"{setting}={text}: expected NAME://host:port")
-    port = int(port_text)
-    if port > 65_535:
-        raise invalid(f"{setting}={text}: port {port} is out of range")
-    return Endpoint(name.upper(), host.strip("[]"), port)
-
-
-def _security_protocol(values: Values, listener: str) -> str:
-    pairs = (item.partition(":") for item in values.items("listener.security.protocol.map"))
-    protocols = {name.upper(): protocol.upper() for name, _, protocol in pairs}
-    # Kafka maps the controller listener by default; a map that was given replaces that.
-    return protocols.get(listener, "PLAINTEXT" if listener == "CONTROLLER" else listener)
-
-
-def _client_listeners(values: Values) -> tuple[Endpoint, ...]:
-    controllers = {name.upper() for name in values.items("controller.listener.names")}
-    endpoints = [_endpoint("listeners", text) for text in values.items("listeners")]
-    if len({endpoint.name for endpoint in endpoints}) < len(endpoints):
-        raise invalid("listeners: each listener must have a name of its own")
-    clients = tuple(endpoint for endpoint in endpoints if endpoint.name not in controllers)
-    if not clients:
-        raise invalid("listeners: there must be at least one listener for clients")
-    for endpoint in clients:
-        protocol = _security_protocol(values, endpoint.name)
-        if protocol not in {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}:
-            raise invalid(
-                f"listeners: no security protocol is defined for listener {endpoint.name}"
-            )
-        if protocol != "PLAINTEXT":
-            raise invalid(f"listeners: {protocol} is not supported yet; use PLAINTEXT")
-    return clients
-
-
-def _advertised(values: Values, listeners: tuple[Endpoint, ...]) -> tuple[Endpoint, ...]:
-    given = {
-        endpoint.name: endpoint
-        for endpoint in (
-            _endpoint("advertised.listeners", text) for text in values.items("advertised.listeners")
+def _bootstrap_servers(values: Values, roles: frozenset[str]) -> tuple[tuple[str, int], ...]:
+    servers = read_bootstrap_servers(values)
+    if not servers and CONTROLLER not in roles and not values.items("controller.quorum.voters"):
+        raise invalid(
+            "process.roles=broker needs controller.quorum.voters or "
+            "controller.quorum.bootstrap.servers: there is no controller to follow"
         )
-    }
-    for endpoint in given.values():
-        if endpoint.host in {"", "0.0.0.0", "::"}:
-            raise invalid("advertised.listeners: cannot advertise a non-routable address")
-    return tuple(given.get(endpoint.name, endpoint) for endpoint in listeners)
+    return servers
 
 
 def _http_listener(values: Values) -> Endpoint | None:
     text = values.text("http.listener")
-    return _endpoint("http.listener", f"HTTP://{text}") if text else None
+    return parse_endpoint("http.listener", f"HTTP://{text}") if text else None
 
 
 def _cleaner_config(values: Values) -> CleanerConfig:

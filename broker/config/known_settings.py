@@ -1,9 +1,10 @@
-"""Every broker setting of Apache Kafka 4.3 by name, type and default, and one of our own.
+"""Every broker setting of Apache Kafka 4.3 by name, type and default, and two of our own.
 
 The table answers three questions: is a name known, which type has it, what is its default.
 `-` stands for null and `""` for the empty text. Defaults differ from Kafka's where one node on a
 laptop is the normal case: `node.id`, `process.roles`, `listeners` (loopback), `log.dir`, and the
-replication factors of the internal topics. `http.listener` (health and metrics) is ours.
+replication factors of the internal topics. Ours are `http.listener` (health and metrics) and
+`controller.fast.failure.detection.enable` (a node whose port refuses connections is gone).
 """
 
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ connection.failed.authentication.delay.ms INT 100
 connections.max.idle.ms LONG 600000
 connections.max.reauth.ms LONG 0
 controlled.shutdown.enable BOOLEAN true
+controller.fast.failure.detection.enable BOOLEAN true
 controller.listener.names LIST CONTROLLER
 controller.quorum.append.linger.ms INT 25
 controller.quorum.auto.join.enable BOOLEAN false

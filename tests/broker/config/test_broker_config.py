@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.config.broker_config import BrokerConfig, Endpoint
+from broker.config.broker_config import BrokerConfig, Endpoint, Voter
 from broker.errors import ErrorCode, KafkaError
 
 
@@ -69,5 +69,71 @@ def test_log_dirs_wins_over_log_dir() -> None:
 )
 def test_a_bad_value_is_refused(settings: dict[str, str]) -> None:
     with pytest.raises(KafkaError) as refused:
+        config(**settings)
+    assert refused.value.code == ErrorCode.INVALID_CONFIG
+
+
+def test_one_node_alone_has_both_roles_and_opens_no_controller_port() -> None:
+    built = config()
+    assert built.is_broker
+    assert built.is_controller
+    assert built.voters == ()
+    assert built.controller_listeners == ()
+    assert built.quorum.detects_failures_fast
+    assert built.metadata_log_dir == built.log_dirs[0]
+
+
+def test_three_combined_nodes() -> None:
+    built = config(
+        node_id="2",
+        listeners="PLAINTEXT://:19092,CONTROLLER://127.0.0.1:19093",
+        controller_quorum_voters="2@b:19093, 1@a:19093,3@[::1]:19093",
+    )
+    assert built.voters == (Voter(1, "a", 19093), Voter(2, "b", 19093), Voter(3, "::1", 19093))
+    assert built.controller_listeners == (Endpoint("CONTROLLER", "127.0.0.1", 19093),)
+    assert built.listeners == (Endpoint("PLAINTEXT", "", 19092),)
+
+
+def test_a_controller_of_its_own_has_no_client_listener() -> None:
+    built = config(process_roles="controller", listeners="CONTROLLER://:19093")
+    assert not built.is_broker
+    assert built.listeners == built.advertised_listeners == ()
+
+
+def test_a_broker_of_its_own_follows_the_voters_or_asks_for_them() -> None:
+    voters = {"process_roles": "broker", "controller_quorum_voters": "9@a:19093"}
+    assert config(**voters).voters == (Voter(9, "a", 19093),)
+    asks = config(process_roles="broker", controller_quorum_bootstrap_servers="a:1,b:2")
+    assert asks.bootstrap_servers == (("a", 1), ("b", 2))
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"process_roles": "zookeeper"}, "must be broker, controller or both"),
+        ({"process_roles": "broker,broker"}, "must be broker, controller or both"),
+        ({"process_roles": "broker"}, "there is no controller to follow"),
+        ({"controller_quorum_voters": "2@a:1"}, "must be one of the voters"),
+        ({"controller_quorum_voters": "1@a:1,1@b:1"}, "a voter is named twice"),
+        ({"controller_quorum_voters": "a:1"}, "expected id@host:port"),
+        ({"controller_quorum_voters": "1@0.0.0.0:1"}, "that others can reach"),
+        (
+            {"process_roles": "broker", "controller_quorum_voters": "1@a:1"},
+            "must not be one of the voters",
+        ),
+        ({"process_roles": "controller"}, "only controller listeners"),
+        (
+            {
+                "process_roles": "broker",
+                "controller_quorum_voters": "9@a:1",
+                "listeners": "PLAINTEXT://:1,CONTROLLER://:2",
+            },
+            "must not name a controller listener",
+        ),
+        ({"controller_quorum_bootstrap_servers": "a"}, "expected host:port"),
+    ],
+)
+def test_a_role_without_what_it_needs_is_refused(settings: dict[str, str], says: str) -> None:
+    with pytest.raises(KafkaError, match=says) as refused:
         config(**settings)
     assert refused.value.code == ErrorCode.INVALID_CONFIG

@@ -1,0 +1,110 @@
+"""`listeners` and `advertised.listeners`: which are for clients, which for the controllers.
+
+A listener whose name is in `controller.listener.names` belongs to the controller role; all others
+belong to the broker role. Apache Kafka's rules hold (KafkaConfig.validateValues), but for one: a
+node that is broker and its own only controller needs no controller listener, because nobody else
+would connect to it.
+"""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from broker.config.sources import invalid
+from broker.config.values import Values
+
+MAX_PORT = 65_535
+NON_ROUTABLE = frozenset({"", "0.0.0.0", "::"})
+
+
+class Endpoint(NamedTuple):
+    """One listener: its name, host ("" is every interface) and port (0 is a free one)."""
+
+    name: str
+    host: str
+    port: int
+
+
+class Listeners(NamedTuple):
+    """The endpoints of both roles; a role that the node does not have has none."""
+
+    clients: tuple[Endpoint, ...]
+    controllers: tuple[Endpoint, ...]
+
+
+def parse_endpoint(setting: str, text: str) -> Endpoint:
+    """Read `NAME://host:port`; raises KafkaError(INVALID_CONFIG) naming the setting."""
+    name, separator, address = text.partition("://")
+    if not separator or not name:
+        raise invalid(f"{setting}={text}: expected NAME://host:port")
+    host, port = parse_address(setting, text, address)
+    return Endpoint(name.upper(), host, port)
+
+
+def parse_address(setting: str, text: str, address: str) -> tuple[str, int]:
+    """Read `host:port` out of an item of a setting; raises KafkaError(INVALID_CONFIG)."""
+    host, colon, port_text = address.rpartition(":")
+    if not colon or not port_text.isdecimal():
+        raise invalid(f"{setting}={text}: expected host:port")
+    port = int(port_text)
+    if port > MAX_PORT:
+        raise invalid(f"{setting}={text}: port {port} is out of range")
+    return host.strip("[]"), port
+
+
+def read_listeners(values: Values, roles: Collection[str]) -> Listeners:
+    """Read `listeners` for a node of these roles; raises KafkaError(INVALID_CONFIG)."""
+    controller_names = {name.upper() for name in values.items("controller.listener.names")}
+    endpoints = [parse_endpoint("listeners", text) for text in values.items("listeners")]
+    if len({endpoint.name for endpoint in endpoints}) < len(endpoints):
+        raise invalid("listeners: each listener must have a name of its own")
+    clients = tuple(endpoint for endpoint in endpoints if endpoint.name not in controller_names)
+    controllers = tuple(endpoint for endpoint in endpoints if endpoint.name in controller_names)
+    _check_roles(roles, clients, controllers)
+    for endpoint in endpoints:
+        _check_security_protocol(values, endpoint.name)
+    return Listeners(clients, controllers)
+
+
+def _check_roles(
+    roles: Collection[str], clients: tuple[Endpoint, ...], controllers: tuple[Endpoint, ...]
+) -> None:
+    if "broker" not in roles:
+        if clients or not controllers:
+            raise invalid(
+                "listeners must name only controller listeners (controller.listener.names), and "
+                "at least one, when process.roles=controller"
+            )
+    elif not clients:
+        raise invalid("listeners: there must be at least one listener for clients")
+    if "controller" not in roles and controllers:
+        raise invalid(
+            "listeners must not name a controller listener (controller.listener.names) when "
+            "process.roles=broker"
+        )
+
+
+def _check_security_protocol(values: Values, listener: str) -> None:
+    pairs = (item.partition(":") for item in values.items("listener.security.protocol.map"))
+    protocols = {name.upper(): protocol.upper() for name, _, protocol in pairs}
+    # Kafka maps the controller listener by default; a map that was given replaces that.
+    default = "PLAINTEXT" if listener == "CONTROLLER" else listener
+    protocol = protocols.get(listener, default)
+    if protocol not in {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}:
+        raise invalid(f"listeners: no security protocol is defined for listener {listener}")
+    if protocol != "PLAINTEXT":
+        raise invalid(f"listeners: {protocol} is not supported yet; use PLAINTEXT")
+
+
+def read_advertised(values: Values, listeners: tuple[Endpoint, ...]) -> tuple[Endpoint, ...]:
+    """Read what clients are told for each listener; raises KafkaError(INVALID_CONFIG)."""
+    given = {
+        endpoint.name: endpoint
+        for endpoint in (
+            parse_endpoint("advertised.listeners", text)
+            for text in values.items("advertised.listeners")
+        )
+    }
+    for endpoint in given.values():
+        if endpoint.host in NON_ROUTABLE:
+            raise invalid("advertised.listeners: cannot advertise a non-routable address")
+    return tuple(given.get(endpoint.name, endpoint) for endpoint in listeners)

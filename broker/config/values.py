@@ -1,0 +1,56 @@
+"""Settings read by type: the given texts over their defaults, within the limits of their type."""
+
+from collections.abc import Mapping
+
+from broker.config.known_settings import KNOWN_SETTINGS
+from broker.config.sources import invalid
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+_LIMITS = {"SHORT": 2**15 - 1, "INT": INT32_MAX, "LONG": INT64_MAX}
+
+
+class Values:
+    """The given settings over their defaults, read by type."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self.given = given
+
+    def text(self, name: str) -> str:
+        """Return the text of a setting; the empty text where it is null."""
+        value = self.given.get(name)
+        return (KNOWN_SETTINGS[name].default or "") if value is None else value
+
+    def items(self, name: str) -> list[str]:
+        """Return a list setting, without empty items."""
+        return [item.strip() for item in self.text(name).split(",") if item.strip()]
+
+    def integer(self, name: str, minimum: int) -> int:
+        """Return an integer of the setting's own width that is at least `minimum`."""
+        text = self.text(name)
+        limit = _LIMITS[KNOWN_SETTINGS[name].type]
+        try:
+            value = int(text)
+        except ValueError:
+            raise invalid(f"{name}={text}: not a whole number") from None
+        if not minimum <= value <= limit:
+            raise invalid(f"{name}={text}: must be between {minimum} and {limit}")
+        return value
+
+    def positive_number(self, name: str) -> float:
+        """Return a number greater than zero."""
+        text = self.text(name)
+        try:
+            value = float(text)
+        except ValueError:
+            raise invalid(f"{name}={text}: not a number") from None
+        if not value > 0:
+            raise invalid(f"{name}={text}: must be greater than 0")
+        return value
+
+    def boolean(self, name: str) -> bool:
+        """Return a boolean, in Java's spelling."""
+        text = self.text(name).lower()
+        if text not in {"true", "false"}:
+            raise invalid(f"{name}={text}: must be true or false")
+        return text == "true"
