@@ -1,17 +1,23 @@
-"""Topics: create, delete, add partitions. Handlers return records; `replay` applies them.
+"""The topics of `ClusterState`, with the handlers that change them. One node, one replica.
 
-Rules and error codes are those of Kafka's ReplicationControlManager. Invariants, kept by `replay`:
-`by_name` and `by_id` hold the same topics; no two names share a `collision_key`.
+Rules and error codes are those of Kafka's ReplicationControlManager.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from broker.errors import ErrorCode, KafkaError
-from broker.log.config import LogConfig
-from broker.metadata.image import PartitionImage, TopicImage
-from broker.metadata.placement import compute_placement
-from broker.metadata.topic_names import collision_key, validate_topic_name
+from broker.metadata.control.limits import (
+    MAX_RECORDS_PER_REQUEST,
+    duplicates,
+    validate_partition_count,
+)
+from broker.metadata.control.partitions import validate_added_count
+from broker.metadata.control.topics import topic_settings
+from broker.metadata.parts.brokers import MIGRATING_DIRECTORY
+from broker.metadata.parts.configs import TOPIC_RESOURCE
+from broker.metadata.parts.topics import TopicsImage
+from broker.metadata.topic_names import validate_topic_name
 from broker.protocol.message import Message
 from broker.protocol.messages.create_partitions import CreatePartitionsTopic
 from broker.protocol.messages.create_topics import CreatableTopic
@@ -22,9 +28,14 @@ from broker.protocol.records.metadata import (
     TopicRecord,
 )
 
-MAX_RECORDS_PER_REQUEST = 10_000  # Kafka's QuorumController.MAX_RECORDS_PER_USER_OP
-TOPIC_RESOURCE = 2
-UNASSIGNED_DIRECTORY = bytes(16)
+__all__ = [
+    "MAX_RECORDS_PER_REQUEST",
+    "TOPIC_RESOURCE",
+    "CreatedTopic",
+    "TopicControl",
+    "TopicDefaults",
+    "duplicates",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +57,8 @@ class CreatedTopic:
     records: list[Message]
 
 
-class TopicControl:
-    """Owns every topic of the cluster."""
-
-    def __init__(self) -> None:
-        self.by_name: dict[str, TopicImage] = {}
-        self.by_id: dict[bytes, TopicImage] = {}
-        self._collisions: dict[str, str] = {}  # collision key -> the name that has it
+class TopicControl(TopicsImage):
+    """Every topic of the cluster."""
 
     # --- handlers: look, decide, return records ---
 
@@ -62,7 +68,7 @@ class TopicControl:
         """Return the records that create `topic`; raises KafkaError with Kafka's code."""
         self._validate_new_name(topic.name)
         replicas = _manual(topic, defaults) or _automatic(topic, defaults, first=len(self.by_name))
-        settings = _settings(topic)
+        settings = topic_settings(topic)
         records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
         records += [
             ConfigRecord(
@@ -88,20 +94,9 @@ class TopicControl:
         """Return the records that raise a topic's partition count to `topic.count`."""
         image = self.named(topic.name)
         current = len(image.partitions)
-        if topic.count == current:
-            raise KafkaError(
-                ErrorCode.INVALID_PARTITIONS, f"Topic already has {current} partition(s)."
-            )
-        if topic.count < current:
-            raise KafkaError(
-                ErrorCode.INVALID_PARTITIONS,
-                f"The topic {topic.name} currently has {current} partition(s); {topic.count} would "
-                "not be an increase.",
-            )
-        added = topic.count - current
-        _validate_partition_count(added)
+        added = validate_added_count(topic, image)
         if topic.assignments is None:
-            replicas = compute_placement(
+            replicas = _round_robin(
                 partition_count=added,
                 replication_factor=image.replication_factor,
                 broker_ids=defaults.broker_ids,
@@ -109,88 +104,22 @@ class TopicControl:
             )
         else:
             replicas = [list(assignment.broker_ids) for assignment in topic.assignments]
-            if len(replicas) != added:
-                raise KafkaError(
-                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                    f"Attempted to add {added} additional partition(s), but only {len(replicas)} "
-                    "assignment(s) were specified.",
-                )
             _validate_replicas(replicas, defaults.broker_ids)
         return [
             _partition_record(image.topic_id, current + index, assigned)
             for index, assigned in enumerate(replicas)
         ]
 
-    def named(self, name: str) -> TopicImage:
-        """Return the topic of that name; raises UNKNOWN_TOPIC_OR_PARTITION."""
-        image = self.by_name.get(name)
-        if image is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                "This server does not host this topic-partition.",
-            )
-        return image
-
     def _validate_new_name(self, name: str) -> None:
         validate_topic_name(name)
         if name in self.by_name:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-        other = self._collisions.get(collision_key(name))
+        other = self.colliding_name(name)
         if other is not None:
             raise KafkaError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"Topic '{name}' collides with existing topic: {other}",
             )
-
-    # --- replay: the only place that changes state ---
-
-    def replay_topic(self, record: TopicRecord) -> None:
-        """Add a topic that has no partitions yet."""
-        image = TopicImage(record.name, record.topic_id)
-        self.by_name[record.name] = image
-        self.by_id[record.topic_id] = image
-        self._collisions[collision_key(record.name)] = record.name
-
-    def replay_partition(self, record: PartitionRecord) -> None:
-        """Add or replace one partition."""
-        self.by_id[record.topic_id].partitions[record.partition_id] = PartitionImage(
-            partition=record.partition_id,
-            replicas=list(record.replicas),
-            isr=list(record.isr),
-            leader=record.leader,
-            leader_epoch=record.leader_epoch,
-            partition_epoch=record.partition_epoch,
-        )
-
-    def replay_remove(self, record: RemoveTopicRecord) -> str:
-        """Remove a topic and return its name."""
-        image = self.by_id.pop(record.topic_id)
-        del self.by_name[image.name]
-        del self._collisions[collision_key(image.name)]
-        return image.name
-
-
-def _settings(topic: CreatableTopic) -> dict[str, str]:
-    """Return the topic's own settings; raises INVALID_CONFIG."""
-    settings: dict[str, str] = {}
-    for config in topic.configs:
-        if config.value is None:
-            raise KafkaError(
-                ErrorCode.INVALID_CONFIG,
-                f"Null value not supported for topic configs: {config.name}",
-            )
-        settings[config.name] = config.value
-    LogConfig.from_settings(settings)
-    return settings
-
-
-def duplicates(names: Iterable[str]) -> set[str]:
-    """Return the names that occur more than once."""
-    seen: set[str] = set()
-    repeated: set[str] = set()
-    for name in names:
-        (repeated if name in seen else seen).add(name)
-    return repeated
 
 
 def _manual(topic: CreatableTopic, defaults: TopicDefaults) -> list[list[int]] | None:
@@ -214,7 +143,7 @@ def _manual(topic: CreatableTopic, defaults: TopicDefaults) -> list[list[int]] |
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "partitions should be a consecutive 0-based integer sequence",
         )
-    _validate_partition_count(len(given))
+    validate_partition_count(len(given))
     replicas = [given[partition] for partition in range(len(given))]
     _validate_replicas(replicas, defaults.broker_ids)
     return replicas
@@ -233,8 +162,8 @@ def _automatic(topic: CreatableTopic, defaults: TopicDefaults, *, first: int) ->
             "Replication factor was set to an invalid non-positive value.",
         )
     partition_count = defaults.partition_count if count == -1 else count
-    _validate_partition_count(partition_count)
-    return compute_placement(
+    validate_partition_count(partition_count)
+    return _round_robin(
         partition_count=partition_count,
         replication_factor=defaults.replication_factor if factor == -1 else factor,
         broker_ids=defaults.broker_ids,
@@ -242,13 +171,22 @@ def _automatic(topic: CreatableTopic, defaults: TopicDefaults, *, first: int) ->
     )
 
 
-def _validate_partition_count(count: int) -> None:
-    if count > MAX_RECORDS_PER_REQUEST:
+def _round_robin(
+    *, partition_count: int, replication_factor: int, broker_ids: Sequence[int], first: int
+) -> list[list[int]]:
+    count = len(broker_ids)
+    if replication_factor > count:
         raise KafkaError(
-            ErrorCode.POLICY_VIOLATION,
-            f"Excessively large number of partitions per request: {count} is more than "
-            f"{MAX_RECORDS_PER_REQUEST}.",
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {replication_factor} time(s): the target "
+            f"replication factor of {replication_factor} cannot be reached because only {count} "
+            "broker(s) are registered.",
         )
+    ordered = sorted(broker_ids)
+    return [
+        [ordered[(first + partition + replica) % count] for replica in range(replication_factor)]
+        for partition in range(partition_count)
+    ]
 
 
 def _validate_replicas(replicas: list[list[int]], broker_ids: Sequence[int]) -> None:
@@ -273,5 +211,5 @@ def _partition_record(topic_id: bytes, partition: int, replicas: list[int]) -> P
         leader=replicas[0],
         leader_epoch=0,
         partition_epoch=0,
-        directories=[UNASSIGNED_DIRECTORY] * len(replicas),
+        directories=[MIGRATING_DIRECTORY] * len(replicas),
     )

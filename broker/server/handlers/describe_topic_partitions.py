@@ -74,8 +74,8 @@ def _describe(image: TopicImage, wanted: range) -> DescribeTopicPartitionsRespon
                 partition_index=partition.partition,
                 leader_id=partition.leader,
                 leader_epoch=partition.leader_epoch,
-                replica_nodes=partition.replicas,
-                isr_nodes=partition.isr,
+                replica_nodes=list(partition.replicas),
+                isr_nodes=list(partition.isr),
                 eligible_leader_replicas=[],
                 last_known_elr=[],
             )

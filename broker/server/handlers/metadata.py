@@ -108,8 +108,8 @@ def _describe(image: TopicImage) -> MetadataResponseTopic:
                 partition_index=partition.partition,
                 leader_id=partition.leader,
                 leader_epoch=partition.leader_epoch,
-                replica_nodes=partition.replicas,
-                isr_nodes=partition.isr,
+                replica_nodes=list(partition.replicas),
+                isr_nodes=list(partition.isr),
             )
             for partition in image.partitions.values()
         ],

@@ -136,7 +136,7 @@ def test_a_manual_assignment_is_taken_as_it_is() -> None:
     cluster = Cluster(THREE_BROKERS)
     cluster.create("orders", assignments=assignment([3, 1], [2, 3]))
     partitions = cluster.state.topics.by_name["orders"].partitions
-    assert [partition.replicas for partition in partitions.values()] == [[3, 1], [2, 3]]
+    assert [partition.replicas for partition in partitions.values()] == [(3, 1), (2, 3)]
     assert partitions[0].leader == 3
 
 
