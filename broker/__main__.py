@@ -6,6 +6,13 @@ from importlib import import_module
 COMMANDS = {
     "start": "start a broker node",
     "dump-log": "print the files of a log directory (kafka-dump-log)",
+    "topics": "create, delete, describe or change topics (kafka-topics)",
+    "configs": "show and change settings of topics, brokers, clients, ... (kafka-configs)",
+    "metadata-quorum": "describe the metadata quorum (kafka-metadata-quorum)",
+    "features": "show and change feature levels (kafka-features)",
+    "leader-election": "elect leaders of partitions (kafka-leader-election)",
+    "reassign-partitions": "move partitions between brokers (kafka-reassign-partitions)",
+    "cluster": "cluster id, endpoints, unregistering a broker (kafka-cluster)",
 }
 
 

@@ -7,10 +7,21 @@ from typing import NoReturn
 
 from millrace.launch import program_command, program_environment
 
+# Kafka's command-line tools, each a command of the broker's program.
+TOOLS = {
+    "topics": "create, delete, describe or change topics (kafka-topics)",
+    "configs": "show and change settings and quotas (kafka-configs)",
+    "metadata-quorum": "describe the metadata quorum (kafka-metadata-quorum)",
+    "features": "show and change feature levels (kafka-features)",
+    "leader-election": "elect leaders of partitions (kafka-leader-election)",
+    "reassign-partitions": "move partitions between brokers (kafka-reassign-partitions)",
+    "cluster": "cluster id, endpoints, unregistering a broker (kafka-cluster)",
+    "dump-log": "print the files of a log directory (kafka-dump-log)",
+}
 # command -> (module, arguments before the user's own, what it does)
 PROGRAMS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "broker": ("broker", (), "run a Kafka-compatible broker: millrace broker start"),
-    "dump-log": ("broker", ("dump-log",), "print the files of a log directory (kafka-dump-log)"),
+    **{name: ("broker", (name,), what) for name, what in TOOLS.items()},
     "registry": ("schemas.registry", (), "run the schema registry"),
 }
 SERVICES = ("orders", "fraud", "inventory", "order-details", "aggregator")

@@ -1,8 +1,9 @@
 """Appending to a partition's log: the hot path of the broker.
 
-A leader looks at the header, checks the CRC, and writes 16 fresh bytes (base offset, length,
-leader epoch) followed by the client's own bytes from there on. Nothing is decoded or copied
-unless the topic's settings ask for it (`rewrite`). A follower takes batches as they are.
+A leader checks header, CRC and the lengths of the records, and writes 16 fresh bytes (base offset,
+length, leader epoch) followed by the client's own bytes from there on. Nothing is decoded, and
+nothing changed unless the topic's settings ask for it (`rewrite`) or the client's header lies about
+times. A follower takes batches as they are.
 Nothing changes in memory before the write has succeeded.
 """
 
@@ -27,8 +28,7 @@ from broker.records.header import (
 from broker.records.record import parse_records
 from broker.records.validation import (
     read_single_batch,
-    validate_client_header,
-    validate_timestamps,
+    validate_client_batch,
 )
 
 if TYPE_CHECKING:
@@ -66,8 +66,9 @@ def append_as_leader(
     if header.size_bytes > limits.max_message_bytes:
         raise _too_large(ErrorCode.MESSAGE_TOO_LARGE, header, limits.max_message_bytes)
     if origin is AppendOrigin.CLIENT:
-        validate_client_header(header, records)
-        validate_timestamps(header, records, limits.timestamps, timestamp_ms)
+        accepted = validate_client_batch(header, records, limits.timestamps, timestamp_ms)
+        if accepted is not records:
+            records, header = accepted, read_single_batch(accepted)
     if limits.needs_rewrite:
         records = rewrite_for_topic(log.config, header, records, timestamp_ms)
         header = read_single_batch(records)

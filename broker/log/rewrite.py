@@ -10,8 +10,8 @@ from broker.records.build import replace_payload, stamped_with_append_time
 from broker.records.compression import CODEC_NAMES, DEFAULT_LEVEL, Codec, decompress
 from broker.records.errors import CorruptBatch
 from broker.records.header import CONTROL_FLAG, HEADER_BYTES, BatchHeader, BytesLike
-from broker.records.record import validate_lengths
 from broker.records.validation import validate_keys
+from broker.records.walk import walk_records
 
 
 def needs_rewrite(config: LogConfig) -> bool:
@@ -41,7 +41,7 @@ def _recompress(config: LogConfig, header: BatchHeader, records: BytesLike) -> B
         return records
     try:
         payload = bytes(decompress(header.codec, memoryview(records)[HEADER_BYTES:]))
-        validate_lengths(payload, header.record_count)
+        walk_records(payload, header.record_count)
     except CorruptBatch as error:
         raise KafkaError(ErrorCode.INVALID_RECORD, str(error)) from None
     return replace_payload(header, payload, codec, _level(config, codec))

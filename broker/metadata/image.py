@@ -1,31 +1,183 @@
-"""What is known of the topics: plain values that `TopicControl.replay` alone changes."""
+"""The metadata of the cluster, whole: what the committed records add up to.
 
-from dataclasses import dataclass, field
+Every node replays the same records and so has an equal image; a controller decides on it, a broker
+follows it by its deltas. `replay` is the only thing that changes it, and never refuses: a record
+was checked when it was made. Anyone else only reads.
+"""
 
-NO_LEADER = -1
+from collections.abc import Callable
+from typing import Any
+
+from broker.metadata.delta import MetadataDelta
+from broker.metadata.parts.brokers import (
+    BrokerImage,
+    ControllerImage,
+    broker_from_record,
+    change_broker,
+    controller_from_record,
+)
+from broker.metadata.parts.configs import TOPIC_RESOURCE, ConfigsImage
+from broker.metadata.parts.producer_ids import ProducerIdsImage
+from broker.metadata.parts.quotas import QuotasImage
+from broker.metadata.parts.topics import NO_LEADER, PartitionImage, TopicImage, TopicsImage
+from broker.protocol.message import Message
+from broker.protocol.records.metadata import (
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
+
+__all__ = [
+    "NO_LEADER",
+    "BrokerImage",
+    "ControllerImage",
+    "MetadataImage",
+    "PartitionImage",
+    "TopicImage",
+    "TopicsImage",
+]
 
 
-@dataclass(slots=True)
-class PartitionImage:
-    """One partition: who holds it, who leads it. Invariant: leader is NO_LEADER or in `isr`."""
+class MetadataImage:
+    """Topics, settings, brokers, quotas, features, producer ids. Equal when all of these are."""
 
-    partition: int
-    replicas: list[int]
-    isr: list[int]
-    leader: int
-    leader_epoch: int = 0
-    partition_epoch: int = 0
+    def __init__(self) -> None:
+        self.topics = TopicsImage()
+        self.configs = ConfigsImage()
+        self.brokers: dict[int, BrokerImage] = {}
+        self.controllers: dict[int, ControllerImage] = {}
+        self.client_quotas = QuotasImage()
+        self.features: dict[str, int] = {}  # finalized levels; a feature at level 0 is not here
+        self.producer_ids = ProducerIdsImage()
+        self._delta = MetadataDelta()
+        self._replays: dict[type[Message], Callable[[Any], None]] = {
+            TopicRecord: self._replay_topic,
+            PartitionRecord: self._replay_partition,
+            PartitionChangeRecord: self._replay_partition_change,
+            RemoveTopicRecord: self._replay_remove_topic,
+            ClearElrRecord: self._replay_clear_elr,
+            RegisterBrokerRecord: self._replay_register_broker,
+            BrokerRegistrationChangeRecord: self._replay_change_broker,
+            FenceBrokerRecord: self._replay_fence_broker,
+            UnfenceBrokerRecord: self._replay_unfence_broker,
+            UnregisterBrokerRecord: self._replay_unregister_broker,
+            RegisterControllerRecord: self._replay_register_controller,
+            ConfigRecord: self._replay_config,
+            ClientQuotaRecord: self._replay_quota,
+            FeatureLevelRecord: self._replay_feature,
+            ProducerIdsRecord: self._replay_producer_ids,
+        }
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MetadataImage) and (
+            self.topics == other.topics
+            and self.configs == other.configs
+            and self.brokers == other.brokers
+            and self.controllers == other.controllers
+            and self.client_quotas == other.client_quotas
+            and self.features == other.features
+            and self.producer_ids == other.producer_ids
+        )
 
-@dataclass(slots=True)
-class TopicImage:
-    """One topic. Invariant: `partitions` is keyed 0..n-1 once its records are replayed."""
+    __hash__ = None  # type: ignore[assignment]  # it changes
 
-    name: str
-    topic_id: bytes
-    partitions: dict[int, PartitionImage] = field(default_factory=dict)
+    def replay(self, record: Message) -> None:
+        """Apply one committed record; those that only frame others say nothing here."""
+        replay = self._replays.get(type(record))
+        if replay is not None:
+            replay(record)
 
-    @property
-    def replication_factor(self) -> int:
-        """How many replicas its first partition has."""
-        return len(self.partitions[0].replicas)
+    def take_delta(self) -> MetadataDelta:
+        """Return what changed since this was asked last."""
+        delta = self._delta
+        if not delta.is_empty:
+            self._delta = MetadataDelta()
+            return delta
+        return MetadataDelta()
+
+    # --- topics ---
+
+    def _replay_topic(self, record: TopicRecord) -> None:
+        self.topics.replay_topic(record)
+        self._delta.created_topics.add(record.topic_id)
+
+    def _replay_partition(self, record: PartitionRecord) -> None:
+        self.topics.replay_partition(record)
+        self._touch(record.topic_id, record.partition_id)
+
+    def _replay_partition_change(self, record: PartitionChangeRecord) -> None:
+        self.topics.replay_partition_change(record)
+        self._touch(record.topic_id, record.partition_id)
+
+    def _replay_remove_topic(self, record: RemoveTopicRecord) -> None:
+        image = self.topics.replay_remove(record.topic_id)
+        self._delta.remove_topic(image)
+        if self.configs.forget((TOPIC_RESOURCE, image.name)):
+            self._delta.changed_configs.add((TOPIC_RESOURCE, image.name))
+
+    def _replay_clear_elr(self, record: ClearElrRecord) -> None:
+        for image in self.topics.replay_clear_elr(record.topic_name):
+            for partition in image.partitions:
+                self._touch(image.topic_id, partition)
+
+    def _touch(self, topic_id: bytes, partition: int) -> None:
+        changed = self._delta.changed_partitions.get(topic_id)
+        if changed is None:
+            changed = self._delta.changed_partitions[topic_id] = set()
+        changed.add(partition)
+
+    # --- brokers and controllers ---
+
+    def _replay_register_broker(self, record: RegisterBrokerRecord) -> None:
+        self.brokers[record.broker_id] = broker_from_record(record)
+        self._delta.changed_brokers.add(record.broker_id)
+
+    def _replay_change_broker(self, record: BrokerRegistrationChangeRecord) -> None:
+        change_broker(self.brokers[record.broker_id], record)
+        self._delta.changed_brokers.add(record.broker_id)
+
+    def _replay_fence_broker(self, record: FenceBrokerRecord) -> None:
+        self.brokers[record.id].is_fenced = True
+        self._delta.changed_brokers.add(record.id)
+
+    def _replay_unfence_broker(self, record: UnfenceBrokerRecord) -> None:
+        self.brokers[record.id].is_fenced = False
+        self._delta.changed_brokers.add(record.id)
+
+    def _replay_unregister_broker(self, record: UnregisterBrokerRecord) -> None:
+        del self.brokers[record.broker_id]
+        self._delta.changed_brokers.add(record.broker_id)
+
+    def _replay_register_controller(self, record: RegisterControllerRecord) -> None:
+        self.controllers[record.controller_id] = controller_from_record(record)
+
+    # --- the rest ---
+
+    def _replay_config(self, record: ConfigRecord) -> None:
+        self._delta.changed_configs.add(self.configs.replay(record))
+
+    def _replay_quota(self, record: ClientQuotaRecord) -> None:
+        self.client_quotas.replay(record)
+        self._delta.quotas_changed = True
+
+    def _replay_feature(self, record: FeatureLevelRecord) -> None:
+        if record.feature_level == 0:
+            self.features.pop(record.name, None)
+        else:
+            self.features[record.name] = record.feature_level
+        self._delta.features_changed = True
+
+    def _replay_producer_ids(self, record: ProducerIdsRecord) -> None:
+        self.producer_ids.replay(record)

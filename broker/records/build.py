@@ -22,6 +22,7 @@ from broker.records.header import (
     NO_TIMESTAMP,
     TRANSACTIONAL_FLAG,
     BatchHeader,
+    BytesLike,
 )
 from broker.records.record import NewRecord, RawRecord, Record, encode_record
 
@@ -102,15 +103,7 @@ def encode_batch(
 
 def replace_payload(header: BatchHeader, payload: bytes, codec: int, level: int) -> bytes:
     """Make a batch like `header` whose already encoded records are stored with another codec."""
-    fields = BatchFields(
-        base_offset=header.base_offset,
-        last_offset=header.last_offset,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        leader_epoch=header.partition_leader_epoch,
-        attributes=header.attributes & ~CODEC_MASK,
-    )
+    fields = _fields_of(header, header.attributes & ~CODEC_MASK)
     stamps = (header.base_timestamp, header.max_timestamp, header.record_count)
     return _assemble(fields, codec, stamps, compress(codec, payload, level))
 
@@ -120,15 +113,7 @@ def with_records(header: BatchHeader, payload: bytes, kept: Sequence[RawRecord])
 
     Base offset and base timestamp stay, so that the deltas in the records stay right.
     """
-    fields = BatchFields(
-        base_offset=header.base_offset,
-        last_offset=header.last_offset,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        leader_epoch=header.partition_leader_epoch,
-        attributes=header.attributes & ~CODEC_MASK,
-    )
+    fields = _fields_of(header, header.attributes & ~CODEC_MASK)
     max_timestamp = header.max_timestamp
     if not header.uses_log_append_time:
         max_timestamp = header.base_timestamp + max(record.timestamp_delta for record in kept)
@@ -142,16 +127,20 @@ def with_records(header: BatchHeader, payload: bytes, kept: Sequence[RawRecord])
 
 def empty_batch(header: BatchHeader) -> bytes:
     """Make a batch without records that keeps a producer's last sequence (cleaner)."""
-    fields = BatchFields(
+    fields = _fields_of(header, header.attributes & ~(CODEC_MASK | DELETE_HORIZON_FLAG))
+    return _assemble(fields, 0, (NO_TIMESTAMP, header.max_timestamp, 0), b"")
+
+
+def _fields_of(header: BatchHeader, attributes: int) -> BatchFields:
+    return BatchFields(
         base_offset=header.base_offset,
         last_offset=header.last_offset,
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,
         leader_epoch=header.partition_leader_epoch,
-        attributes=header.attributes & ~(CODEC_MASK | DELETE_HORIZON_FLAG),
+        attributes=attributes,
     )
-    return _assemble(fields, 0, (NO_TIMESTAMP, header.max_timestamp, 0), b"")
 
 
 def _base_timestamp(records: Sequence[Record], fields: BatchFields) -> int:
@@ -184,11 +173,21 @@ def _assemble(
     return HEADER.pack(*front, *after_crc) + payload
 
 
-def stamped_with_append_time(batch: bytes, timestamp_ms: int) -> bytes:
+def stamped_with_append_time(batch: BytesLike, timestamp_ms: int) -> bytes:
     """Give a batch the broker's time: flag and maximum in the header, and a new CRC."""
+    attributes = HEADER.unpack_from(batch)[5] | LOG_APPEND_TIME_FLAG
+    return _stamped(batch, attributes, timestamp_ms)
+
+
+def stamped_with_create_time(batch: BytesLike, max_timestamp: int) -> bytes:
+    """Let the records' own timestamps count, the greatest of which the client got wrong."""
+    attributes = HEADER.unpack_from(batch)[5] & ~LOG_APPEND_TIME_FLAG
+    return _stamped(batch, attributes, max_timestamp)
+
+
+def _stamped(batch: BytesLike, attributes: int, max_timestamp: int) -> bytes:
     fields = list(HEADER.unpack_from(batch))
-    fields[5] |= LOG_APPEND_TIME_FLAG
-    fields[8] = timestamp_ms
+    fields[5], fields[8] = attributes, max_timestamp
     under_crc = _UNDER_CRC.pack(*fields[5:])
     payload = memoryview(batch)[HEADER.size :]
     fields[4] = crc32c(payload, crc32c(under_crc))

@@ -11,11 +11,12 @@ A few bytes can unpack to gigabytes (zstd 32,000 : 1). Output therefore never ex
 
 import gzip as gzip_module
 from enum import IntEnum
+from mmap import mmap
 from struct import Struct
 
 import cramjam
 
-from broker.records.errors import CorruptBatch
+from broker.records.errors import CorruptBatch, UnreadableCompression
 from broker.records.header import BytesLike
 
 MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
@@ -23,6 +24,8 @@ MAX_RATIO = 1000
 ALWAYS_ALLOWED_BYTES = 4 * 1024 * 1024
 DEFAULT_LEVEL = -1_000_000
 """Stands for the codec's own default level."""
+
+KEPT_SCRATCH_BYTES = 4 * 1024 * 1024
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
@@ -67,15 +70,46 @@ def compress(codec: int, data: BytesLike, level: int = DEFAULT_LEVEL) -> bytes:
     raise CorruptBatch(f"unknown compression codec {codec}")
 
 
-def decompress(codec: int, data: BytesLike) -> BytesLike:
-    """Decompress a payload; raises CorruptBatch for damage and for output over the limits."""
+class Scratch:
+    """Memory to unpack into again and again: fresh memory would cost more than the unpacking.
+
+    It is mapped, as much as anything may unpack to, and becomes real where it is written.
+    """
+
+    def __init__(self) -> None:
+        self._memory: mmap | None = None
+
+    def space(self, size_bytes: int) -> memoryview:
+        """Give so many bytes, with anything in them."""
+        if self._memory is None:
+            self._memory = mmap(-1, MAX_DECOMPRESSED_BYTES)
+        return memoryview(self._memory)[:size_bytes]
+
+    def trim(self, used_bytes: int) -> None:
+        """Give memory back to the system after much of it was used."""
+        if used_bytes > KEPT_SCRATCH_BYTES and self._memory is not None:
+            self._memory = None
+
+
+def decompress(codec: int, data: BytesLike, scratch: Scratch | None = None) -> BytesLike:
+    """Decompress a payload; raises CorruptBatch for damage and for output over the limits.
+
+    With `scratch` the result may lie there, and then is valid until the next use only.
+    """
     if codec == Codec.NONE:
         return data
     if codec == Codec.SNAPPY:
         return _decompress_snappy(bytes(data))
     if codec not in (Codec.GZIP, Codec.LZ4, Codec.ZSTD):
-        raise CorruptBatch(f"unknown compression codec {codec}")
-    return _decompress_growing(codec, data)
+        raise UnreadableCompression(f"unknown compression codec {codec}")
+    if scratch is None:
+        return _decompress_growing(Codec(codec), data)
+    limit = limit_for(len(data))
+    output = scratch.space(limit)
+    length = _decompress_into(Codec(codec), data, output)
+    if length is None:
+        raise _over_limit(data, limit)
+    return output[:length]
 
 
 def limit_for(compressed_bytes: int) -> int:
@@ -84,28 +118,39 @@ def limit_for(compressed_bytes: int) -> int:
     return min(by_ratio, MAX_DECOMPRESSED_BYTES)
 
 
-def _decompress_growing(codec: int, data: BytesLike) -> BytesLike:
-    """Try ever larger buffers, so that memory follows the real size and not a forged one."""
+def _decompress_into(codec: Codec, data: BytesLike, output: bytearray | memoryview) -> int | None:
+    """Unpack and give the length; None when the output is too small."""
     into = {
         Codec.GZIP: cramjam.gzip.decompress_into,
         Codec.LZ4: cramjam.lz4.decompress_into,
         Codec.ZSTD: cramjam.zstd.decompress_into,
-    }[Codec(codec)]
+    }[codec]
+    try:
+        length: int = into(data, output)
+    except cramjam.DecompressionError as error:
+        if _BUFFER_TOO_SMALL not in str(error):
+            raise UnreadableCompression(f"{codec.name.lower()}: {error}") from None
+        return None
+    return length
+
+
+def _decompress_growing(codec: Codec, data: BytesLike) -> BytesLike:
+    """Try ever larger buffers, so that memory follows the real size and not a forged one."""
     limit = limit_for(len(data))
     size = min(max(len(data) * _FIRST_GUESS, 64 * 1024), limit)
     while True:
         output = bytearray(size)
-        try:
-            length = into(data, output)
-        except cramjam.DecompressionError as error:
-            if _BUFFER_TOO_SMALL not in str(error):
-                raise CorruptBatch(f"{Codec(codec).name.lower()}: {error}") from None
-            if size >= limit:
-                raise CorruptBatch(f"{len(data)} bytes unpack to more than {limit}") from None
-            size = min(size * _FIRST_GUESS, limit)
-            del output  # Before the larger one is made.
-        else:
+        length = _decompress_into(codec, data, output)
+        if length is not None:
             return memoryview(output)[:length]
+        if size >= limit:
+            raise _over_limit(data, limit)
+        size = min(size * _FIRST_GUESS, limit)
+        del output  # Before the larger one is made.
+
+
+def _over_limit(data: BytesLike, limit: int) -> CorruptBatch:
+    return CorruptBatch(f"{len(data)} bytes unpack to more than {limit}")
 
 
 def _compress_xerial(data: bytes) -> bytes:
@@ -123,11 +168,13 @@ def _decompress_snappy(data: bytes) -> bytes:
     position, parts, total = len(_XERIAL_HEADER), [], 0
     while position < len(data):
         if len(data) - position < _LENGTH.size:
-            raise CorruptBatch("snappy: a block length is cut off")
+            raise UnreadableCompression("snappy: a block length is cut off")
         (length,) = _LENGTH.unpack_from(data, position)
         position += _LENGTH.size
         if not 0 <= length <= len(data) - position:
-            raise CorruptBatch(f"snappy: a block of {length} in {len(data) - position} bytes")
+            raise UnreadableCompression(
+                f"snappy: a block of {length} in {len(data) - position} bytes"
+            )
         parts.append(_decompress_raw_block(data[position : position + length], limit - total))
         total += len(parts[-1])
         position += length
@@ -142,4 +189,4 @@ def _decompress_raw_block(block: bytes, limit: int) -> bytes:
             raise CorruptBatch(f"snappy: a block unpacks to {length}, more than {limit}")
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
-        raise CorruptBatch(f"snappy: {error}") from None
+        raise UnreadableCompression(f"snappy: {error}") from None

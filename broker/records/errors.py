@@ -3,3 +3,7 @@
 
 class CorruptBatch(Exception):  # noqa: N818 - the house calls storage failures so
     """Bytes that are not what their header says: a storage failure, or a client's lie."""
+
+
+class UnreadableCompression(CorruptBatch):
+    """The compressed records of a batch are no output of the codec that its header names."""

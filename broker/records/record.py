@@ -19,6 +19,9 @@ NewRecord: TypeAlias = tuple[bytes | None, bytes | None, Headers, int]
 SMALLEST_RECORD_BYTES = 7
 """Length, attributes, two deltas, two null lengths, no headers."""
 
+INT_BYTES, LONG_BYTES = 5, 10
+"""The longest varints of 32 and of 64 bits."""
+
 
 class Record(NamedTuple):
     """One record with its absolute offset and timestamp."""
@@ -43,7 +46,7 @@ def parse_records(payload: BytesLike, header: BatchHeader) -> Iterator[Record]:
         for _ in range(header.record_count):
             body, position = _record_body(data, position)
             timestamp_delta, body = read_varint(data, body + 1)
-            offset_delta, body = read_varint(data, body)
+            offset_delta, body = read_varint(data, body, INT_BYTES)
             key, body = _read_nullable(data, body)
             value, body = _read_nullable(data, body)
             # A single zero byte says "no headers", the common case.
@@ -83,7 +86,7 @@ def scan_records(payload: bytes, record_count: int) -> Iterator[RawRecord]:
             start = position
             body, position = _record_body(payload, start)
             timestamp_delta, body = read_varint(payload, body + 1)
-            offset_delta, body = read_varint(payload, body)
+            offset_delta, body = read_varint(payload, body, INT_BYTES)
             key, body = _read_nullable(payload, body)
             # Zigzag puts the sign into the lowest bit: odd is negative, and only -1 is.
             has_value = not payload[body] & 1
@@ -92,60 +95,43 @@ def scan_records(payload: bytes, record_count: int) -> Iterator[RawRecord]:
         raise CorruptBatch("a record ends beyond its batch") from error
 
 
-def validate_lengths(payload: BytesLike, record_count: int) -> None:
-    """Walk the records by their lengths only; raises CorruptBatch when they do not add up."""
-    position, end = 0, len(payload)
-    try:
-        for _ in range(record_count):
-            low = payload[position]
-            high = payload[position + 1]
-            # One- and two-byte lengths are read here, for they are nearly all there are.
-            if low < 0x80:
-                length, start = low, position + 1
-            elif high < 0x80:
-                length, start = low & 0x7F | high << 7, position + 2
-            else:
-                signed, start = read_varint(payload, position)
-                length = signed << 1 if signed >= 0 else 1
-            if length & 1:
-                raise CorruptBatch("a record has a negative length")
-            position = start + (length >> 1)
-    except IndexError:
-        raise CorruptBatch(f"fewer records than the {record_count} of the header") from None
-    if position != end:
-        raise CorruptBatch(f"the records end at {position} and the batch at {end}")
-
-
 def _record_body(data: bytes, position: int) -> tuple[int, int]:
     """Give where a record's body begins and where it ends."""
-    length, body = read_varint(data, position)
+    length, body = read_varint(data, position, INT_BYTES)
     if length < SMALLEST_RECORD_BYTES - 1 or body + length > len(data):
         raise CorruptBatch(f"record length {length} at {position} of {len(data)}")
     return body, body + length
 
 
-def read_varint(data: BytesLike, position: int) -> tuple[int, int]:
-    """Read a zigzag varint of up to 10 bytes; IndexError when the data ends in it."""
+def read_varint(data: BytesLike, position: int, longest: int = LONG_BYTES) -> tuple[int, int]:
+    """Read a zigzag varint of up to `longest` bytes; IndexError when the data ends in it."""
+    byte = data[position]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position + 1
+    number, position = read_zigzag(data, position, longest)
+    return (number >> 1) ^ -(number & 1), position
+
+
+def read_zigzag(data: BytesLike, position: int, longest: int) -> tuple[int, int]:
+    """Read a varint and leave it as it is: twice the number, or odd for a negative one."""
     byte = data[position]
     position += 1
     if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position
+        return byte, position
     result = byte & 0x7F
-    for shift in range(7, 70, 7):
+    for shift in range(7, 7 * longest, 7):
         byte = data[position]
         position += 1
         result |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return (result >> 1) ^ -(result & 1), position
-    raise CorruptBatch("a varint has more than 10 bytes")
+            return result, position
+    raise CorruptBatch(f"a varint has more than {longest} bytes")
 
 
 def _read_nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
-    length, position = read_varint(data, position)
+    length, position = read_varint(data, position, INT_BYTES)
     if length < 0:
-        if length != -1:
-            raise CorruptBatch(f"a length of {length}")
-        return None, position
+        return None, position  # Any negative length, as in Kafka.
     end = position + length
     if end > len(data):
         raise CorruptBatch(f"a length of {length} at {position} of {len(data)}")
@@ -153,7 +139,7 @@ def _read_nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
 
 
 def _read_headers(data: bytes, position: int) -> tuple[Headers, int]:
-    count, position = read_varint(data, position)
+    count, position = read_varint(data, position, INT_BYTES)
     if not 0 <= count <= len(data) - position:
         raise CorruptBatch(f"{count} headers in {len(data) - position} bytes")
     headers: list[tuple[str, bytes | None]] = []

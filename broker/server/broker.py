@@ -24,12 +24,12 @@ from broker.server.groups import Groups
 from broker.server.housekeeping import Housekeeping
 from broker.server.lifecycle import Lifecycle
 from broker.server.listener import Listener
-from broker.server.metadata_log import METADATA_PARTITION
 from broker.server.metadata_waits import MetadataWaits
 from broker.server.metrics import Metrics
 from broker.server.mover import Mover
 from broker.server.partitions import ParkedFetch, Partitions
 from broker.server.producer_ids import ProducerIds
+from broker.server.quorum.metadata_log import METADATA_PARTITION
 from broker.server.quorum.quorum import Quorum
 from broker.server.replicas import Replicas
 

@@ -24,8 +24,12 @@ from broker.server.dispatch import Dispatcher
 from broker.server.http import HttpServer, Page, problem, text
 from broker.server.lifecycle import BrokerState
 from broker.server.listener import Listener, bind
-from broker.server.metadata_log import METADATA_PARTITION, METADATA_TOPIC_ID, metadata_log_config
 from broker.server.metrics import prometheus_text
+from broker.server.quorum.metadata_log import (
+    METADATA_PARTITION,
+    METADATA_TOPIC_ID,
+    metadata_log_config,
+)
 from broker.server.quorum.quorum import Quorum
 from broker.server.recovery_progress import RecoveryProgress
 

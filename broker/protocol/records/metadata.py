@@ -11,6 +11,7 @@ from broker.protocol.message import (
     Struct,
     array,
     boolean,
+    float64,
     int8,
     int16,
     int32,
@@ -133,6 +134,30 @@ class BrokerRegistrationChangeRecord(Message, api_key=17, versions="0-3", flexib
     cordoned_log_dirs: list[bytes] | None = array(uuid, "3+", nullable="3+", default=None, tag=3)
 
 
+class QuotaEntity(Struct):
+    entity_type: str = string()
+    entity_name: str | None = string(nullable="0+")
+
+
+class ClientQuotaRecord(Message, api_key=14, versions="0", flexible="0+"):
+    entity: list[QuotaEntity] = array(QuotaEntity)
+    key: str = string()
+    value: float = float64()
+    remove: bool = boolean()
+
+
+class RegisterControllerRecord(Message, api_key=27, versions="0", flexible="0+"):
+    controller_id: int = int32()
+    incarnation_id: bytes = uuid()
+    zk_migration_ready: bool = boolean()
+    end_points: list[BrokerEndpoint] = array(BrokerEndpoint)
+    features: list[BrokerFeature] = array(BrokerFeature)
+
+
+class ClearElrRecord(Message, api_key=28, versions="0", flexible="0+"):
+    topic_name: str = string()
+
+
 class FeatureLevelRecord(Message, api_key=12, versions="0", flexible="0+"):
     name: str = string()
     feature_level: int = int16()
@@ -168,6 +193,9 @@ METADATA_RECORDS: dict[int, type[Message]] = {
         FenceBrokerRecord,
         UnfenceBrokerRecord,
         BrokerRegistrationChangeRecord,
+        ClientQuotaRecord,
+        RegisterControllerRecord,
+        ClearElrRecord,
         FeatureLevelRecord,
         NoOpRecord,
         BeginTransactionRecord,

@@ -2,8 +2,8 @@
 
 v7 allows zstd. v8 adds error messages per partition. v9 is flexible. v13 names topics by id
 (KIP-516). Versions 0-2 are advertised (clients infer from them which codecs they may use) and
-refused. The batches are never decoded: header and CRC are checked, offsets and epoch are written
-into the header, the bytes are appended.
+refused. The batches are never decoded: header, CRC and record lengths are checked, offsets and
+epoch are written into the header, the bytes are appended.
 """
 
 import logging
@@ -38,14 +38,18 @@ REFUSED_BEFORE_VALIDATION = {
     ErrorCode.MESSAGE_TOO_LARGE,
     ErrorCode.RECORD_LIST_TOO_LARGE,
     ErrorCode.CORRUPT_MESSAGE,
-    ErrorCode.INVALID_TXN_STATE,
 }
 """The refusals that do not tell the log start offset, as in Kafka."""
 
 
 def handle_produce(broker: Broker, context: RequestContext, request: ProduceRequest) -> Answer:
     """Append every partition's batch and answer each with its base offset or its error."""
-    responses = [_append_topic(broker, context, request, topic) for topic in request.topic_data]
+    try:
+        _validate_request(context, request)
+    except KafkaError as error:
+        responses = [_refused_topic(topic, error) for topic in request.topic_data]
+    else:
+        responses = [_append_topic(broker, context, request, topic) for topic in request.topic_data]
     if request.acks != 0:
         return ProduceResponse(responses=responses)
     if any(partition.error_code for topic in responses for partition in topic.partition_responses):
@@ -59,7 +63,6 @@ def _append_topic(
     broker: Broker, context: RequestContext, request: ProduceRequest, topic: TopicProduceData
 ) -> TopicProduceResponse:
     try:
-        _validate_request(context, request)
         name = topic.name
         if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
             name = broker.partitions.name_of(topic.topic_id)
@@ -68,11 +71,15 @@ def _append_topic(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"The topic {name} is written by the broker only"
             )
     except KafkaError as error:
-        answers = [_refused(partition.index, error) for partition in topic.partition_data]
-    else:
-        answers = [
-            _append(broker, name, partition, request.acks) for partition in topic.partition_data
-        ]
+        return _refused_topic(topic, error)
+    answers = [_append(broker, name, partition, request.acks) for partition in topic.partition_data]
+    return TopicProduceResponse(
+        name=topic.name, topic_id=topic.topic_id, partition_responses=answers
+    )
+
+
+def _refused_topic(topic: TopicProduceData, error: KafkaError) -> TopicProduceResponse:
+    answers = [_refused(partition.index, error) for partition in topic.partition_data]
     return TopicProduceResponse(
         name=topic.name, topic_id=topic.topic_id, partition_responses=answers
     )
@@ -89,6 +96,15 @@ def _validate_request(context: RequestContext, request: ProduceRequest) -> None:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION, "Transactions are not supported by this broker yet"
         )
+    if any(
+        partition.records is not None and _is_transactional(partition.records)
+        for topic in request.topic_data
+        for partition in topic.partition_data
+    ):
+        raise KafkaError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "Transactional records need a transactional id",
+        )
 
 
 def _append(
@@ -104,10 +120,6 @@ def _append(
             )
         if produced.records is None:
             raise KafkaError(ErrorCode.INVALID_RECORD, "The request has no record batch")
-        if _is_transactional(produced.records):
-            raise KafkaError(
-                ErrorCode.INVALID_TXN_STATE, "Transactions are not supported by this broker yet"
-            )
         info = broker.partitions.append(
             partition, produced.records, timestamp_ms=broker.clock.timestamp_ms()
         )

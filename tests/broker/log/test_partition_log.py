@@ -216,7 +216,8 @@ def test_a_batch_that_nobody_can_read_is_passed_by_in_a_look_up() -> None:
     log = new_log()
     append(log, timestamp_ms=100)
     lie = with_payload(b"\x0e" * 8000, 900)
-    log.append_as_leader(lie, leader_epoch=0, timestamp_ms=NOW_MS)
+    origin = AppendOrigin.COORDINATOR  # From a client it would be refused.
+    log.append_as_leader(lie, leader_epoch=0, timestamp_ms=NOW_MS, origin=origin)
     append(log, timestamp_ms=NOW_MS + 5)
     found = log.offset_for_timestamp(101)
     assert found is not None

@@ -14,6 +14,8 @@ from tests.lib.bad_batches import (
     GOOD,
     HOUR_MS,
     INVALID,
+    ORDERED,
+    REPAIRED,
     producer,
     with_field,
     with_payload,
@@ -134,3 +136,33 @@ def test_timestamps_in_the_past_are_limited_when_asked() -> None:
     assert refusal_of(log, old) == ErrorCode.INVALID_TIMESTAMP
     no_time = build_batch([(b"k", b"v", (), -1)])
     log.append_as_leader(no_time, leader_epoch=0, timestamp_ms=NOW_MS)
+
+
+@pytest.mark.parametrize("name", REPAIRED)
+def test_what_a_client_got_wrong_and_kafka_puts_right(name: str) -> None:
+    log = new_log()
+    log.append_as_leader(GOOD, leader_epoch=0, timestamp_ms=NOW_MS)
+    log.append_as_leader(REPAIRED[name], leader_epoch=0, timestamp_ms=NOW_MS)
+    _, stored = read_batches(log)
+    records = list(stored.records())
+    assert stored.has_valid_crc
+    assert not stored.header.uses_log_append_time
+    if "LogAppendTime" in name:
+        kept = struct.unpack_from(">q", REPAIRED[name], 35)
+        assert (stored.header.max_timestamp,) == kept, "Kafka took it for every record's time"
+    else:
+        assert stored.header.max_timestamp == max(record.timestamp_ms for record in records)
+    if name == "offsets that begin at 5":
+        assert [record.offset for record in records] == list(range(7, 67)), "as Kafka leaves them"
+    else:
+        assert [record.offset for record in records] == list(range(2, 2 + len(records)))
+    if len(records) == len(ORDERED):
+        found = [(r.key, r.value, r.headers, r.timestamp_ms) for r in records]
+        assert found == ORDERED
+
+
+@pytest.mark.parametrize("codec", range(1, 5))
+def test_a_bomb_is_stopped(codec: int) -> None:
+    bomb = with_payload(compress(codec, bytes(130 * 1024 * 1024)), 1, codec=codec)
+    log = new_log(max_message_bytes=64 * 1024 * 1024)
+    assert refusal_of(log, bomb) == INVALID

@@ -1,0 +1,251 @@
+"""Asks a cluster: finds its nodes, asks the right one, and asks again when that is of use.
+
+A request goes to any node, to the controller, or to one broker. The nodes come from Metadata (from
+DescribeCluster when the tool was given controllers, KIP-919). A lost connection and NOT_CONTROLLER
+are asked again, at growing intervals, until `default.api.timeout.ms` is over; then the error says
+what was wrong the last time. Every other error is the answer.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from enum import Enum
+from types import TracebackType
+from typing import NamedTuple, Self, TypeVar
+
+from broker.cli.admin.connection import Connection, ConnectionFailed
+from broker.cli.admin.settings import AdminSettings
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.message import Message, Struct
+from broker.protocol.messages.api_versions import ApiVersionsResponse
+from broker.protocol.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from broker.server.clock import Clock, SystemClock
+
+ENDPOINT_TYPE_CONTROLLER = 2
+
+Answer = TypeVar("Answer", bound=Message)
+Outcome = TypeVar("Outcome")
+
+
+class To(Enum):
+    """Which node a request is for, when it is not for one broker."""
+
+    ANY_NODE = "any node"
+    CONTROLLER = "the controller"
+
+
+class Node(NamedTuple):
+    """One node of the cluster, as the cluster names it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class ClusterNodes(NamedTuple):
+    """The nodes that can be asked, and which of them to ask as the controller."""
+
+    controller_id: int
+    nodes: dict[int, Node]
+
+
+class AdminClient:
+    """A client of one cluster. Used in a `with` block; holds one connection a node."""
+
+    def __init__(self, settings: AdminSettings, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self._clock: Clock = clock or SystemClock()
+        self._connections: dict[tuple[str, int], Connection] = {}
+        self._nodes: ClusterNodes | None = None
+
+    # --- what one can ask ---
+
+    def ask(self, request: Message, answer: type[Answer], to: To | int = To.ANY_NODE) -> Answer:
+        """Ask and return the answer, whatever errors it tells.
+
+        Raises KafkaError: REQUEST_TIMED_OUT when nobody answered in time, NOT_CONTROLLER when no
+        controller was found, UNSUPPORTED_VERSION for what the node is too old for.
+        """
+
+        def attempt(deadline_ms: int) -> Answer:
+            connection = self._connection(to, deadline_ms)
+            response = self._ask_once(connection, request, deadline_ms)
+            if _has_code(response, ErrorCode.NOT_CONTROLLER):
+                raise KafkaError(
+                    ErrorCode.NOT_CONTROLLER, f"{connection} is not the controller any more"
+                )
+            assert isinstance(response, answer)
+            return response
+
+        return self._until_done(type(request).__name__.removesuffix("Request"), attempt)
+
+    def nodes(self) -> ClusterNodes:
+        """Return the nodes of the cluster, asked for anew."""
+        self._nodes = None
+        return self._until_done("Metadata", self._known_nodes)
+
+    def api_versions(self, to: To | int = To.ANY_NODE) -> ApiVersionsResponse:
+        """Return what a node said when the connection to it was made: versions and features."""
+        return self._until_done(
+            "ApiVersions", lambda deadline_ms: self._connection(to, deadline_ms).api_versions
+        )
+
+    def supports(self, api_key: ApiKey) -> bool:
+        """Whether the nodes answer an API at all."""
+        return any(entry.api_key == api_key for entry in self.api_versions().api_keys)
+
+    # --- within ---
+
+    def _until_done(self, what: str, attempt: Callable[[int], Outcome]) -> Outcome:
+        """Try until it works or the time is over; `attempt` takes the deadline."""
+        deadline_ms = self._clock.now_ms() + self.settings.api_timeout_ms
+        backoff_ms = self.settings.retry_backoff_ms
+        while True:
+            try:
+                return attempt(deadline_ms)
+            except ConnectionFailed as error:
+                failure = KafkaError(
+                    ErrorCode.REQUEST_TIMED_OUT, f"Timed out waiting for {what}: {error}"
+                )
+            except KafkaError as error:
+                if error.code != ErrorCode.NOT_CONTROLLER:
+                    raise
+                failure = error
+            self._nodes = None
+            if self._clock.now_ms() + backoff_ms >= deadline_ms:
+                raise failure
+            time.sleep(backoff_ms / 1000)
+            backoff_ms = min(2 * backoff_ms, self.settings.retry_backoff_max_ms)
+
+    def _ask_once(self, connection: Connection, request: Message, deadline_ms: int) -> Message:
+        until_ms = min(deadline_ms, self._clock.now_ms() + self.settings.request_timeout_ms)
+        try:
+            return connection.ask(request, until_ms)
+        except TimeoutError as error:
+            self._forget(connection)
+            raise ConnectionFailed(f"{connection} did not answer in time") from error
+        except ConnectionFailed:
+            self._forget(connection)
+            raise
+
+    def _connection(self, to: To | int, deadline_ms: int) -> Connection:
+        if to is To.ANY_NODE:
+            return self._any_connection(deadline_ms)
+        known = self._known_nodes(deadline_ms)
+        node_id = known.controller_id if to is To.CONTROLLER else to
+        node = known.nodes.get(node_id)
+        if node is None:
+            self._nodes = None
+            what = "the controller is not known" if to is To.CONTROLLER else f"no node {node_id}"
+            raise ConnectionFailed(what)
+        return self._connect((node.host, node.port), deadline_ms)
+
+    def _any_connection(self, deadline_ms: int) -> Connection:
+        """Give an open connection, or the first that can be made."""
+        for connection in self._connections.values():
+            return connection
+        known = self._nodes.nodes.values() if self._nodes else ()
+        failures = []
+        addresses = [*self.settings.bootstrap, *((node.host, node.port) for node in known)]
+        for address in dict.fromkeys(addresses):
+            try:
+                return self._connect(address, deadline_ms)
+            except ConnectionFailed as error:
+                failures.append(str(error))
+        raise ConnectionFailed("; ".join(failures))
+
+    def _connect(self, address: tuple[str, int], deadline_ms: int) -> Connection:
+        if address not in self._connections:
+            until_ms = min(deadline_ms, self._clock.now_ms() + self.settings.request_timeout_ms)
+            try:
+                connection = Connection(address, self.settings, self._clock, until_ms)
+            except TimeoutError as error:
+                where = f"{address[0]}:{address[1]}"
+                raise ConnectionFailed(f"{where} did not answer in time") from error
+            self._connections[address] = connection
+        return self._connections[address]
+
+    def _forget(self, connection: Connection) -> None:
+        connection.close()
+        self._connections.pop(connection.address, None)
+
+    def _known_nodes(self, deadline_ms: int) -> ClusterNodes:
+        if self._nodes is None:
+            connection = self._any_connection(deadline_ms)
+            if self.settings.is_controller_bootstrap:
+                request: Message = DescribeClusterRequest(endpoint_type=ENDPOINT_TYPE_CONTROLLER)
+            else:
+                # Version 0 has no other way to ask for no topic than to ask for one.
+                request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+            self._nodes = _nodes_in(self._ask_once(connection, request, deadline_ms))
+        return self._nodes
+
+    def close(self) -> None:
+        """Close every connection."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def raise_for(code: int, message: str | None = None) -> None:
+    """Raise the error an answer tells, if it tells one."""
+    if code:
+        raise error_of(code, message)
+
+
+def error_of(code: int, message: str | None = None) -> KafkaError:
+    """Make an exception of an error in an answer; an unknown number is named as such."""
+    try:
+        known = ErrorCode(code)
+    except ValueError:
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message or f"unknown error {code}")
+    return KafkaError(known, message)
+
+
+def _nodes_in(response: Message) -> ClusterNodes:
+    if isinstance(response, DescribeClusterResponse):
+        raise_for(response.error_code, response.error_message)
+        nodes = {
+            broker.broker_id: Node(broker.broker_id, broker.host, broker.port, broker.rack)
+            for broker in response.brokers
+        }
+        return ClusterNodes(response.controller_id, nodes)
+    assert isinstance(response, MetadataResponse)
+    return ClusterNodes(
+        response.controller_id,
+        {
+            broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack)
+            for broker in response.brokers
+        },
+    )
+
+
+def _has_code(response: Struct, code: ErrorCode) -> bool:
+    """Whether an answer tells this error anywhere."""
+    return any(found == code for found in _codes(response))
+
+
+def _codes(struct: Struct) -> Iterator[int]:
+    for name, field in struct.__fields__.items():
+        value = getattr(struct, name)
+        if name == "error_code":
+            yield value
+        elif field.kind == "array" and not isinstance(field.element, str):
+            for element in value or ():
+                yield from _codes(element)

@@ -1,0 +1,152 @@
+"""The cluster as a whole: its id, its nodes, its metadata quorum and its feature levels."""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from broker.cli.admin.client import ENDPOINT_TYPE_CONTROLLER, AdminClient, To, error_of, raise_for
+from broker.errors import KafkaError
+from broker.protocol.messages import describe_quorum
+from broker.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from broker.protocol.messages.unregister_broker import (
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
+from broker.protocol.messages.update_features import (
+    FeatureUpdateKey,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+
+ENDPOINT_TYPE_BROKER = 1
+METADATA_TOPIC = "__cluster_metadata"
+
+
+class UpgradeType(IntEnum):
+    """Which changes of a feature's level are allowed, with Kafka's numbers."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class FeatureLevels(NamedTuple):
+    """One feature: the levels a node can do, and the level the cluster is at."""
+
+    name: str
+    min_supported: int
+    max_supported: int
+    finalized: int
+
+
+class Quorum(NamedTuple):
+    """The metadata quorum as its leader sees it."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: list[describe_quorum.ReplicaState]
+    observers: list[describe_quorum.ReplicaState]
+    endpoints: dict[int, list[str]]
+
+
+def describe_cluster(
+    client: AdminClient, *, include_fenced: bool = False
+) -> DescribeClusterResponse:
+    """Give the id of the cluster and its brokers; its controllers when those are asked."""
+    is_controller = client.settings.is_controller_bootstrap
+    request = DescribeClusterRequest(
+        endpoint_type=ENDPOINT_TYPE_CONTROLLER if is_controller else ENDPOINT_TYPE_BROKER,
+        include_fenced_brokers=include_fenced,
+    )
+    response = client.ask(request, DescribeClusterResponse)
+    raise_for(response.error_code, response.error_message)
+    response.brokers.sort(key=_broker_id)
+    return response
+
+
+def unregister_broker(client: AdminClient, broker_id: int) -> None:
+    """Make the cluster forget a broker that is gone for good."""
+    request = UnregisterBrokerRequest(broker_id=broker_id)
+    response = client.ask(request, UnregisterBrokerResponse, To.CONTROLLER)
+    raise_for(response.error_code, response.error_message)
+
+
+def describe_metadata_quorum(client: AdminClient) -> Quorum:
+    """Give the state of the metadata quorum."""
+    request = describe_quorum.DescribeQuorumRequest(
+        topics=[
+            describe_quorum.TopicData(
+                topic_name=METADATA_TOPIC,
+                partitions=[describe_quorum.PartitionData(partition_index=0)],
+            )
+        ]
+    )
+    is_controller = client.settings.is_controller_bootstrap
+    to = To.CONTROLLER if is_controller else To.ANY_NODE
+    response = client.ask(request, describe_quorum.DescribeQuorumResponse, to)
+    raise_for(response.error_code, response.error_message)
+    partition = response.topics[0].partitions[0]
+    raise_for(partition.error_code, partition.error_message)
+    return Quorum(
+        partition.leader_id,
+        partition.leader_epoch,
+        partition.high_watermark,
+        partition.current_voters,
+        partition.observers,
+        {
+            node.node_id: [
+                f"{listener.name}://{listener.host}:{listener.port}" for listener in node.listeners
+            ]
+            for node in response.nodes
+        },
+    )
+
+
+def describe_features(
+    client: AdminClient, node_id: int | None
+) -> tuple[list[FeatureLevels], int | None]:
+    """Give the features a node knows, by name, and the epoch of the cluster's levels."""
+    answer = client.api_versions(To.ANY_NODE if node_id is None else node_id)
+    finalized = {key.name: key.max_version_level for key in answer.finalized_features}
+    levels = [
+        FeatureLevels(key.name, key.min_version, key.max_version, finalized.get(key.name, 0))
+        for key in sorted(answer.supported_features, key=_name)
+    ]
+    epoch = answer.finalized_features_epoch
+    return levels, epoch if epoch >= 0 else None
+
+
+def update_features(
+    client: AdminClient, levels: Mapping[str, int], upgrade_type: UpgradeType, *, dry_run: bool
+) -> dict[str, KafkaError | None]:
+    """Change feature levels; gives the outcome of each. From version 2 on it is all or none."""
+    request = UpdateFeaturesRequest(
+        timeout_ms=client.settings.request_timeout_ms,
+        feature_updates=[
+            FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=upgrade_type)
+            for feature, level in sorted(levels.items())
+        ],
+        validate_only=dry_run,
+    )
+    response = client.ask(request, UpdateFeaturesResponse, To.CONTROLLER)
+    if response.error_code:
+        error = error_of(response.error_code, response.error_message)
+        return dict.fromkeys(sorted(levels), error)
+    outcomes: dict[str, KafkaError | None] = dict.fromkeys(sorted(levels))
+    for result in response.results:
+        if result.error_code:
+            outcomes[result.feature] = error_of(result.error_code, result.error_message)
+    return outcomes
+
+
+def _broker_id(broker: DescribeClusterBroker) -> int:
+    return broker.broker_id
+
+
+def _name(feature: object) -> str:
+    return str(getattr(feature, "name"))  # noqa: B009

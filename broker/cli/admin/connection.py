@@ -1,0 +1,154 @@
+"""One connection to one node: requests and answers, one after the other.
+
+The first exchange is ApiVersions; every later request goes out in the highest version both sides
+know. A node that answers ApiVersions with UNSUPPORTED_VERSION is asked again in version 0, which
+every node knows (KIP-511).
+"""
+
+import socket
+
+from broker.cli.admin.settings import AdminSettings
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from broker.protocol.framing import DecodeError, EncodeError, decode_response, encode_request
+from broker.protocol.message import Message
+from broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from broker.server.clock import Clock
+
+MAX_ANSWER_BYTES = 256 * 1024 * 1024
+
+
+class ConnectionFailed(Exception):  # noqa: N818 -- what happened, as ConnectionError says it
+    """The node cannot be reached, or went away, or says what nobody understands."""
+
+
+class Connection:
+    """An open connection whose versions are negotiated."""
+
+    def __init__(
+        self, address: tuple[str, int], settings: AdminSettings, clock: Clock, deadline_ms: int
+    ) -> None:
+        self.address = address
+        self._client_id = settings.client_id
+        self._clock = clock
+        self._correlation_id = 0
+        try:
+            self._socket = socket.create_connection(address, self._seconds_left(deadline_ms))
+        except OSError as error:
+            raise ConnectionFailed(f"{self}: {error.strerror or error}") from error
+        try:
+            self.api_versions = self._negotiate(deadline_ms)
+        except BaseException:
+            self.close()
+            raise
+        self._versions = {
+            entry.api_key: (entry.min_version, entry.max_version)
+            for entry in self.api_versions.api_keys
+        }
+
+    def __str__(self) -> str:
+        """Name the node by its address."""
+        host, port = self.address
+        return f"{host}:{port}"
+
+    def ask(self, request: Message, deadline_ms: int) -> Message:
+        """Send a request in the highest common version and wait for its answer.
+
+        Raises ConnectionFailed, TimeoutError at the deadline, or KafkaError(UNSUPPORTED_VERSION)
+        when the node does not know the API or the version this request needs.
+        """
+        api_key = ApiKey(request.__api_key__)
+        version = self.version_of(api_key)
+        try:
+            return self._exchange(api_key, version, request, deadline_ms)
+        except EncodeError as error:
+            # A field that is set and that the highest common version does not have.
+            raise unsupported(f"{self} does not support what is asked: {error}") from error
+
+    def version_of(self, api_key: ApiKey) -> int:
+        """Give the highest common version of an API; raises KafkaError(UNSUPPORTED_VERSION)."""
+        ours = API_VERSION_RANGES[api_key]
+        lowest, highest = self._versions.get(api_key, (0, -1))
+        version = min(highest, ours.max)
+        if version < max(lowest, ours.advertised_min):
+            raise unsupported(f"{self} does not support {api_key.name}")
+        return version
+
+    def close(self) -> None:
+        """Close it; what is under way is lost."""
+        self._socket.close()
+
+    def _negotiate(self, deadline_ms: int) -> ApiVersionsResponse:
+        request = ApiVersionsRequest(
+            client_software_name="millrace-admin", client_software_version="1"
+        )
+        highest = API_VERSION_RANGES[ApiKey.API_VERSIONS].max
+        # A node that does not know the version answers in version 0, whatever was asked.
+        self._send(ApiKey.API_VERSIONS, highest, request, deadline_ms)
+        frame = self._receive(deadline_ms)
+        if int.from_bytes(frame[4:6], "big", signed=True) == ErrorCode.UNSUPPORTED_VERSION:
+            answer = self._exchange(ApiKey.API_VERSIONS, 0, ApiVersionsRequest(), deadline_ms)
+        else:
+            answer = self._decode(ApiKey.API_VERSIONS, highest, frame)
+        assert isinstance(answer, ApiVersionsResponse)
+        if answer.error_code:
+            raise ConnectionFailed(f"{self}: ApiVersions failed with {answer.error_code}")
+        return answer
+
+    def _exchange(
+        self, api_key: ApiKey, version: int, request: Message, deadline_ms: int
+    ) -> Message:
+        self._send(api_key, version, request, deadline_ms)
+        return self._decode(api_key, version, self._receive(deadline_ms))
+
+    def _send(self, api_key: ApiKey, version: int, request: Message, deadline_ms: int) -> None:
+        self._correlation_id += 1
+        frame = encode_request(api_key, version, self._correlation_id, self._client_id, request)
+        try:
+            self._socket.settimeout(self._seconds_left(deadline_ms))
+            self._socket.sendall(frame)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise ConnectionFailed(f"{self}: {error.strerror or error}") from error
+
+    def _receive(self, deadline_ms: int) -> bytes:
+        size = int.from_bytes(self._exactly(4, deadline_ms), "big", signed=True)
+        if not 4 <= size <= MAX_ANSWER_BYTES:
+            raise ConnectionFailed(f"{self}: an answer of {size} bytes is none of Kafka's")
+        return self._exactly(size, deadline_ms)
+
+    def _decode(self, api_key: ApiKey, version: int, frame: bytes) -> Message:
+        try:
+            correlation_id, answer = decode_response(api_key, version, frame)
+        except DecodeError as error:
+            raise ConnectionFailed(f"{self}: {error}") from error
+        if correlation_id != self._correlation_id:
+            raise ConnectionFailed(f"{self}: the answer belongs to another request")
+        return answer
+
+    def _exactly(self, count: int, deadline_ms: int) -> bytes:
+        received = bytearray()
+        while len(received) < count:
+            try:
+                self._socket.settimeout(self._seconds_left(deadline_ms))
+                chunk = self._socket.recv(min(count - len(received), 1 << 20))
+            except TimeoutError:
+                raise
+            except OSError as error:
+                raise ConnectionFailed(f"{self}: {error.strerror or error}") from error
+            if not chunk:
+                raise ConnectionFailed(f"{self} closed the connection")
+            received += chunk
+        return bytes(received)
+
+    def _seconds_left(self, deadline_ms: int) -> float:
+        left_ms = deadline_ms - self._clock.now_ms()
+        if left_ms <= 0:
+            raise TimeoutError
+        return left_ms / 1000
+
+
+def unsupported(message: str) -> KafkaError:
+    """Return the refusal of what a node is too old for."""
+    return KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)

@@ -1,0 +1,100 @@
+"""What the arguments of Kafka's tools have in common: how they are parsed, refused and explained.
+
+Kafka's tools end with 1 for every mistake, where argparse has 2. `UsageError` is a mistake in the
+arguments that is told with the usage, `ToolFailed` one that is told by its message alone.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+from typing import NoReturn
+
+from broker.cli.admin.settings import AdminSettings, admin_settings, read_properties
+
+
+class ToolFailed(Exception):  # noqa: N818 -- the outcome of a tool, told as it is
+    """The tool did not do what it was asked; the text says why, all that the user is to see."""
+
+
+class ToolParser(argparse.ArgumentParser):
+    """An argument parser whose mistakes end the tool with Kafka's exit status."""
+
+    def error(self, message: str) -> NoReturn:
+        """Tell a mistake with the usage."""
+        print(message, file=sys.stderr)
+        self.print_usage(sys.stderr)
+        raise SystemExit(1)
+
+
+def tool_parser(name: str, description: str) -> ToolParser:
+    """Make the parser of one tool, with `--help` and `--version`."""
+    parser = ToolParser(prog=f"millrace {name}", description=description)
+    parser.add_argument(
+        "--version", action="version", version=_version(), help="show the version of Millrace"
+    )
+    return parser
+
+
+def add_connection(
+    parser: argparse.ArgumentParser, *, has_controllers: bool = True, is_required: bool = False
+) -> None:
+    """Add the arguments that say which cluster to ask."""
+    group = parser.add_mutually_exclusive_group(required=is_required)
+    group.add_argument(
+        "--bootstrap-server", metavar="HOST:PORT,...", help="the brokers to connect to"
+    )
+    if has_controllers:
+        group.add_argument(
+            "--bootstrap-controller", metavar="HOST:PORT,...", help="the controllers to connect to"
+        )
+    parser.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="a properties file with settings of the admin client",
+    )
+
+
+def connection_of(
+    options: argparse.Namespace, *, default_timeout_ms: int = 60_000
+) -> AdminSettings:
+    """Give the client's settings from the arguments; raises KafkaError(INVALID_CONFIG)."""
+    file = options.command_config
+    return admin_settings(
+        options.bootstrap_server,
+        getattr(options, "bootstrap_controller", None),
+        read_properties(file) if file else None,
+        default_timeout_ms=default_timeout_ms,
+    )
+
+
+def is_given(options: argparse.Namespace, flag: str) -> bool:
+    """Whether an argument was given: `--if-exists` by its name without the dashes."""
+    value = getattr(options, flag.replace("-", "_"))
+    return value is not None and value is not False
+
+
+def check_required(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, flags: Iterable[str]
+) -> None:
+    """Refuse when one of these arguments is missing."""
+    for flag in flags:
+        if not is_given(options, flag):
+            parser.error(f'Missing required argument "[{flag}]"')
+
+
+def check_not_with(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, flag: str, others: Iterable[str]
+) -> None:
+    """Refuse when an argument was given together with one of those it does not go with."""
+    if is_given(options, flag):
+        for other in others:
+            if is_given(options, other):
+                parser.error(f'Option "[{flag}]" can\'t be used with option "[{other}]"')
+
+
+def _version() -> str:
+    try:
+        return version("millrace")
+    except PackageNotFoundError:
+        return "(a checkout that is not installed)"

@@ -1,0 +1,134 @@
+"""The JSON files that tools read and write: partitions to elect, topics to move, assignments."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from broker.cli.admin.log_directories import Replica, ReplicaPlace
+from broker.cli.arguments import ToolFailed
+from broker.model import TopicPartition
+
+ANY_LOG_DIRECTORY = "any"
+VERSION = 1
+
+
+class Assignments(NamedTuple):
+    """What a reassignment file asks for; `listed` may name a partition twice."""
+
+    listed: list[tuple[TopicPartition, list[int]]]
+    log_directories: dict[Replica, str]
+
+    def replicas(self) -> dict[TopicPartition, list[int]]:
+        """Give the replicas of each partition."""
+        return dict(self.listed)
+
+
+def read_json(path: str) -> Any:
+    """Read a JSON file; raises ToolFailed."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ToolFailed(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise ToolFailed(f"The input string is not a valid JSON: {error}") from error
+
+
+def election_partitions(content: Any) -> set[TopicPartition]:
+    """Give the partitions of an election; raises ToolFailed."""
+    listed = _entries(content, "partitions")
+    if listed is None:
+        raise ToolFailed('Replica election data is missing "partitions" field')
+    partitions = [_partition(entry) for entry in listed]
+    twice = sorted({one for one in partitions if partitions.count(one) > 1})
+    if twice:
+        listed_text = ", ".join(map(str, twice))
+        raise ToolFailed(f"Replica election data contains duplicate partitions: [{listed_text}]")
+    return set(partitions)
+
+
+def topics_to_move(content: Any) -> list[str]:
+    """Give the topics of a `--topics-to-move-json-file`; raises ToolFailed."""
+    _check_version(content)
+    topics = [str(_field(entry, "topic", str)) for entry in _entries(content, "topics") or ()]
+    twice = sorted({topic for topic in topics if topics.count(topic) > 1})
+    if twice:
+        raise ToolFailed(
+            f"List of topics to reassign contains duplicate entries: [{', '.join(twice)}]"
+        )
+    return topics
+
+
+def assignments(content: Any) -> Assignments:
+    """Give what a `--reassignment-json-file` says, unchecked; raises ToolFailed."""
+    _check_version(content)
+    found = Assignments([], {})
+    for entry in _entries(content, "partitions") or ():
+        partition = _partition(entry)
+        replicas = _numbers(entry, "replicas")
+        directories = entry.get("log_dirs", [ANY_LOG_DIRECTORY] * len(replicas))
+        if len(directories) != len(replicas):
+            raise ToolFailed(
+                f"Size of replicas list {replicas} is different from size of log dirs list "
+                f"{directories} for partition {partition}"
+            )
+        found.listed.append((partition, replicas))
+        for broker_id, directory in zip(replicas, directories, strict=True):
+            if directory != ANY_LOG_DIRECTORY:
+                found.log_directories[Replica(broker_id, *partition)] = str(directory)
+    return found
+
+
+def assignment_text(
+    replicas: Mapping[TopicPartition, list[int]],
+    directories: Mapping[Replica, ReplicaPlace | None] | None = None,
+) -> str:
+    """Write an assignment as a reassignment file has it, on one line."""
+    known = directories or {}
+    partitions = [
+        {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "replicas": brokers,
+            "log_dirs": [_directory(known.get(Replica(one, *partition))) for one in brokers],
+        }
+        for partition, brokers in sorted(replicas.items())
+    ]
+    return json.dumps({"version": VERSION, "partitions": partitions}, separators=(",", ":"))
+
+
+def _directory(place: ReplicaPlace | None) -> str:
+    return ANY_LOG_DIRECTORY if place is None or place.current is None else place.current
+
+
+def _check_version(content: Any) -> None:
+    if not isinstance(content, dict):
+        raise ToolFailed("The input string is not a valid JSON: it is no object")
+    version = content.get("version", VERSION)
+    if version != VERSION:
+        raise ToolFailed(f"Not supported version field value {version}")
+
+
+def _entries(content: Any, name: str) -> list[Any] | None:
+    entries = content.get(name) if isinstance(content, dict) else None
+    if entries is not None and not isinstance(entries, list):
+        raise ToolFailed(f'the field "{name}" is no list')
+    return entries
+
+
+def _partition(entry: Any) -> TopicPartition:
+    return TopicPartition(_field(entry, "topic", str), _field(entry, "partition", int))
+
+
+def _field(entry: Any, name: str, kind: type) -> Any:
+    value = entry.get(name) if isinstance(entry, dict) else None
+    if not isinstance(value, kind):
+        raise ToolFailed(f'the field "{name}" is missing or no {kind.__name__}: {entry}')
+    return value
+
+
+def _numbers(entry: Any, name: str) -> list[int]:
+    values = _field(entry, name, list)
+    if not all(isinstance(value, int) for value in values):
+        raise ToolFailed(f'the field "{name}" is no list of numbers: {entry}')
+    return list(values)

@@ -1,0 +1,145 @@
+"""`millrace metadata-quorum`: describe the metadata quorum, with the flags of
+kafka-metadata-quorum."""
+
+import argparse
+import sys
+from collections.abc import Iterable
+
+from broker.cli.admin.client import AdminClient
+from broker.cli.admin.cluster import Quorum, describe_cluster, describe_metadata_quorum
+from broker.cli.arguments import ToolFailed, add_connection, connection_of, tool_parser
+from broker.cli.table import table_text
+from broker.errors import KafkaError
+from broker.log.checkpoints import encode_uuid
+from broker.protocol.messages.describe_quorum import ReplicaState
+from broker.server.clock import SystemClock
+
+COLUMNS = (
+    "NodeId",
+    "DirectoryId",
+    "LogEndOffset",
+    "Lag",
+    "LastFetchTimestamp",
+    "LastCaughtUpTimestamp",
+    "Status",
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Describe the quorum; 1 when that is refused."""
+    options = _parser().parse_args(arguments)
+    try:
+        if options.status and options.replication:
+            raise ToolFailed(
+                "Only one of --status or --replication should be specified with describe "
+                "sub-command"
+            )
+        if not (options.status or options.replication):
+            raise ToolFailed(
+                "One of --status or --replication must be specified with describe sub-command"
+            )
+        if options.status and options.human_readable:
+            raise ToolFailed(
+                "The option --human-readable is only supported along with --replication"
+            )
+        with AdminClient(connection_of(options)) as client:
+            if options.replication:
+                now_ms = SystemClock().timestamp_ms() if options.human_readable else None
+                print(replication_text(describe_metadata_quorum(client), now_ms))
+            else:
+                cluster_id = describe_cluster(client).cluster_id
+                print(status_text(cluster_id, describe_metadata_quorum(client)))
+    except (KafkaError, ToolFailed) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = tool_parser("metadata-quorum", "Describe the metadata quorum of a cluster.")
+    add_connection(parser, is_required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    describe = commands.add_parser("describe", help="describe the metadata quorum")
+    describe.add_argument("--status", action="store_true", help="a short summary")
+    describe.add_argument(
+        "--replication", action="store_true", help="how far each voter and observer is"
+    )
+    describe.add_argument(
+        "--human-readable", action="store_true", help="with --replication: ages, not timestamps"
+    )
+    return parser
+
+
+def status_text(cluster_id: str, quorum: Quorum) -> str:
+    """Give the summary: who leads, and how far the slowest voter is behind."""
+    leader = _leader(quorum)
+    slowest = min(quorum.voters, key=lambda voter: voter.log_end_offset)
+    if slowest is leader:
+        lag_ms = 0
+    elif min(leader.last_caught_up_timestamp, slowest.last_caught_up_timestamp) < 0:
+        lag_ms = -1
+    else:
+        lag_ms = leader.last_caught_up_timestamp - slowest.last_caught_up_timestamp
+    fields = {
+        "ClusterId": cluster_id,
+        "LeaderId": quorum.leader_id,
+        "LeaderEpoch": quorum.leader_epoch,
+        "HighWatermark": quorum.high_watermark,
+        "MaxFollowerLag": leader.log_end_offset - slowest.log_end_offset,
+        "MaxFollowerLagTimeMs": lag_ms,
+        "CurrentVoters": replicas_text(quorum, quorum.voters),
+        "CurrentObservers": replicas_text(quorum, quorum.observers),
+    }
+    return "\n".join(f"{name + ':':<24}{value}" for name, value in fields.items())
+
+
+def replicas_text(quorum: Quorum, replicas: Iterable[ReplicaState]) -> str:
+    """Give a list of replicas, each with its directory and its endpoints."""
+    texts = []
+    for replica in replicas:
+        directory_id = replica.replica_directory_id
+        directory = f'"{encode_uuid(directory_id)}"' if any(directory_id) else "null"
+        text = f'"id": {replica.replica_id}, "directoryId": {directory}'
+        endpoints = quorum.endpoints.get(replica.replica_id)
+        if endpoints:
+            text += ', "endpoints": [' + ", ".join(f'"{one}"' for one in endpoints) + "]"
+        texts.append(f"{{{text}}}")
+    return f"[{', '.join(texts)}]"
+
+
+def replication_text(quorum: Quorum, now_ms: int | None) -> str:
+    """Give the table of all replicas, the leader first; with ages when the time is given."""
+    leader = _leader(quorum)
+    followers = [voter for voter in quorum.voters if voter is not leader]
+    rows = [
+        (
+            str(replica.replica_id),
+            encode_uuid(replica.replica_directory_id),
+            str(replica.log_end_offset),
+            str(leader.log_end_offset - replica.log_end_offset),
+            _time_text(replica.last_fetch_timestamp, now_ms),
+            _time_text(replica.last_caught_up_timestamp, now_ms),
+            status,
+        )
+        for status, replicas in (
+            ("Leader", [leader]),
+            ("Follower", followers),
+            ("Observer", quorum.observers),
+        )
+        for replica in replicas
+    ]
+    return table_text(COLUMNS, rows)
+
+
+def _leader(quorum: Quorum) -> ReplicaState:
+    for voter in quorum.voters:
+        if voter.replica_id == quorum.leader_id:
+            return voter
+    raise ToolFailed(f"the leader {quorum.leader_id} is not among the voters")
+
+
+def _time_text(timestamp_ms: int, now_ms: int | None) -> str:
+    if timestamp_ms < 0 or now_ms is None:
+        return str(timestamp_ms)
+    # Kafka's tool refuses a time in the future; two machines' clocks differ by more than that.
+    return f"{max(0, now_ms - timestamp_ms)} ms ago"

@@ -1,0 +1,110 @@
+"""Which settings a resource may have: whether it exists, and what its values must be."""
+
+from collections.abc import Mapping
+
+from broker.errors import ErrorCode, KafkaError
+from broker.log.config import LogConfig
+from broker.metadata.control.view import ClusterView
+from broker.metadata.parts.configs import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    Resource,
+)
+from broker.metadata.topic_names import validate_topic_name
+
+# Of groups (KIP-848): the lowest value of each.
+GROUP_SETTINGS = {
+    "consumer.heartbeat.interval.ms": 1,
+    "consumer.session.timeout.ms": 1,
+}
+# Of clients' metrics (KIP-714).
+MIN_METRICS_INTERVAL_MS, MAX_METRICS_INTERVAL_MS = 100, 3_600_000
+
+
+def validate_settings(view: ClusterView, resource: Resource, wanted: Mapping[str, str]) -> None:
+    """Raise KafkaError when `resource` does not exist or cannot have all of `wanted`."""
+    resource_type, name = resource
+    if resource_type == TOPIC_RESOURCE:
+        _validate_topic(view, name, wanted)
+    elif resource_type == BROKER_RESOURCE:
+        _validate_broker(view, name, wanted)
+    elif resource_type == GROUP_RESOURCE:
+        _validate_group(name, wanted)
+    elif resource_type == CLIENT_METRICS_RESOURCE:
+        _validate_client_metrics(name, wanted)
+    else:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
+
+
+def _validate_topic(view: ClusterView, name: str, wanted: Mapping[str, str]) -> None:
+    if name == "":
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    validate_topic_name(name)
+    if name not in view.image.topics.by_name:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
+        )
+    LogConfig.from_settings(wanted, view.config.log)
+
+
+def _validate_broker(view: ClusterView, name: str, wanted: Mapping[str, str]) -> None:
+    if name != "":
+        node_id = _whole(name)
+        if node_id is None:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number."
+            )
+        if node_id < 0:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
+        known = {view.config.node_id, *view.image.brokers, *view.image.controllers}
+        if node_id not in known:
+            raise KafkaError(
+                ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found."
+            )
+    view.config.validate_broker_settings(wanted)
+
+
+def _validate_group(name: str, wanted: Mapping[str, str]) -> None:
+    if name == "":
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    for key, text in wanted.items():
+        lowest = GROUP_SETTINGS.get(key)
+        if lowest is None:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {key}")
+        value = _whole(text)
+        if value is None or value < lowest:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"Invalid value {text} for configuration {key}: Value must be at least {lowest}",
+            )
+
+
+def _validate_client_metrics(name: str, wanted: Mapping[str, str]) -> None:
+    if name == "":
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+    for key, text in wanted.items():
+        if key == "interval.ms":
+            _validate_metrics_interval(text)
+        elif key not in {"metrics", "match"}:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {key}"
+            )
+
+
+def _validate_metrics_interval(text: str) -> None:
+    value = _whole(text)
+    if value is None or not MIN_METRICS_INTERVAL_MS <= value <= MAX_METRICS_INTERVAL_MS:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"Invalid value {text} for interval.ms, interval must be between "
+            f"{MIN_METRICS_INTERVAL_MS} and {MAX_METRICS_INTERVAL_MS} (1 hour)",
+        )
+
+
+def _whole(text: str) -> int | None:
+    """Return the number that a short text of digits means."""
+    digits = text.removeprefix("-")
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= len(str(2**31))
+    return int(text) if is_number else None

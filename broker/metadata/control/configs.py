@@ -1,0 +1,156 @@
+"""AlterConfigs and IncrementalAlterConfigs: settings of topics, brokers, clients' metrics, groups.
+
+Each resource for itself, all its changes or none. The old AlterConfigs replaces every setting of a
+resource; both end in the same records, one for each setting that differs. A broker setting is
+written even when it does not differ: that is how a broker is told to read a file again
+(KAFKA-14136).
+"""
+
+from collections.abc import Mapping
+
+from broker.errors import ErrorCode, KafkaError
+from broker.log.config import TOPIC_SETTINGS, SettingType, format_value
+from broker.metadata.control.config_operations import compute_value
+from broker.metadata.control.config_rules import validate_settings
+from broker.metadata.control.limits import duplicates, validate_record_count
+from broker.metadata.control.view import ClusterView, Decision, Moment
+from broker.metadata.parts.configs import BROKER_RESOURCE, TOPIC_RESOURCE, Resource
+from broker.protocol.message import Message
+from broker.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+from broker.protocol.messages.alter_configs import AlterConfigsResource as ReplacedResource
+from broker.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from broker.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse as IncrementalResourceResponse,
+)
+from broker.protocol.records.metadata import ConfigRecord
+
+
+def handle_alter_configs(
+    view: ClusterView, request: AlterConfigsRequest, api_version: int, moment: Moment
+) -> Decision:
+    """Make the settings of each resource exactly those that are given."""
+    records: list[Message] = []
+    responses = []
+    repeated = duplicates(map(_key, request.resources))
+    for resource in request.resources:
+        answer = AlterConfigsResourceResponse(
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            error_message=None,
+        )
+        try:
+            _validate_once(_key(resource), repeated)
+            records += _replace(view, resource)
+        except KafkaError as error:
+            answer.error_code, answer.error_message = error.code, error.message
+        responses.append(answer)
+        validate_record_count(records)
+    return Decision(
+        AlterConfigsResponse(responses=responses), [] if request.validate_only else records
+    )
+
+
+def handle_incremental_alter_configs(
+    view: ClusterView, request: IncrementalAlterConfigsRequest, api_version: int, moment: Moment
+) -> Decision:
+    """Change the settings of each resource by operations."""
+    records: list[Message] = []
+    responses = []
+    repeated = duplicates(map(_key, request.resources))
+    for resource in request.resources:
+        answer = IncrementalResourceResponse(
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            error_message=None,
+        )
+        try:
+            _validate_once(_key(resource), repeated)
+            records += _operate(view, resource)
+        except KafkaError as error:
+            answer.error_code, answer.error_message = error.code, error.message
+        responses.append(answer)
+        validate_record_count(records)
+    return Decision(
+        IncrementalAlterConfigsResponse(responses=responses),
+        [] if request.validate_only else records,
+    )
+
+
+def _key(resource: ReplacedResource | AlterConfigsResource) -> str:
+    return f"{resource.resource_type} {resource.resource_name}"
+
+
+def _validate_once(key: str, repeated: set[str]) -> None:
+    if key in repeated:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+
+
+def _replace(view: ClusterView, resource: ReplacedResource) -> list[Message]:
+    if duplicates(config.name for config in resource.configs):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    wanted: dict[str, str] = {}
+    for config in resource.configs:
+        if config.value is None:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"Null value not supported for : {config.name}"
+            )
+        wanted[config.name] = config.value
+    return _changes(view, (resource.resource_type, resource.resource_name), wanted, set(wanted))
+
+
+def _operate(view: ClusterView, resource: AlterConfigsResource) -> list[Message]:
+    if duplicates(config.name for config in resource.configs):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    key = (resource.resource_type, resource.resource_name)
+    wanted = dict(view.image.configs.settings_of(*key))
+    for config in resource.configs:
+        value = compute_value(
+            wanted.get(config.name),
+            name=config.name,
+            operation=config.config_operation,
+            value=config.value,
+            list_default=_list_default(view, resource.resource_type, config.name),
+        )
+        if value is None:
+            wanted.pop(config.name, None)
+        else:
+            wanted[config.name] = value
+    return _changes(view, key, wanted, {config.name for config in resource.configs})
+
+
+def _list_default(view: ClusterView, resource_type: int, name: str) -> str | None:
+    """Return the default of a setting that is a list, None for another."""
+    if resource_type == BROKER_RESOURCE:
+        return view.config.broker_list_default(name)
+    if resource_type == TOPIC_RESOURCE:
+        setting = TOPIC_SETTINGS.get(name)
+        if setting is not None and setting.type == SettingType.LIST:
+            return format_value(getattr(view.config.log, setting.field_name)) or ""
+    return None
+
+
+def _changes(
+    view: ClusterView, resource: Resource, wanted: Mapping[str, str], named: set[str]
+) -> list[Message]:
+    """Return the records that make the settings of `resource` exactly `wanted`."""
+    validate_settings(view, resource, wanted)
+    current = view.image.configs.settings_of(*resource)
+    is_always_written = resource[0] == BROKER_RESOURCE
+    return [
+        ConfigRecord(
+            resource_type=resource[0],
+            resource_name=resource[1],
+            name=name,
+            value=wanted.get(name),
+        )
+        for name in sorted({*current, *wanted, *named})
+        if current.get(name) != wanted.get(name) or (is_always_written and name in named)
+    ]

@@ -1,0 +1,87 @@
+"""ElectLeaders: lead by the preferred replica again, or by any (KIP-183, KIP-460)."""
+
+from broker.errors import ErrorCode, KafkaError
+from broker.metadata.control.leadership import partition_change
+from broker.metadata.control.limits import validate_record_count
+from broker.metadata.control.partition_change import Election
+from broker.metadata.control.view import ClusterView, Decision, Moment
+from broker.metadata.parts.topics import NO_LEADER
+from broker.protocol.message import Message
+from broker.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+from broker.protocol.records.metadata import PartitionChangeRecord
+
+PREFERRED, UNCLEAN = range(2)  # the election types of a request
+
+
+def handle_elect_leaders(
+    view: ClusterView, request: ElectLeadersRequest, api_version: int, moment: Moment
+) -> Decision:
+    """Elect for each partition for itself; of all (null), tell only what is worth telling."""
+    election_type = request.election_type if api_version > 0 else PREFERRED
+    if election_type not in {PREFERRED, UNCLEAN}:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {election_type}")
+    asked_for = request.topic_partitions
+    if asked_for is None:
+        wanted = [
+            (name, list(image.partitions)) for name, image in view.image.topics.by_name.items()
+        ]
+    else:
+        wanted = [(topic.topic, topic.partitions) for topic in asked_for]
+    records: list[Message] = []
+    chosen: set[tuple[str, int]] = set()
+    results = []
+    for name, partitions in wanted:
+        result = ReplicaElectionResult(topic=name)
+        for partition in partitions:
+            answer = PartitionResult(partition_id=partition, error_message=None)
+            try:
+                if (name, partition) not in chosen:
+                    records.append(_elect(view, name, partition, election_type))
+                    chosen.add((name, partition))
+            except KafkaError as error:
+                answer.error_code, answer.error_message = error.code, error.message
+            if asked_for is not None or answer.error_code != ErrorCode.ELECTION_NOT_NEEDED:
+                result.partition_result.append(answer)
+        results.append(result)
+        validate_record_count(records)
+    return Decision(ElectLeadersResponse(replica_election_results=results), records)
+
+
+def _elect(
+    view: ClusterView, name: str, partition_id: int, election_type: int
+) -> PartitionChangeRecord:
+    topic = view.image.topics.by_name.get(name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+    partition = topic.partitions.get(partition_id)
+    if partition is None:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{partition_id}"
+        )
+    is_led_as_wanted = (
+        partition.leader == partition.replicas[0]
+        if election_type == PREFERRED
+        else partition.leader != NO_LEADER
+    )
+    if is_led_as_wanted:
+        raise KafkaError(
+            ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
+        )
+    change = partition_change(view, topic, partition)
+    change.election = Election.PREFERRED if election_type == PREFERRED else Election.UNCLEAN
+    record = change.record()
+    if record is None and election_type == PREFERRED:
+        raise KafkaError(
+            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available."
+        )
+    if record is None:
+        raise KafkaError(
+            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+            "Eligible topic partition leaders are not available.",
+        )
+    return record

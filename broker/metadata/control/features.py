@@ -1,0 +1,122 @@
+"""UpdateFeatures: raise or lower finalized feature levels, all that are asked for or none.
+
+See KIP-584, KIP-778, KIP-1022. A level must be supported by this controller, by every controller
+that has registered and by every broker that has, also the fenced ones: they may come back.
+"""
+
+from broker.errors import ErrorCode, KafkaError
+from broker.metadata.control.limits import duplicates
+from broker.metadata.control.view import ClusterView, Decision, Moment
+from broker.metadata.features import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    FEATURES_AT_FORMAT,
+    METADATA_VERSION,
+    SUPPORTED_FEATURES,
+)
+from broker.protocol.message import Message
+from broker.protocol.messages.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from broker.protocol.records.metadata import ClearElrRecord, FeatureLevelRecord
+
+UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+FIRST_VERSION_WITHOUT_RESULTS = 2
+MAX_LEVEL = 2**15 - 1
+
+
+def bootstrap_records(view: ClusterView) -> list[Message]:
+    """Return the levels of a new cluster, nothing for one that has them."""
+    if METADATA_VERSION in view.image.features:
+        return []
+    return [
+        FeatureLevelRecord(name=name, feature_level=level)
+        for name, level in FEATURES_AT_FORMAT.items()
+    ]
+
+
+def handle_update_features(
+    view: ClusterView, request: UpdateFeaturesRequest, api_version: int, moment: Moment
+) -> Decision:
+    """Change all levels, or none and tell why."""
+    records: list[Message] = []
+    if duplicates(update.feature for update in request.feature_updates):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A feature is named more than once.")
+    for update in request.feature_updates:
+        try:
+            records += _update(view, update, api_version)
+        except KafkaError as error:
+            raise KafkaError(
+                ErrorCode.INVALID_UPDATE_VERSION,
+                f"The update failed for all features since the following feature had an error: "
+                f"Invalid update version {update.max_version_level} for feature "
+                f"{update.feature}. {error.message}",
+            ) from error
+    response = UpdateFeaturesResponse(error_message=None)
+    if api_version < FIRST_VERSION_WITHOUT_RESULTS:
+        response.results = [
+            UpdatableFeatureResult(feature=update.feature, error_message=None)
+            for update in request.feature_updates
+        ]
+    return Decision(response, [] if request.validate_only else records)
+
+
+def _update(view: ClusterView, update: FeatureUpdateKey, api_version: int) -> list[Message]:
+    name, level = update.feature, update.max_version_level
+    _validate_direction(view, update, _upgrade_type(update, api_version))
+    _validate_supported(view, name, level)
+    current = view.image.features.get(name, 0)
+    records: list[Message] = []
+    if level != current:
+        records.append(FeatureLevelRecord(name=name, feature_level=level))
+    if name == ELIGIBLE_LEADER_REPLICAS_VERSION and level < current:
+        records.append(ClearElrRecord(topic_name=""))
+    return records
+
+
+def _upgrade_type(update: FeatureUpdateKey, api_version: int) -> int:
+    if api_version == 0:
+        return SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
+    return update.upgrade_type
+
+
+def _validate_direction(view: ClusterView, update: FeatureUpdateKey, upgrade_type: int) -> None:
+    current = view.image.features.get(update.feature, 0)
+    problem = None
+    if upgrade_type not in {UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE}:
+        problem = "The controller does not support the given upgrade type."
+    elif update.max_version_level < 0:
+        problem = "A feature version cannot be less than 0."
+    elif update.max_version_level < current and upgrade_type == UPGRADE:
+        problem = (
+            "Can't downgrade the version of this feature without setting the upgrade type to "
+            "either safe or unsafe downgrade."
+        )
+    elif update.max_version_level > current and upgrade_type != UPGRADE:
+        problem = "Can't downgrade to a newer version."
+    if problem is not None:
+        raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, problem)
+
+
+def _validate_supported(view: ClusterView, name: str, level: int) -> None:
+    nodes = [(f"Local controller {view.config.node_id}", SUPPORTED_FEATURES)]
+    nodes += [
+        (f"Controller {controller.controller_id}", controller.features)
+        for _, controller in sorted(view.image.controllers.items())
+        if controller.controller_id != view.config.node_id
+    ]
+    nodes += [
+        (f"Broker {broker.broker_id}", broker.features)
+        for _, broker in sorted(view.image.brokers.items())
+    ]
+    for who, supported in nodes:
+        lowest, highest = supported.get(name, (0, 0))
+        if lowest <= level <= highest:
+            continue
+        if (lowest, highest) == (0, 0):
+            problem = f"{who} does not support this feature."
+        else:
+            problem = f"{who} only supports versions {lowest}-{highest}"
+        raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, problem)

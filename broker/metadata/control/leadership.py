@@ -1,0 +1,219 @@
+"""What it means for partitions that a broker comes or goes: who is in sync, who leads.
+
+A broker that goes leaves the in-sync sets and the leaderships it has; the leader comes from the
+in-sync set, then from the eligible leader replicas, then there is none. A broker that comes leads
+again what nobody leads and it can.
+"""
+
+from collections.abc import Callable, Iterator
+
+from broker.metadata.control.partition_change import Election, PartitionChange
+from broker.metadata.control.view import ClusterView
+from broker.metadata.image import BrokerImage, PartitionImage, TopicImage
+from broker.metadata.parts.brokers import FENCE, IN_CONTROLLED_SHUTDOWN, LOST_DIRECTORY, UNFENCE
+from broker.metadata.parts.topics import NO_LEADER
+from broker.protocol.message import Message
+from broker.protocol.records.metadata import (
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+    UnregisterBrokerRecord,
+)
+
+NO_BROKER = -1
+
+
+def partition_change(
+    view: ClusterView,
+    topic: TopicImage,
+    partition: PartitionImage,
+    *,
+    is_acceptable: Callable[[int], bool] | None = None,
+    min_isr: int | None = None,
+) -> PartitionChange:
+    """Return a change of a partition that changes nothing yet."""
+    is_alive = is_acceptable or view.is_active
+
+    def is_acceptable_leader(replica: int) -> bool:
+        return is_alive(replica) and _has_online_directory(view, partition, replica)
+
+    return PartitionChange(
+        partition,
+        topic.topic_id,
+        is_acceptable_leader,
+        view.default_directory,
+        min_isr=view.min_isr(topic) if min_isr is None else min_isr,
+        is_elr_enabled=view.is_elr_enabled,
+    )
+
+
+def _has_online_directory(view: ClusterView, partition: PartitionImage, replica: int) -> bool:
+    broker = view.image.brokers.get(replica)
+    if broker is None or replica not in partition.replicas:
+        return True
+    index = partition.replicas.index(replica)
+    if index >= len(partition.directories):
+        return True
+    directory = partition.directories[index]
+    return directory != LOST_DIRECTORY and broker.has_online_directory(directory)
+
+
+def fence_broker(view: ClusterView, broker: BrokerImage) -> list[Message]:
+    """Return the records that fence a broker, its partitions first."""
+    return [
+        *_removals(view, broker.broker_id, _is_in_sync(broker.broker_id)),
+        BrokerRegistrationChangeRecord(
+            broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=FENCE
+        ),
+    ]
+
+
+def unfence_broker(view: ClusterView, broker: BrokerImage) -> list[Message]:
+    """Return the records that unfence a broker, itself first, then what it leads again."""
+    unfenced = BrokerRegistrationChangeRecord(
+        broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=UNFENCE
+    )
+    return [
+        unfenced,
+        *_leader_and_isr_changes(
+            view, lambda partition: partition.leader == NO_LEADER, added=broker.broker_id
+        ),
+    ]
+
+
+def begin_controlled_shutdown(view: ClusterView, broker: BrokerImage) -> list[Message]:
+    """Return the records that take leaderships and in-sync places from a broker that stops."""
+    records: list[Message] = []
+    if not broker.is_in_controlled_shutdown:
+        records.append(
+            BrokerRegistrationChangeRecord(
+                broker_id=broker.broker_id,
+                broker_epoch=broker.epoch,
+                in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN,
+            )
+        )
+    return records + _removals(view, broker.broker_id, _is_in_sync(broker.broker_id))
+
+
+def unregister_broker(view: ClusterView, broker: BrokerImage) -> list[Message]:
+    """Return the records that forget a broker; it stays a replica of what it held."""
+    broker_id = broker.broker_id
+    return [
+        *_removals(
+            view,
+            broker_id,
+            lambda partition: broker_id in partition.isr or broker_id in partition.elr,
+        ),
+        UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch),
+    ]
+
+
+def replace_incarnation(
+    view: ClusterView, broker: BrokerImage, *, was_clean_shutdown: bool
+) -> list[Message]:
+    """Return what a broker's new incarnation does to the partitions of the one before.
+
+    It comes fenced, so it leads nothing yet. After an unclean shutdown it may have lost records
+    that it had acknowledged, so with eligible leader replicas it counts as in sync no longer.
+    """
+    broker_id = broker.broker_id
+    if view.is_elr_enabled and not was_clean_shutdown:
+        return _leader_and_isr_changes(
+            view,
+            lambda partition: broker_id in partition.isr or broker_id in partition.elr,
+            unclean=broker_id,
+        )
+    return _removals(view, broker_id, lambda partition: partition.leader == broker_id)
+
+
+def fail_directories(
+    view: ClusterView, broker: BrokerImage, offline: frozenset[bytes]
+) -> list[Message]:
+    """Return the records for log directories of a broker that have failed (KIP-858)."""
+    failed = offline & set(broker.log_dirs)
+    if not failed:
+        return []
+
+    def is_there(partition: PartitionImage) -> bool:
+        places = zip(partition.replicas, partition.directories, strict=False)
+        return broker.broker_id in partition.isr and any(
+            replica == broker.broker_id and directory in failed for replica, directory in places
+        )
+
+    return [
+        *_removals(view, broker.broker_id, is_there),
+        BrokerRegistrationChangeRecord(
+            broker_id=broker.broker_id,
+            broker_epoch=broker.epoch,
+            log_dirs=[directory for directory in broker.log_dirs if directory not in failed],
+        ),
+    ]
+
+
+def leads_any(view: ClusterView, broker_id: int) -> bool:
+    """Return whether a broker leads a partition."""
+    return any(
+        partition.leader == broker_id
+        for topic in view.image.topics.by_id.values()
+        for partition in topic.partitions.values()
+    )
+
+
+def _is_in_sync(broker_id: int) -> Callable[[PartitionImage], bool]:
+    return lambda partition: broker_id in partition.isr
+
+
+def _removals(
+    view: ClusterView, broker_id: int, concerns: Callable[[PartitionImage], bool]
+) -> list[Message]:
+    return _leader_and_isr_changes(view, concerns, removed=broker_id)
+
+
+def _leader_and_isr_changes(
+    view: ClusterView,
+    concerns: Callable[[PartitionImage], bool],
+    *,
+    removed: int = NO_BROKER,
+    added: int = NO_BROKER,
+    unclean: int = NO_BROKER,
+) -> list[Message]:
+    """Return the changes of all partitions concerned when brokers go or come.
+
+    `added` counts as alive though the image still has it fenced; `removed` and `unclean` do not
+    though the image still has them alive.
+    """
+    gone = frozenset({removed, unclean}) - {NO_BROKER}
+
+    def is_acceptable(replica: int) -> bool:
+        return replica not in gone and (replica == added or view.is_active(replica))
+
+    changes = (
+        _without(view, topic, partition, gone, unclean, is_acceptable)
+        for topic, partition in _partitions(view, concerns)
+    )
+    return [record for record in changes if record is not None]
+
+
+def _partitions(
+    view: ClusterView, concerns: Callable[[PartitionImage], bool]
+) -> Iterator[tuple[TopicImage, PartitionImage]]:
+    for topic in view.image.topics.by_id.values():
+        for partition in topic.partitions.values():
+            if concerns(partition):
+                yield topic, partition
+
+
+def _without(
+    view: ClusterView,
+    topic: TopicImage,
+    partition: PartitionImage,
+    gone: frozenset[int],
+    unclean: int,
+    is_acceptable: Callable[[int], bool],
+) -> PartitionChangeRecord | None:
+    change = partition_change(view, topic, partition, is_acceptable=is_acceptable)
+    if view.allows_unclean_election(topic.name):
+        change.election = Election.UNCLEAN
+    change.isr = [replica for replica in partition.isr if replica not in gone]
+    if unclean != NO_BROKER:
+        change.unclean_shutdown = frozenset({unclean})
+    return change.record()

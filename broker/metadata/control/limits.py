@@ -1,0 +1,35 @@
+"""How much one request may ask for, and what may not be asked twice (KIP-599's first line)."""
+
+from collections.abc import Iterable
+
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.message import Message
+
+MAX_RECORDS_PER_REQUEST = 10_000  # Kafka's QuorumController.MAX_RECORDS_PER_USER_OP
+
+
+def duplicates(names: Iterable[str]) -> set[str]:
+    """Return the names that occur more than once."""
+    seen: set[str] = set()
+    repeated: set[str] = set()
+    for name in names:
+        (repeated if name in seen else seen).add(name)
+    return repeated
+
+
+def validate_partition_count(count: int) -> None:
+    """Raise POLICY_VIOLATION when a request would add too many partitions."""
+    if count > MAX_RECORDS_PER_REQUEST:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"Excessively large number of partitions per request: {count} is more than "
+            f"{MAX_RECORDS_PER_REQUEST}.",
+        )
+
+
+def validate_record_count(records: list[Message]) -> None:
+    """Raise POLICY_VIOLATION when a request would write too many records."""
+    if len(records) > MAX_RECORDS_PER_REQUEST:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
+        )

@@ -1,0 +1,87 @@
+"""CreatePartitions: raise the partition count of topics (KIP-195)."""
+
+from broker.errors import ErrorCode, KafkaError
+from broker.metadata.control.assignments import new_partition, place, validate_manual_assignment
+from broker.metadata.control.limits import (
+    duplicates,
+    validate_partition_count,
+    validate_record_count,
+)
+from broker.metadata.control.view import ClusterView, Decision, Moment
+from broker.metadata.image import TopicImage
+from broker.protocol.message import Message
+from broker.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+
+def handle_create_partitions(
+    view: ClusterView, request: CreatePartitionsRequest, api_version: int, moment: Moment
+) -> Decision:
+    """Change each topic for itself."""
+    repeated = duplicates(topic.name for topic in request.topics)
+    records: list[Message] = []
+    results: list[CreatePartitionsTopicResult] = []
+    for topic in request.topics:
+        if topic.name in repeated:
+            continue
+        result = CreatePartitionsTopicResult(name=topic.name, error_message=None)
+        try:
+            records += add_partitions(view, topic)
+        except KafkaError as error:
+            result.error_code = error.code
+            result.error_message = error.message
+        results.append(result)
+        validate_record_count(records)
+    results += [
+        CreatePartitionsTopicResult(
+            name=name, error_code=ErrorCode.INVALID_REQUEST, error_message="Duplicate topic name."
+        )
+        for name in sorted(repeated)
+    ]
+    return Decision(
+        CreatePartitionsResponse(results=results), [] if request.validate_only else records
+    )
+
+
+def add_partitions(view: ClusterView, topic: CreatePartitionsTopic) -> list[Message]:
+    """Return the records of a topic's new partitions; raises KafkaError with Kafka's code."""
+    image = view.image.topics.named(topic.name)
+    added = validate_added_count(topic, image)
+    is_manual = topic.assignments is not None
+    if topic.assignments is None:
+        replicas = place(view, partition_count=added, replication_factor=image.replication_factor)
+    else:
+        replicas = [assignment.broker_ids for assignment in topic.assignments]
+        for assigned in replicas:
+            validate_manual_assignment(view, assigned, image.replication_factor)
+    first = len(image.partitions)
+    return [
+        new_partition(view, image.topic_id, first + index, assigned, is_manual=is_manual)
+        for index, assigned in enumerate(replicas)
+    ]
+
+
+def validate_added_count(topic: CreatePartitionsTopic, image: TopicImage) -> int:
+    """Return how many partitions are to be added; raises when it is none, or too many."""
+    current = len(image.partitions)
+    if topic.count == current:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {current} partition(s).")
+    if topic.count < current:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {topic.name} currently has {current} partition(s); {topic.count} would "
+            "not be an increase.",
+        )
+    added = topic.count - current
+    if topic.assignments is not None and len(topic.assignments) != added:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {added} additional partition(s), but only "
+            f"{len(topic.assignments)} assignment(s) were specified.",
+        )
+    validate_partition_count(added)
+    return added

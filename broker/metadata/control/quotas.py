@@ -1,0 +1,212 @@
+"""AlterClientQuotas and DescribeClientQuotas: limits of users, clients and addresses (KIP-546)."""
+
+from ipaddress import ip_address
+
+from broker.errors import ErrorCode, KafkaError
+from broker.metadata.control.limits import duplicates, validate_record_count
+from broker.metadata.control.view import ClusterView, Decision, Moment
+from broker.metadata.parts.quotas import QuotaEntity, quota_entity
+from broker.protocol.message import Message
+from broker.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponseEntryData,
+    EntryData,
+    OpData,
+)
+from broker.protocol.messages.describe_client_quotas import (
+    ComponentData,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    EntityData,
+    ValueData,
+)
+from broker.protocol.messages.describe_client_quotas import EntryData as DescribedEntry
+from broker.protocol.records.metadata import ClientQuotaRecord
+from broker.protocol.records.metadata import QuotaEntity as RecordEntity
+
+USER, CLIENT_ID, IP = "user", "client-id", "ip"
+INT64_MAX, INT32_MAX = 2**63 - 1, 2**31 - 1
+MAX_FRACTION = 1e-6
+
+# Key -> highest value of a whole number, None for one that may have a fraction.
+USER_AND_CLIENT_QUOTAS: dict[str, int | None] = {
+    "producer_byte_rate": INT64_MAX,
+    "consumer_byte_rate": INT64_MAX,
+    "request_percentage": None,
+    "controller_mutation_rate": None,
+}
+IP_QUOTAS: dict[str, int | None] = {"connection_creation_rate": INT32_MAX}
+
+EXACT, DEFAULT, ANY = range(3)  # match types of a filter
+
+
+def handle_alter_client_quotas(
+    view: ClusterView, request: AlterClientQuotasRequest, api_version: int, moment: Moment
+) -> Decision:
+    """Change the quotas of each entity for itself."""
+    records: list[Message] = []
+    answers = []
+    seen: set[QuotaEntity] = set()
+    for entry in request.entries:
+        answer = AlterClientQuotasResponseEntryData(entity=entry.entity, error_message=None)
+        try:
+            entity = _entity(entry)
+            if entity in seen:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity {dict(entity)}"
+                )
+            seen.add(entity)
+            records += _alter(view, entity, entry.ops)
+        except KafkaError as error:
+            answer.error_code, answer.error_message = error.code, error.message
+        answers.append(answer)
+        validate_record_count(records)
+    return Decision(
+        AlterClientQuotasResponse(entries=answers), [] if request.validate_only else records
+    )
+
+
+def _entity(entry: EntryData) -> QuotaEntity:
+    parts: dict[str, str | None] = {}
+    for part in entry.entity:
+        if part.entity_type not in {USER, CLIENT_ID, IP}:
+            problem = f"Unhandled client quota entity type: {part.entity_type}"
+        elif part.entity_type in parts:
+            problem = f"Invalid client quota entity, duplicate entity entry {part.entity_type}"
+        elif part.entity_name == "":
+            problem = f"Empty {part.entity_type} not supported"
+        else:
+            parts[part.entity_type] = part.entity_name
+            continue
+        raise KafkaError(ErrorCode.INVALID_REQUEST, problem)
+    if not parts:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid empty client quota entity")
+    if IP in parts:
+        _validate_ip(parts)
+    return quota_entity(parts)
+
+
+def _validate_ip(parts: dict[str, str | None]) -> None:
+    if len(parts) > 1:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            "Invalid quota entity combination, IP entity should not be combined with User or "
+            "ClientId",
+        )
+    address = parts[IP]
+    try:
+        if address is not None:
+            ip_address(address)
+    except ValueError as error:
+        # Kafka asks the resolver for a host's name here; what is decided must not depend on that.
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{address} is not a valid IP.") from error
+
+
+def _alter(view: ClusterView, entity: QuotaEntity, operations: list[OpData]) -> list[Message]:
+    if repeated := duplicates(operation.key for operation in operations):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Duplicate quota key {min(repeated)} not updating quota for this entity "
+            f"{dict(entity)}",
+        )
+    current = view.image.client_quotas.get(entity, {})
+    records: list[Message] = []
+    for operation in operations:
+        key = operation.key
+        if not operation.remove:
+            _validate_value(entity, key, operation.value)
+        is_change = key in current if operation.remove else current.get(key) != operation.value
+        if is_change:
+            records.append(
+                ClientQuotaRecord(
+                    entity=[
+                        RecordEntity(entity_type=kind, entity_name=name) for kind, name in entity
+                    ],
+                    key=key,
+                    value=0.0 if operation.remove else operation.value,
+                    remove=operation.remove,
+                )
+            )
+    return records
+
+
+def _validate_value(entity: QuotaEntity, key: str, value: float) -> None:
+    keys = IP_QUOTAS if entity[0][0] == IP else USER_AND_CLIENT_QUOTAS
+    if key not in keys:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Invalid configuration key {key}")
+    if not value > 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Quota {key} must be greater than 0")
+    highest = keys[key]
+    if highest is None:
+        return
+    if value > highest:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Proposed value for {key} is too large.")
+    if value % 1.0 > MAX_FRACTION:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} cannot be a fractional value.")
+
+
+# --- describe ---
+
+
+def handle_describe_client_quotas(
+    view: ClusterView, request: DescribeClientQuotasRequest, api_version: int, moment: Moment
+) -> Decision:
+    """Tell the quotas of the entities that match every component of the filter."""
+    components = _filter(request.components)
+    entries = [
+        _described(entity, quotas)
+        for entity, quotas in view.image.client_quotas.items()
+        if _matches(dict(entity), components, is_strict=request.strict)
+    ]
+    return Decision(DescribeClientQuotasResponse(error_message=None, entries=entries))
+
+
+def _filter(components: list[ComponentData]) -> dict[str, ComponentData]:
+    result: dict[str, ComponentData] = {}
+    for component in components:
+        kind = component.entity_type
+        if kind == "":
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid empty entity type.")
+        if kind in result:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"Entity type {kind} cannot appear more than once in the filter.",
+            )
+        if kind not in {USER, CLIENT_ID, IP}:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
+        if component.match_type not in {EXACT, DEFAULT, ANY}:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"Unknown match type {component.match_type}"
+            )
+        if (component.match is None) == (component.match_type == EXACT):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"Match type {component.match_type} does not go with match {component.match}.",
+            )
+        result[kind] = component
+    if IP in result and len(result) > 1:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            "Invalid entity filter component combination. IP filter component should not be used "
+            "with user or clientId filter component.",
+        )
+    return result
+
+
+def _matches(
+    entity: dict[str, str | None], components: dict[str, ComponentData], *, is_strict: bool
+) -> bool:
+    if is_strict and len(entity) != len(components):
+        return False
+    return all(
+        kind in entity and (component.match_type == ANY or entity[kind] == component.match)
+        for kind, component in components.items()
+    )
+
+
+def _described(entity: QuotaEntity, quotas: dict[str, float]) -> DescribedEntry:
+    return DescribedEntry(
+        entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+        values=[ValueData(key=key, value=value) for key, value in quotas.items()],
+    )

@@ -1,0 +1,200 @@
+"""AlterPartitionReassignments and ListPartitionReassignments: move replicas (KIP-455, KIP-860).
+
+A move has three steps: a record that adds the new replicas to the old ones and says which come and
+which go; the new ones catch up and join the in-sync set; the change that brings in the last of them
+also takes the old ones out. The first and the last fall together when nothing has to catch up.
+"""
+
+from broker.errors import ErrorCode, KafkaError
+from broker.metadata.control.assignments import (
+    validate_manual_assignment,
+    validate_replication_factor,
+)
+from broker.metadata.control.leadership import partition_change
+from broker.metadata.control.limits import validate_record_count
+from broker.metadata.control.partition_change import Election
+from broker.metadata.control.view import ClusterView, Decision, Moment
+from broker.metadata.image import PartitionImage, TopicImage
+from broker.protocol.message import Message
+from broker.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from broker.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+from broker.protocol.records.metadata import PartitionChangeRecord
+
+
+def handle_alter_partition_reassignments(
+    view: ClusterView,
+    request: AlterPartitionReassignmentsRequest,
+    api_version: int,
+    moment: Moment,
+) -> Decision:
+    """Begin, change or cancel the move of each partition for itself."""
+    records: list[Message] = []
+    done: set[tuple[str, int]] = set()
+    responses = []
+    for topic in request.topics:
+        answers = []
+        for partition in topic.partitions:
+            index = partition.partition_index
+            answer = ReassignablePartitionResponse(partition_index=index, error_message=None)
+            try:
+                if (topic.name, index) in done:
+                    raise KafkaError(
+                        ErrorCode.INVALID_REQUEST, f"Duplicate partition {topic.name}:{index}."
+                    )
+                done.add((topic.name, index))
+                image, of_partition = _find(view, topic.name, index)
+                records += _reassign(
+                    view,
+                    image,
+                    of_partition,
+                    partition.replicas,
+                    may_change_factor=request.allow_replication_factor_change,
+                )
+            except KafkaError as error:
+                answer.error_code, answer.error_message = error.code, error.message
+            answers.append(answer)
+        responses.append(ReassignableTopicResponse(name=topic.name, partitions=answers))
+        validate_record_count(records)
+    response = AlterPartitionReassignmentsResponse(
+        error_message=None,
+        responses=responses,
+        allow_replication_factor_change=request.allow_replication_factor_change,
+    )
+    return Decision(response, records)
+
+
+def _find(view: ClusterView, name: str, index: int) -> tuple[TopicImage, PartitionImage]:
+    image = view.image.topics.by_name.get(name)
+    if image is None:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}."
+        )
+    partition = image.partitions.get(index)
+    if partition is None:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}."
+        )
+    return image, partition
+
+
+def _reassign(
+    view: ClusterView,
+    topic: TopicImage,
+    partition: PartitionImage,
+    target: list[int] | None,
+    *,
+    may_change_factor: bool,
+) -> list[Message]:
+    if target is None:
+        record = _cancel(view, topic, partition)
+    else:
+        validate_manual_assignment(view, target, None)
+        _validate_factor(partition, target, may_change_factor=may_change_factor)
+        record = _move(view, topic, partition, target)
+    return [] if record is None else [record]
+
+
+def _validate_factor(
+    partition: PartitionImage, target: list[int], *, may_change_factor: bool
+) -> None:
+    current = [
+        replica for replica in partition.replicas if replica not in partition.adding_replicas
+    ]
+    if not may_change_factor and len(current) != len(target):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"The replication factor is changed from {len(current)} to {len(target)}",
+        )
+
+
+def _move(
+    view: ClusterView, topic: TopicImage, partition: PartitionImage, target: list[int]
+) -> PartitionChangeRecord | None:
+    removing = sorted(set(partition.replicas) - set(target))
+    adding = sorted(set(target) - set(partition.replicas))
+    # While it moves, a partition has its old replicas and its new ones.
+    validate_replication_factor(view, len(target) + len(removing))
+    change = partition_change(view, topic, partition)
+    change.replicas = [*target, *removing]
+    change.removing = removing or None
+    change.adding = adding or None
+    return change.record()
+
+
+def _cancel(
+    view: ClusterView, topic: TopicImage, partition: PartitionImage
+) -> PartitionChangeRecord | None:
+    if not partition.is_reassigning:
+        raise KafkaError(
+            ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress."
+        )
+    coming = partition.adding_replicas
+    replicas = [replica for replica in partition.replicas if replica not in coming]
+    isr = [replica for replica in partition.isr if replica not in coming]
+    may_lose = view.allows_unclean_election(topic.name)
+    if not replicas:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "Invalid replica assignment: addingReplicas contains all replicas.",
+        )
+    if not isr:
+        # Only new replicas are in sync: going back is an unclean election.
+        if not may_lose:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Unable to revert partition assignment for {topic.name}:{partition.partition} "
+                "because it would require an unclean leader election.",
+            )
+        isr = replicas[:1]
+    change = partition_change(view, topic, partition)
+    change.election = Election.UNCLEAN if may_lose else Election.ONLINE
+    change.isr, change.replicas = isr, replicas
+    change.removing = change.adding = []
+    return change.record()
+
+
+def handle_list_partition_reassignments(
+    view: ClusterView,
+    request: ListPartitionReassignmentsRequest,
+    api_version: int,
+    moment: Moment,
+) -> Decision:
+    """Tell the moves that go on, of all partitions or of those that are asked for."""
+    topics = view.image.topics.by_name
+    if request.topics is None:
+        wanted = [(image, list(image.partitions)) for image in topics.values()]
+    else:
+        wanted = [
+            (topics[topic.name], topic.partition_indexes)
+            for topic in request.topics
+            if topic.name in topics
+        ]
+    answers = []
+    for image, indexes in wanted:
+        ongoing = [
+            _ongoing(image.partitions[index])
+            for index in indexes
+            if index in image.partitions and image.partitions[index].is_reassigning
+        ]
+        if ongoing:
+            answers.append(OngoingTopicReassignment(name=image.name, partitions=ongoing))
+    return Decision(ListPartitionReassignmentsResponse(error_message=None, topics=answers))
+
+
+def _ongoing(partition: PartitionImage) -> OngoingPartitionReassignment:
+    return OngoingPartitionReassignment(
+        partition_index=partition.partition,
+        replicas=list(partition.replicas),
+        adding_replicas=list(partition.adding_replicas),
+        removing_replicas=list(partition.removing_replicas),
+    )

@@ -1,0 +1,234 @@
+"""A whole answer with one error, wherever the API has room for it.
+
+For what concerns a request as a whole: that this node is not the active controller, that nobody
+answered in time, that it asks for too much.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.message import Message
+from broker.protocol.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+from broker.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponseEntryData,
+)
+from broker.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+from broker.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from broker.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from broker.protocol.messages.broker_heartbeat import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+)
+from broker.protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from broker.protocol.messages.controller_registration import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+)
+from broker.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from broker.protocol.messages.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from broker.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from broker.protocol.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
+from broker.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+from broker.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse as IncrementalResourceResponse,
+)
+from broker.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from broker.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from broker.protocol.messages.unregister_broker import (
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
+from broker.protocol.messages.update_features import (
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+
+FIRST_VERSION_WITH_TOPIC_IDS = 6  # of DeleteTopics
+
+
+def refuse(request: Message, api_version: int, error: KafkaError) -> Message:
+    """Return the answer that refuses a whole request."""
+    return _REFUSALS[type(request)](request, api_version, error.code, error.message)
+
+
+def _create_topics(
+    request: CreateTopicsRequest, api_version: int, code: ErrorCode, message: str | None
+) -> Message:
+    names = dict.fromkeys(topic.name for topic in request.topics)
+    return CreateTopicsResponse(
+        topics=[
+            CreatableTopicResult(name=name, error_code=code, error_message=message)
+            for name in names
+        ]
+    )
+
+
+def _delete_topics(
+    request: DeleteTopicsRequest, api_version: int, code: ErrorCode, message: str | None
+) -> Message:
+    states = request.topics
+    if api_version < FIRST_VERSION_WITH_TOPIC_IDS:
+        states = [DeleteTopicState(name=name) for name in request.topic_names]
+    return DeleteTopicsResponse(
+        responses=[
+            DeletableTopicResult(
+                name=state.name, topic_id=state.topic_id, error_code=code, error_message=message
+            )
+            for state in states
+        ]
+    )
+
+
+def _create_partitions(
+    request: CreatePartitionsRequest, api_version: int, code: ErrorCode, message: str | None
+) -> Message:
+    return CreatePartitionsResponse(
+        results=[
+            CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message)
+            for topic in request.topics
+        ]
+    )
+
+
+def _alter_configs(
+    request: AlterConfigsRequest, api_version: int, code: ErrorCode, message: str | None
+) -> Message:
+    return AlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        ]
+    )
+
+
+def _incremental_alter_configs(
+    request: IncrementalAlterConfigsRequest, api_version: int, code: ErrorCode, message: str | None
+) -> Message:
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            IncrementalResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        ]
+    )
+
+
+def _alter_client_quotas(
+    request: AlterClientQuotasRequest, api_version: int, code: ErrorCode, message: str | None
+) -> Message:
+    return AlterClientQuotasResponse(
+        entries=[
+            AlterClientQuotasResponseEntryData(
+                error_code=code, error_message=message, entity=entry.entity
+            )
+            for entry in request.entries
+        ]
+    )
+
+
+def _elect_leaders(
+    request: ElectLeadersRequest, api_version: int, code: ErrorCode, message: str | None
+) -> Message:
+    response = ElectLeadersResponse(
+        replica_election_results=[
+            ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    PartitionResult(partition_id=index, error_code=code, error_message=message)
+                    for index in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or ()
+        ]
+    )
+    if api_version > 0:
+        response.error_code = code
+    return response
+
+
+Refusal = Callable[[Any, int, ErrorCode, str | None], Message]
+
+
+def _with_message(response: type[Message]) -> Refusal:
+    return lambda request, api_version, code, message: response(
+        error_code=code, error_message=message
+    )
+
+
+def _with_code(response: type[Message]) -> Refusal:
+    return lambda request, api_version, code, message: response(error_code=code)
+
+
+_REFUSALS: dict[type[Message], Refusal] = {
+    CreateTopicsRequest: _create_topics,
+    DeleteTopicsRequest: _delete_topics,
+    CreatePartitionsRequest: _create_partitions,
+    AlterConfigsRequest: _alter_configs,
+    IncrementalAlterConfigsRequest: _incremental_alter_configs,
+    AlterClientQuotasRequest: _alter_client_quotas,
+    DescribeClientQuotasRequest: lambda request, api_version, code, message: (
+        DescribeClientQuotasResponse(error_code=code, error_message=message, entries=None)
+    ),
+    UpdateFeaturesRequest: _with_message(UpdateFeaturesResponse),
+    ElectLeadersRequest: _elect_leaders,
+    AlterPartitionReassignmentsRequest: _with_message(AlterPartitionReassignmentsResponse),
+    ListPartitionReassignmentsRequest: _with_message(ListPartitionReassignmentsResponse),
+    UnregisterBrokerRequest: _with_message(UnregisterBrokerResponse),
+    AllocateProducerIdsRequest: _with_code(AllocateProducerIdsResponse),
+    BrokerRegistrationRequest: _with_code(BrokerRegistrationResponse),
+    BrokerHeartbeatRequest: _with_code(BrokerHeartbeatResponse),
+    AlterPartitionRequest: _with_code(AlterPartitionResponse),
+    ControllerRegistrationRequest: _with_message(ControllerRegistrationResponse),
+}

@@ -1,0 +1,76 @@
+"""Which brokers are alive: when each was heard of last. Soft state of the active controller.
+
+A broker is *fenced* in the metadata when its session ends; until then it counts as alive. A new
+controller knows no heartbeats, so it gives every unfenced broker a whole session from its own
+beginning (KIP-631, Kafka's BrokerHeartbeatManager).
+"""
+
+from dataclasses import dataclass
+
+NEVER_MS = 2**63 - 1  # a deadline that does not come
+NO_OFFSET = -1
+
+
+@dataclass(slots=True)
+class Session:
+    """What one broker said last. `shutdown_offset` is where its controlled shutdown began."""
+
+    last_contact_ms: int
+    metadata_offset: int = NO_OFFSET
+    shutdown_offset: int = NO_OFFSET
+
+
+class Sessions:
+    """The sessions of the unfenced brokers, by id."""
+
+    def __init__(self, session_timeout_ms: int) -> None:
+        self.session_timeout_ms = session_timeout_ms
+        self._sessions: dict[int, Session] = {}
+
+    def touch(self, broker_id: int, now_ms: int, metadata_offset: int = NO_OFFSET) -> Session:
+        """Begin or go on with the session of a broker that is not fenced."""
+        session = self._sessions.get(broker_id)
+        if session is None:
+            session = self._sessions[broker_id] = Session(now_ms)
+        session.last_contact_ms = now_ms
+        session.metadata_offset = metadata_offset
+        return session
+
+    def end(self, broker_id: int) -> None:
+        """Forget a broker that was fenced or is gone."""
+        self._sessions.pop(broker_id, None)
+
+    def find(self, broker_id: int) -> Session | None:
+        """Return the session of a broker."""
+        return self._sessions.get(broker_id)
+
+    def is_alive(self, broker_id: int, now_ms: int) -> bool:
+        """Return whether a broker was heard of within the session timeout."""
+        session = self._sessions.get(broker_id)
+        return session is not None and now_ms <= self._deadline_ms(session)
+
+    def next_deadline_ms(self) -> int:
+        """Return when the first session ends, as far as is known now."""
+        deadlines = (self._deadline_ms(session) for session in self._sessions.values())
+        return min(deadlines, default=NEVER_MS - 1) + 1
+
+    def first_ended(self, now_ms: int) -> int | None:
+        """Return the broker that was silent for longest, if its session has ended."""
+        ended = [
+            (session.last_contact_ms, broker_id)
+            for broker_id, session in self._sessions.items()
+            if now_ms > self._deadline_ms(session)
+        ]
+        return min(ended)[1] if ended else None
+
+    def lowest_active_offset(self) -> int:
+        """Return how far the slowest broker has followed the metadata that does not shut down."""
+        offsets = (
+            session.metadata_offset
+            for session in self._sessions.values()
+            if session.shutdown_offset == NO_OFFSET
+        )
+        return min(offsets, default=NEVER_MS)
+
+    def _deadline_ms(self, session: Session) -> int:
+        return session.last_contact_ms + self.session_timeout_ms

@@ -1,0 +1,146 @@
+"""What a handler of the controller sees: the image, its configuration, and who is alive."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from broker.errors import ErrorCode, KafkaError
+from broker.log.config import LogConfig
+from broker.metadata.control.sessions import Sessions
+from broker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
+from broker.metadata.image import BrokerImage, MetadataImage, TopicImage
+from broker.metadata.parts.brokers import UNASSIGNED_DIRECTORY
+from broker.metadata.parts.configs import BROKER_RESOURCE, CLUSTER_DEFAULT, TOPIC_RESOURCE
+from broker.protocol.message import Message
+from broker.protocol.messages.create_topics import CreatableTopicConfigs
+
+
+class Random(Protocol):
+    """The part of `random.Random` that decisions use."""
+
+    def randrange(self, stop: int, /) -> int:
+        """Return a number from 0 to `stop` - 1."""
+        ...
+
+    def randbytes(self, n: int, /) -> bytes:
+        """Return random bytes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When a decision is made, and where it will stand in the log."""
+
+    now_ms: int
+    timestamp_ms: int
+    next_offset: int  # of the first record of this decision
+
+
+@dataclass(slots=True)
+class Decision:
+    """The response goes out when the records are committed and replayed; without any, at once."""
+
+    response: Message
+    records: list[Message] = field(default_factory=list)
+
+
+def describe_nothing(settings: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+    """Describe no setting of a created topic."""
+    return []
+
+
+def accept_any(settings: Mapping[str, str]) -> None:
+    """Accept any broker settings."""
+
+
+def no_list(name: str) -> str | None:
+    """Say that no broker setting is a list."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerConfig:
+    """What the node that runs the controller is configured to."""
+
+    node_id: int = -1
+    cluster_id: str = ""
+    partition_count: int = 1
+    replication_factor: int = 1
+    session_timeout_ms: int = 9_000  # broker.session.timeout.ms
+    max_replication_factor: int = 1
+    """The most replicas a partition may have; more than one needs replication."""
+    delete_topic: bool = True  # delete.topic.enable
+    log: LogConfig = field(default_factory=LogConfig)
+    """What a topic without own settings has."""
+    describe_topic_settings: Callable[[Mapping[str, str]], list[CreatableTopicConfigs]] = (
+        describe_nothing
+    )
+    """All settings of a topic with these of its own, for the answer of CreateTopics."""
+    validate_broker_settings: Callable[[Mapping[str, str]], None] = accept_any
+    """Raises INVALID_CONFIG (or INVALID_REQUEST) for dynamic broker settings that cannot be."""
+    broker_list_default: Callable[[str], str | None] = no_list
+    """The default of a broker setting that is a list, None for any other setting."""
+
+
+class ClusterView:
+    """The image with the questions that several handlers ask of it."""
+
+    def __init__(self, image: MetadataImage, config: ControllerConfig, random: Random) -> None:
+        self.image = image
+        self.config = config
+        self.random = random
+        self.sessions = Sessions(config.session_timeout_ms)
+
+    def is_active(self, broker_id: int) -> bool:
+        """Return whether a broker may lead and be in an in-sync set."""
+        broker = self.image.brokers.get(broker_id)
+        return broker is not None and broker.is_active
+
+    def registered(self, broker_id: int, broker_epoch: int) -> BrokerImage:
+        """Return the broker that a request is from; raises STALE_BROKER_EPOCH."""
+        broker = self.image.brokers.get(broker_id)
+        if broker is None:
+            problem = f"No broker registration found for broker id {broker_id}"
+        elif broker.epoch != broker_epoch:
+            problem = f"Expected broker epoch {broker.epoch}, but got broker epoch {broker_epoch}"
+        else:
+            return broker
+        raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, problem)
+
+    def default_directory(self, broker_id: int) -> bytes:
+        """Return where a new replica on a broker goes."""
+        broker = self.image.brokers.get(broker_id)
+        return UNASSIGNED_DIRECTORY if broker is None else broker.default_directory
+
+    def default_directories(self, replicas: Sequence[int]) -> list[bytes]:
+        """Return where new replicas go."""
+        return [self.default_directory(broker_id) for broker_id in replicas]
+
+    # --- settings that leadership depends on ---
+
+    @property
+    def is_elr_enabled(self) -> bool:
+        """Whether eligible leader replicas are kept (KIP-966)."""
+        return self.image.features.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0
+
+    def min_isr(self, topic: TopicImage) -> int:
+        """Return how many in-sync replicas a topic needs, at most as many as it has."""
+        text = self._setting(topic.name, "min.insync.replicas")
+        wanted = self.config.log.min_insync_replicas if text is None else int(text)
+        return min(wanted, topic.replication_factor)
+
+    def allows_unclean_election(self, topic_name: str) -> bool:
+        """Return whether a replica that was not in sync may lead when no other can."""
+        text = self._setting(topic_name, "unclean.leader.election.enable")
+        if text is None:
+            return self.config.log.unclean_leader_election_enable
+        return text.strip().lower() == "true"
+
+    def _setting(self, topic_name: str, name: str) -> str | None:
+        settings_of = self.image.configs.settings_of
+        this_node = (BROKER_RESOURCE, str(self.config.node_id))
+        for resource in ((TOPIC_RESOURCE, topic_name), this_node, CLUSTER_DEFAULT):
+            text = settings_of(*resource).get(name)
+            if text is not None:
+                return text
+        return None

@@ -1,0 +1,128 @@
+"""The active controller: one request in, one decision out.
+
+It exists while its node leads the quorum and has replayed everything from before its epoch; a node
+that loses the leadership drops it. It decides on the committed image alone: the shell asks for the
+next decision when the records of the one before are committed and replayed. Its only state of its
+own is who is alive (`control/sessions.py`).
+
+A CreateTopics, in order: `handle` finds `control/topics.py`, which checks the names and settings,
+places the replicas (`placement.py`) and returns an answer with records; the shell appends these,
+and when they are committed every node replays them, and the answer goes out.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from broker.errors import KafkaError
+from broker.metadata.control.configs import handle_alter_configs, handle_incremental_alter_configs
+from broker.metadata.control.elections import handle_elect_leaders
+from broker.metadata.control.features import bootstrap_records, handle_update_features
+from broker.metadata.control.heartbeats import handle_broker_heartbeat
+from broker.metadata.control.isr import handle_alter_partition
+from broker.metadata.control.leadership import fence_broker
+from broker.metadata.control.partitions import handle_create_partitions
+from broker.metadata.control.producer_ids import handle_allocate_producer_ids
+from broker.metadata.control.quotas import (
+    handle_alter_client_quotas,
+    handle_describe_client_quotas,
+)
+from broker.metadata.control.reassignments import (
+    handle_alter_partition_reassignments,
+    handle_list_partition_reassignments,
+)
+from broker.metadata.control.refusals import refuse
+from broker.metadata.control.registration import (
+    handle_broker_registration,
+    handle_controller_registration,
+    handle_unregister_broker,
+)
+from broker.metadata.control.sessions import NEVER_MS
+from broker.metadata.control.topics import handle_create_topics, handle_delete_topics
+from broker.metadata.control.view import (
+    ClusterView,
+    ControllerConfig,
+    Decision,
+    Moment,
+    Random,
+)
+from broker.metadata.image import MetadataImage
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.message import Message
+
+__all__ = [
+    "CONTROLLER_APIS",
+    "NEVER_MS",
+    "Controller",
+    "ControllerConfig",
+    "Decision",
+    "Moment",
+    "Random",
+    "refuse",
+]
+
+Handler = Callable[[ClusterView, Any, int, Moment], Decision]
+
+HANDLERS: dict[ApiKey, Handler] = {
+    ApiKey.CREATE_TOPICS: handle_create_topics,
+    ApiKey.DELETE_TOPICS: handle_delete_topics,
+    ApiKey.ALTER_CONFIGS: handle_alter_configs,
+    ApiKey.CREATE_PARTITIONS: handle_create_partitions,
+    ApiKey.ELECT_LEADERS: handle_elect_leaders,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: handle_incremental_alter_configs,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: handle_alter_partition_reassignments,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: handle_list_partition_reassignments,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: handle_describe_client_quotas,
+    ApiKey.ALTER_CLIENT_QUOTAS: handle_alter_client_quotas,
+    ApiKey.ALTER_PARTITION: handle_alter_partition,
+    ApiKey.UPDATE_FEATURES: handle_update_features,
+    ApiKey.BROKER_REGISTRATION: handle_broker_registration,
+    ApiKey.BROKER_HEARTBEAT: handle_broker_heartbeat,
+    ApiKey.UNREGISTER_BROKER: handle_unregister_broker,
+    ApiKey.ALLOCATE_PRODUCER_IDS: handle_allocate_producer_ids,
+    ApiKey.CONTROLLER_REGISTRATION: handle_controller_registration,
+}
+
+CONTROLLER_APIS = frozenset(HANDLERS)
+"""What a controller answers by a decision, and what a broker passes on to it."""
+
+
+class Controller:
+    """Decides for the whole cluster, one operation at a time."""
+
+    def __init__(self, image: MetadataImage, config: ControllerConfig, random: Random) -> None:
+        self._view = ClusterView(image, config, random)
+
+    def activate(self, moment: Moment) -> list[Message]:
+        """Take over: return the first records of a new cluster, and begin every session anew."""
+        for broker in self._view.image.brokers.values():
+            if not broker.is_fenced:
+                self._view.sessions.touch(broker.broker_id, moment.now_ms)
+        return bootstrap_records(self._view)
+
+    def handle(self, request: Message, api_version: int, moment: Moment) -> Decision:
+        """Answer a request; one that is refused as a whole changes nothing."""
+        handler = HANDLERS[ApiKey(request.__api_key__)]
+        try:
+            return handler(self._view, request, api_version, moment)
+        except KafkaError as error:
+            return Decision(refuse(request, api_version, error))
+
+    def tick(self, moment: Moment) -> list[Message]:
+        """Fence the broker whose session ended first; ask again while `next_deadline_ms` is past.
+
+        One at a time, so that the next decision sees what fencing the one before has changed.
+        """
+        broker_id = self._view.sessions.first_ended(moment.now_ms)
+        return [] if broker_id is None else self.lose_broker(broker_id, moment)
+
+    def lose_broker(self, broker_id: int, moment: Moment) -> list[Message]:
+        """Fence a broker whose process is known to be gone, whatever its session says."""
+        self._view.sessions.end(broker_id)
+        broker = self._view.image.brokers.get(broker_id)
+        if broker is None or broker.is_fenced:
+            return []
+        return fence_broker(self._view, broker)
+
+    def next_deadline_ms(self) -> int:
+        """Return when to call `tick`: NEVER_MS when no broker is alive."""
+        return self._view.sessions.next_deadline_ms()

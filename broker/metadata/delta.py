@@ -1,0 +1,48 @@
+"""What changed in an image between two looks at it."""
+
+from dataclasses import dataclass, field
+
+from broker.metadata.parts.configs import Resource
+from broker.metadata.parts.topics import TopicImage
+
+
+@dataclass(slots=True)
+class MetadataDelta:
+    """What the records of a while touched; the image itself says what it is now.
+
+    A topic that came and went in between is in none of these. One that went and came again under
+    its name is in `deleted_topics` with its old id and in `created_topics` with its new one.
+    """
+
+    changed_partitions: dict[bytes, set[int]] = field(default_factory=dict)
+    """By topic id; those of created topics too, those of deleted ones not."""
+    created_topics: set[bytes] = field(default_factory=set)
+    deleted_topics: list[TopicImage] = field(default_factory=list)
+    """As each was when it went, in the order they went."""
+    changed_configs: set[Resource] = field(default_factory=set)
+    """Also of resources that are gone."""
+    changed_brokers: set[int] = field(default_factory=set)
+    """Also those that are gone."""
+    quotas_changed: bool = False
+    features_changed: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changed that a broker follows."""
+        return not (
+            self.changed_partitions
+            or self.created_topics
+            or self.deleted_topics
+            or self.changed_configs
+            or self.changed_brokers
+            or self.quotas_changed
+            or self.features_changed
+        )
+
+    def remove_topic(self, image: TopicImage) -> None:
+        """Note that a topic went."""
+        self.changed_partitions.pop(image.topic_id, None)
+        if image.topic_id in self.created_topics:
+            self.created_topics.discard(image.topic_id)
+        else:
+            self.deleted_topics.append(image)

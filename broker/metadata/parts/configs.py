@@ -1,0 +1,51 @@
+"""Settings that were changed at run time, by resource (KIP-226, KIP-339, KIP-714, KIP-848)."""
+
+from collections.abc import Iterator, Mapping
+
+from broker.protocol.records.metadata import ConfigRecord
+
+Resource = tuple[int, str]  # resource type, resource name
+
+TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4  # by broker id; "" is the default of the whole cluster
+BROKER_LOGGER_RESOURCE = 8  # never in the metadata: each broker owns its loggers
+CLIENT_METRICS_RESOURCE = 16
+GROUP_RESOURCE = 32
+
+CLUSTER_DEFAULT: Resource = (BROKER_RESOURCE, "")
+
+
+class ConfigsImage:
+    """Owns every dynamic setting of the cluster. What is not here has its default."""
+
+    def __init__(self) -> None:
+        self._settings: dict[Resource, dict[str, str]] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ConfigsImage) and self._settings == other._settings
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def __iter__(self) -> Iterator[Resource]:
+        """Go through the resources that have settings."""
+        return iter(self._settings)
+
+    def settings_of(self, resource_type: int, name: str) -> Mapping[str, str]:
+        """Return what was set for one resource."""
+        return self._settings.get((resource_type, name), {})
+
+    def replay(self, record: ConfigRecord) -> Resource:
+        """Set one setting, or take it away when its value is null; return whose."""
+        resource = (record.resource_type, record.resource_name)
+        settings = self._settings.setdefault(resource, {})
+        if record.value is None:
+            settings.pop(record.name, None)
+        else:
+            settings[record.name] = record.value
+        if not settings:
+            del self._settings[resource]
+        return resource
+
+    def forget(self, resource: Resource) -> bool:
+        """Drop the settings of a resource that is gone; return whether there were any."""
+        return self._settings.pop(resource, None) is not None

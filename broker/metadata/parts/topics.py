@@ -1,0 +1,173 @@
+"""Every topic of the cluster and the state of its partitions.
+
+Invariants, kept by the records that arrive: `by_name` and `by_id` hold the same topics; no two
+names share a `collision_key`; of a partition, the leader is NO_LEADER or in `isr`, `isr` is a
+part of `replicas`, `elr` and `isr` share nothing, both epochs only grow.
+
+A cluster has few different lists of replicas and of directories, and very many partitions: equal
+tuples are kept once.
+"""
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from broker.errors import ErrorCode, KafkaError
+from broker.metadata.topic_names import collision_key
+from broker.protocol.records.metadata import PartitionChangeRecord, PartitionRecord, TopicRecord
+
+NO_LEADER = -1
+NO_LEADER_CHANGE = -2  # of a PartitionChangeRecord
+RECOVERED, RECOVERING = range(2)  # leader recovery state (KIP-704)
+NO_RECOVERY_CHANGE = -1
+
+MAX_SHARED_TUPLES = 10_000
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class PartitionImage:
+    """One partition: who holds it, who leads it, where it moves (KIP-455, KIP-704, KIP-966)."""
+
+    partition: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    leader_recovery_state: int = RECOVERED
+    directories: tuple[bytes, ...] = ()  # of each replica, in the order of `replicas`
+
+    @property
+    def is_reassigning(self) -> bool:
+        """Whether its replicas move."""
+        return bool(self.adding_replicas or self.removing_replicas)
+
+
+@dataclass(slots=True)
+class TopicImage:
+    """One topic. Invariant: `partitions` is keyed 0..n-1 once its records are replayed."""
+
+    name: str
+    topic_id: bytes
+    partitions: dict[int, PartitionImage] = field(default_factory=dict)
+
+    @property
+    def replication_factor(self) -> int:
+        """How many replicas its first partition has."""
+        return len(self.partitions[0].replicas)
+
+
+class TopicsImage:
+    """Owns every topic of the cluster."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, TopicImage] = {}
+        self.by_id: dict[bytes, TopicImage] = {}
+        self._collisions: dict[str, str] = {}  # collision key -> the name that has it
+        self._shared: dict[tuple[object, ...], tuple[object, ...]] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TopicsImage) and self.by_id == other.by_id
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def named(self, name: str) -> TopicImage:
+        """Return the topic of that name; raises UNKNOWN_TOPIC_OR_PARTITION."""
+        image = self.by_name.get(name)
+        if image is None:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                "This server does not host this topic-partition.",
+            )
+        return image
+
+    def colliding_name(self, name: str) -> str | None:
+        """Return the topic whose name cannot be told from `name` in a metric."""
+        return self._collisions.get(collision_key(name))
+
+    # --- replay ---
+
+    def replay_topic(self, record: TopicRecord) -> None:
+        """Add a topic, still without partitions."""
+        image = TopicImage(record.name, record.topic_id)
+        self.by_name[record.name] = image
+        self.by_id[record.topic_id] = image
+        self._collisions[collision_key(record.name)] = record.name
+
+    def replay_partition(self, record: PartitionRecord) -> None:
+        """Add a partition, or state it anew."""
+        share = self._share
+        self.by_id[record.topic_id].partitions[record.partition_id] = PartitionImage(
+            partition=record.partition_id,
+            replicas=share(record.replicas),
+            isr=share(record.isr),
+            leader=record.leader,
+            leader_epoch=record.leader_epoch,
+            partition_epoch=record.partition_epoch,
+            adding_replicas=share(record.adding_replicas),
+            removing_replicas=share(record.removing_replicas),
+            elr=share(record.eligible_leader_replicas),
+            last_known_elr=share(record.last_known_elr),
+            leader_recovery_state=record.leader_recovery_state,
+            directories=share(record.directories),
+        )
+
+    def replay_partition_change(self, record: PartitionChangeRecord) -> None:
+        """Change what the record names; every change is a new partition epoch."""
+        partition = self.by_id[record.topic_id].partitions[record.partition_id]
+        change_partition(partition, record)
+        partition.replicas = self._share(partition.replicas)
+        partition.isr = self._share(partition.isr)
+        partition.directories = self._share(partition.directories)
+
+    def replay_remove(self, topic_id: bytes) -> TopicImage:
+        """Forget a topic; return what it was."""
+        image = self.by_id.pop(topic_id)
+        del self.by_name[image.name]
+        del self._collisions[collision_key(image.name)]
+        return image
+
+    def replay_clear_elr(self, name: str) -> list[TopicImage]:
+        """Forget the eligible leaders of one topic, of all for ""; return whose partitions."""
+        images = [self.by_name[name]] if name else list(self.by_name.values())
+        for image in images:
+            for partition in image.partitions.values():
+                partition.elr = partition.last_known_elr = ()
+        return images
+
+    def _share(self, values: list[T] | tuple[T, ...] | None) -> tuple[T, ...]:
+        if not values:
+            return ()
+        if len(self._shared) > MAX_SHARED_TUPLES:
+            self._shared.clear()
+        key = tuple(values)
+        return self._shared.setdefault(key, key)  # type: ignore[return-value]
+
+
+def change_partition(partition: PartitionImage, record: PartitionChangeRecord) -> None:
+    """Apply a change; a leader that is named, even the same one, begins a new leader epoch."""
+    if record.isr is not None:
+        partition.isr = tuple(record.isr)
+    if record.replicas is not None:
+        partition.replicas = tuple(record.replicas)
+    if record.removing_replicas is not None:
+        partition.removing_replicas = tuple(record.removing_replicas)
+    if record.adding_replicas is not None:
+        partition.adding_replicas = tuple(record.adding_replicas)
+    if record.eligible_leader_replicas is not None:
+        partition.elr = tuple(record.eligible_leader_replicas)
+    if record.last_known_elr is not None:
+        partition.last_known_elr = tuple(record.last_known_elr)
+    if record.directories is not None:
+        partition.directories = tuple(record.directories)
+    if record.leader_recovery_state != NO_RECOVERY_CHANGE:
+        partition.leader_recovery_state = record.leader_recovery_state
+    if record.leader != NO_LEADER_CHANGE:
+        partition.leader = record.leader
+        partition.leader_epoch += 1
+    partition.partition_epoch += 1

@@ -1,0 +1,122 @@
+"""An image as records: replaying them on a new image gives an equal one.
+
+The order is that of Kafka's own image writer: features first, because they say how to read the
+rest, then brokers, controllers, topics, settings, quotas and producer ids.
+"""
+
+from broker.metadata.features import METADATA_VERSION
+from broker.metadata.image import MetadataImage
+from broker.metadata.parts.brokers import BrokerImage, endpoint_records, feature_records
+from broker.metadata.parts.topics import PartitionImage, TopicImage
+from broker.protocol.message import Message
+from broker.protocol.records.metadata import (
+    ClientQuotaRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    QuotaEntity,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    TopicRecord,
+)
+
+
+def snapshot_records(image: MetadataImage) -> list[Message]:
+    """Return the records of everything in the image."""
+    records = _features(image)
+    records += [_broker(image.brokers[broker_id]) for broker_id in sorted(image.brokers)]
+    records += _controllers(image)
+    for topic in image.topics.by_id.values():
+        records += _topic(topic)
+    records += _configs(image)
+    records += _quotas(image)
+    if image.producer_ids.next_producer_id:
+        ids = image.producer_ids
+        records.append(
+            ProducerIdsRecord(
+                broker_id=ids.broker_id,
+                broker_epoch=ids.broker_epoch,
+                next_producer_id=ids.next_producer_id,
+            )
+        )
+    return records
+
+
+def _features(image: MetadataImage) -> list[Message]:
+    # The level of the metadata itself decides the versions of all other records.
+    names = sorted(image.features, key=lambda name: (name != METADATA_VERSION, name))
+    return [FeatureLevelRecord(name=name, feature_level=image.features[name]) for name in names]
+
+
+def _broker(broker: BrokerImage) -> Message:
+    cordoned = broker.cordoned_log_dirs
+    return RegisterBrokerRecord(
+        broker_id=broker.broker_id,
+        incarnation_id=broker.incarnation_id,
+        broker_epoch=broker.epoch,
+        end_points=endpoint_records(broker),
+        features=feature_records(broker),
+        rack=broker.rack,
+        fenced=broker.is_fenced,
+        in_controlled_shutdown=broker.is_in_controlled_shutdown,
+        log_dirs=list(broker.log_dirs),
+        cordoned_log_dirs=None if cordoned is None else list(cordoned),
+    )
+
+
+def _controllers(image: MetadataImage) -> list[Message]:
+    return [
+        RegisterControllerRecord(
+            controller_id=controller.controller_id,
+            incarnation_id=controller.incarnation_id,
+            end_points=endpoint_records(controller),
+            features=feature_records(controller),
+        )
+        for _, controller in sorted(image.controllers.items())
+    ]
+
+
+def _topic(topic: TopicImage) -> list[Message]:
+    records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic.topic_id)]
+    records += [partition_record(topic.topic_id, part) for part in topic.partitions.values()]
+    return records
+
+
+def partition_record(topic_id: bytes, partition: PartitionImage) -> PartitionRecord:
+    """Return the record that states a partition whole."""
+    return PartitionRecord(
+        partition_id=partition.partition,
+        topic_id=topic_id,
+        replicas=list(partition.replicas),
+        isr=list(partition.isr),
+        removing_replicas=list(partition.removing_replicas),
+        adding_replicas=list(partition.adding_replicas),
+        leader=partition.leader,
+        leader_recovery_state=partition.leader_recovery_state,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        directories=list(partition.directories),
+        eligible_leader_replicas=list(partition.elr) or None,
+        last_known_elr=list(partition.last_known_elr) or None,
+    )
+
+
+def _configs(image: MetadataImage) -> list[Message]:
+    return [
+        ConfigRecord(resource_type=resource[0], resource_name=resource[1], name=name, value=value)
+        for resource in sorted(image.configs)
+        for name, value in sorted(image.configs.settings_of(*resource).items())
+    ]
+
+
+def _quotas(image: MetadataImage) -> list[Message]:
+    return [
+        ClientQuotaRecord(
+            entity=[QuotaEntity(entity_type=kind, entity_name=name) for kind, name in entity],
+            key=key,
+            value=value,
+        )
+        for entity, quotas in image.client_quotas.items()
+        for key, value in sorted(quotas.items())
+    ]

@@ -1,0 +1,173 @@
+"""A walk through the records of a payload by their lengths, without making a record of them.
+
+Every record's length, key and value length, header count and header lengths are checked as Kafka's
+DefaultRecord.readFrom checks them, and the walk tells what a leader has to know of the records: the
+first and the last timestamp, and whether the offset deltas are 0, 1, 2, ...
+
+Two ways, one result. The loop reads the structure of one record after the other. Records of equal
+size and shape, as most producers send them, lie at equal distances, so that a byte of their
+structure is a column of the payload: `broker.records.runs` compares whole columns at once.
+"""
+
+from typing import NamedTuple
+
+from broker.records.errors import CorruptBatch
+from broker.records.header import BytesLike
+from broker.records.record import INT_BYTES, LONG_BYTES, read_zigzag
+from broker.records.runs import SHORTEST_RUN, find_run
+
+RECORDS_BETWEEN_RUNS = 32
+"""How many records the loop reads before it looks for a run again; doubled after each failure."""
+COPIED_RECORD_BYTES = 4096
+"""Records of up to so many bytes on average are copied to be walked, for bytes are read faster
+than a view of them; with larger ones the copy would cost more than the walk."""
+
+
+WALKED_AT_LEAST, WALKED_AT_MOST = 256, 16_384
+BYTES_PER_WALKED = 256
+"""How many records the loop may read: one for every so many bytes, within these bounds."""
+
+
+class Walked(NamedTuple):
+    """What the records of a payload say together; the timestamps are deltas to the batch's base."""
+
+    earliest_delta: int
+    latest_delta: int
+    has_consecutive_offsets: bool
+    is_complete: bool = True
+    """False when the records beyond a limit were left unseen."""
+
+
+def records_worth_walking(size_bytes: int) -> int:
+    """Say how many records of a payload the loop may read; those in runs do not count.
+
+    The loop costs four tenths of a microsecond a record, whatever the record's size. That is less
+    than Kafka's own check takes for a record of 256 bytes and more, and more for smaller ones.
+    """
+    return min(WALKED_AT_LEAST + size_bytes // BYTES_PER_WALKED, WALKED_AT_MOST)
+
+
+def walk_records(payload: BytesLike, record_count: int, limit: int | None = None) -> Walked:
+    """Check the structure of every record; raises CorruptBatch when a length or a count lies.
+
+    After `limit` records read one by one the rest is left unseen; without a limit nothing is.
+    """
+    size_bytes = len(payload)
+    index = position = 0
+    left = record_count if limit is None else limit
+    deltas: set[int] = set()
+    is_consecutive = True
+    pause = RECORDS_BETWEEN_RUNS
+    is_copied = size_bytes <= record_count * COPIED_RECORD_BYTES
+    data = bytes(payload) if is_copied else payload
+    try:
+        while index < record_count and left > 0:
+            if isinstance(data, bytes) and record_count - index >= SHORTEST_RUN:
+                run = find_run(data, position, index, record_count - index)
+                if run is not None:
+                    index += run.record_count
+                    position = run.end
+                    deltas |= {run.earliest_delta, run.latest_delta}
+                    continue
+            stop = index + min(pause, left, record_count - index)
+            pause *= 2
+            left -= stop - index
+            position, is_in_order = _walk_each(data, position, range(index, stop), deltas)
+            is_consecutive = is_consecutive and is_in_order
+            index = stop
+    except IndexError:
+        raise CorruptBatch(f"a record ends beyond the {size_bytes} bytes of its batch") from None
+    is_complete = index == record_count
+    if position > size_bytes or (is_complete and position < size_bytes):
+        raise CorruptBatch(f"{index} records end at {position} of {size_bytes} bytes")
+    return Walked(min(deltas), max(deltas), is_consecutive, is_complete)
+
+
+def _walk_each(  # noqa: C901, PLR0912, PLR0915 - one loop without calls is what makes it fast
+    data: BytesLike, position: int, indexes: range, deltas: set[int]
+) -> tuple[int, bool]:
+    """Read records one by one; give where they end and whether their offset deltas are `indexes`.
+
+    Numbers stay in their zigzag form: an odd one is negative, a negative length is null (any is, as
+    in Kafka). Varints of one and two bytes are read here, for they are nearly all there are. No
+    bound is checked on the way: reading beyond the data raises IndexError, and a record whose parts
+    do not fill it does not end at `end`.
+    """
+    previous = -1
+    is_consecutive = True
+    for index in indexes:
+        number = data[position]
+        if number < 0x80:
+            body = position + 1
+        elif (high := data[position + 1]) < 0x80:
+            number = number & 0x7F | high << 7
+            body = position + 2
+        else:
+            number, body = read_zigzag(data, position, INT_BYTES)
+        if number & 1:
+            raise CorruptBatch(f"a negative record length at {position}")
+        end = body + (number >> 1)
+
+        number = data[body + 1]
+        if number < 0x80:
+            at = body + 2
+        elif (high := data[body + 2]) < 0x80:
+            number = number & 0x7F | high << 7
+            at = body + 3
+        else:
+            number, at = read_zigzag(data, body + 1, LONG_BYTES)
+        if number != previous:
+            previous = number
+            deltas.add((number >> 1) ^ -(number & 1))
+
+        number = data[at]
+        if number < 0x80:
+            at += 1
+        elif (high := data[at + 1]) < 0x80:
+            number = number & 0x7F | high << 7
+            at += 2
+        else:
+            number, at = read_zigzag(data, at, INT_BYTES)
+        if number >> 1 != index or number & 1:
+            is_consecutive = False
+
+        number = data[at]
+        if number < 0x80:
+            at += 1
+        else:
+            number, at = read_zigzag(data, at, INT_BYTES)
+        if not number & 1:
+            at += number >> 1
+
+        number = data[at]
+        if number < 0x80:
+            at += 1
+        elif (high := data[at + 1]) < 0x80:
+            number = number & 0x7F | high << 7
+            at += 2
+        else:
+            number, at = read_zigzag(data, at, INT_BYTES)
+        if not number & 1:
+            at += number >> 1
+
+        # A single zero byte says "no headers", the common case.
+        at = _skip_headers(data, at) if data[at] else at + 1
+        if at != end:
+            raise CorruptBatch(f"a record ends at {at} and its length says {end}")
+        position = end
+    return position, is_consecutive
+
+
+def _skip_headers(data: BytesLike, at: int) -> int:
+    number, at = read_zigzag(data, at, INT_BYTES)
+    if number & 1 or number >> 1 > len(data) - at:
+        raise CorruptBatch(f"a header count of {number >> 1} at {at} of {len(data)}")
+    for _ in range(number >> 1):
+        number, at = read_zigzag(data, at, INT_BYTES)
+        if number & 1:
+            raise CorruptBatch("a header without a key")
+        at += number >> 1
+        number, at = read_zigzag(data, at, INT_BYTES)
+        if not number & 1:
+            at += number >> 1
+    return at

@@ -1,0 +1,130 @@
+"""DescribeQuorum (key 55) and DescribeCluster for controllers: the quorum as its leader sees it.
+
+Only the leader knows how far the replicas are; any other node answers NOT_LEADER_OR_FOLLOWER. The
+endpoints of the voters (v2) are the same everywhere, and every node tells them: that is how a node
+that has only bootstrap servers learns who votes.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from broker.config.broker_config import Voter
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from broker.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
+    DescribeQuorumResponseTopicData,
+    Listener,
+    Node,
+    ReplicaState,
+)
+from broker.raft.config import METADATA_PARTITION, METADATA_TOPIC
+from broker.raft.node import RaftNode
+from broker.raft.progress import ReplicaProgress
+from broker.server.clock import Clock
+
+CONTROLLERS = 2  # an endpoint type of DescribeCluster
+LISTENER_NAME = "CONTROLLER"
+
+
+def describe_quorum(
+    request: DescribeQuorumRequest,
+    node: RaftNode,
+    node_id: int,
+    voters: Iterable[Voter],
+    clock: Clock,
+) -> DescribeQuorumResponse:
+    """Answer DescribeQuorum, which is about the one partition there is."""
+    topics = [
+        (topic.topic_name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+    nodes = [
+        Node(
+            node_id=voter.node_id,
+            listeners=[Listener(name=LISTENER_NAME, host=voter.host, port=voter.port)],
+        )
+        for voter in voters
+    ]
+    if topics != [(METADATA_TOPIC, METADATA_PARTITION)]:
+        return DescribeQuorumResponse(
+            error_code=ErrorCode.INVALID_REQUEST,
+            error_message=f"Only {METADATA_TOPIC}-{METADATA_PARTITION} has a quorum.",
+        )
+    part = _partition(node, node_id, clock)
+    topic = DescribeQuorumResponseTopicData(topic_name=METADATA_TOPIC, partitions=[part])
+    return DescribeQuorumResponse(topics=[topic], nodes=nodes)
+
+
+def _partition(node: RaftNode, node_id: int, clock: Clock) -> DescribeQuorumResponsePartitionData:
+    try:
+        voters, observers = node.replicas()
+    except KafkaError as error:
+        return DescribeQuorumResponsePartitionData(
+            partition_index=METADATA_PARTITION,
+            error_code=error.code,
+            error_message="This node does not lead the quorum.",
+            leader_id=node.leader_id,
+            leader_epoch=node.leader_epoch,
+            high_watermark=node.high_watermark,
+        )
+    return DescribeQuorumResponsePartitionData(
+        partition_index=METADATA_PARTITION,
+        leader_id=node_id,
+        leader_epoch=node.leader_epoch,
+        high_watermark=node.high_watermark,
+        current_voters=_replicas(voters, node_id, clock),
+        observers=_replicas(observers, node_id, clock),
+    )
+
+
+def _replicas(
+    progress: Mapping[int, ReplicaProgress], node_id: int, clock: Clock
+) -> list[ReplicaState]:
+    now_ms, timestamp_ms = clock.now_ms(), clock.timestamp_ms()
+
+    def wall_ms(monotonic_ms: int) -> int:
+        return timestamp_ms - (now_ms - monotonic_ms) if monotonic_ms >= 0 else -1
+
+    def state(replica_id: int, replica: ReplicaProgress) -> ReplicaState:
+        if replica_id == node_id:
+            # The leader has just heard of itself, and is as far as it is.
+            replica = replace(
+                replica, last_fetch_ms=now_ms, last_caught_up_ms=now_ms, has_fetched=True
+            )
+        return ReplicaState(
+            replica_id=replica_id,
+            log_end_offset=replica.end_offset,
+            last_fetch_timestamp=wall_ms(replica.last_fetch_ms) if replica.has_fetched else -1,
+            last_caught_up_timestamp=wall_ms(replica.last_caught_up_ms),
+        )
+
+    return [state(replica_id, replica) for replica_id, replica in sorted(progress.items())]
+
+
+def describe_controllers(
+    request: DescribeClusterRequest, cluster_id: str, leader_id: int, voters: Iterable[Voter]
+) -> DescribeClusterResponse:
+    """Answer DescribeCluster on a controller's listener (KIP-919)."""
+    if request.endpoint_type != CONTROLLERS:
+        return DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_message="The request was sent to an endpoint of the wrong type: a controller.",
+            endpoint_type=CONTROLLERS,
+        )
+    return DescribeClusterResponse(
+        endpoint_type=CONTROLLERS,
+        cluster_id=cluster_id,
+        controller_id=leader_id,
+        brokers=[
+            DescribeClusterBroker(broker_id=voter.node_id, host=voter.host, port=voter.port)
+            for voter in voters
+        ],
+    )

@@ -1,0 +1,368 @@
+"""One node's part in the metadata quorum: the owner of its Raft node, log and image.
+
+Everything happens on the event loop, one input at a time: a message of another node, a timer, a
+request to the controller. An input is carried out at once (`_go_on`): persist, send, apply, tell
+who follows what changed, answer who waited, decide on the next request, until nothing is left to
+do. On a node that is its own quorum a request to `channel` is so answered before `ask` returns.
+
+The disk is written inline: metadata changes are rare, and a group commit is one fdatasync. A disk
+that fails, or a record that cannot be replayed, ends the node (`on_fatal`); nothing is tried again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from broker.config.broker_config import BrokerConfig
+from broker.errors import ErrorCode, KafkaError
+from broker.log.partition_log import PartitionLog
+from broker.log.storage import Storage
+from broker.metadata.control.view import Moment
+from broker.metadata.delta import MetadataDelta
+from broker.metadata.image import MetadataImage
+from broker.protocol.message import Message
+from broker.protocol.messages.describe_cluster import DescribeClusterRequest
+from broker.protocol.messages.describe_quorum import DescribeQuorumRequest
+from broker.protocol.records.metadata import encode_metadata_record
+from broker.raft.config import NEVER_MS, RaftConfig
+from broker.raft.node import RaftNode
+from broker.raft.output import LeaderChange
+from broker.raft.quorum_state import NO_NODE
+from broker.records.build import build_batch
+from broker.server.clock import Clock, Random
+from broker.server.connection import Connection
+from broker.server.quorum.active_controller import ActiveController, OnResponse, Shell
+from broker.server.quorum.client_connection import ClientSettings
+from broker.server.quorum.controller_channel import ChannelParts, ControllerChannel
+from broker.server.quorum.controller_dispatch import ControllerDispatcher, ControllerParts
+from broker.server.quorum.controller_listeners import ControllerListeners
+from broker.server.quorum.controller_rules import (
+    ControllerRules,
+    controller_config,
+    controller_rules,
+)
+from broker.server.quorum.describe import describe_controllers, describe_quorum
+from broker.server.quorum.election_times import ElectionTimes
+from broker.server.quorum.failure_probe import FailureProbe
+from broker.server.quorum.metadata_machine import MetadataMachine
+from broker.server.quorum.metadata_snapshots import MetadataSnapshots
+from broker.server.quorum.peers import Peers
+from broker.server.quorum.raft_shell import RaftParts, RaftShell
+
+_log = logging.getLogger("millrace.quorum")
+
+
+class Quorum:
+    """See the module. Set `on_change`, `on_leader_change`, `on_fatal`; then call `start` once."""
+
+    def __init__(  # noqa: PLR0913 - everything a node brings from outside, named by the caller
+        self,
+        config: BrokerConfig,
+        *,
+        log: PartitionLog,
+        directory: str,
+        storage: Storage,
+        cluster_id: str,
+        clock: Clock,
+        random_source: Random,
+        loop: asyncio.AbstractEventLoop,
+        rules: ControllerRules | None = None,
+    ) -> None:
+        self.config = config
+        self.node_id = config.node_id
+        self.cluster_id = cluster_id
+        self.on_leader_change: Callable[[], None] = lambda: None
+        self.on_fatal: Callable[[str], None] = _log.critical
+        self._clock = clock
+        self._loop = loop
+        self._rules = rules or controller_rules(
+            controller_config(config, cluster_id), random_source
+        )
+        self._voters = {voter.node_id: voter for voter in config.voters}
+        settings = _client_settings(config)
+        others = [voter for voter in config.voters if voter.node_id != config.node_id]
+        peers = Peers(loop, others, settings, config.quorum.request_timeout_ms)
+        self._machine = MetadataMachine()
+        self._raft = RaftShell(
+            _raft_config(config, cluster_id),
+            RaftParts(log, directory, storage, clock, random_source, peers),
+            self._machine,
+            detects_failures_fast=config.quorum.detects_failures_fast,
+        )
+        self._raft.on_input = self._pump
+        self._snapshots = MetadataSnapshots(
+            self._raft.log, self._machine, config.quorum, clock.now_ms()
+        )
+        self.elections = ElectionTimes()
+        self._active: ActiveController | None = None
+        self._told = (NO_NODE, -1, False)
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = NEVER_MS
+        self._is_pumping = False
+        self._stopped: asyncio.Future[None] | None = None
+        self.has_stopped = False
+        self.channel = ControllerChannel(
+            ChannelParts(loop, clock.now_ms, self, self._voters, settings, self._rules.refuse)
+        )
+        self._probe = FailureProbe(
+            loop, config.quorum.request_timeout_ms, lambda: self.image, self._lose_broker
+        )
+        self._listeners = ControllerListeners(loop, config, self._dispatcher())
+
+    def _dispatcher(self) -> ControllerDispatcher:
+        return ControllerDispatcher(
+            ControllerParts(
+                step=self._raft.step,
+                submit=self.submit,
+                describe_cluster=self._describe_cluster,
+                image=lambda: self.image,
+                on_heartbeat=self._on_heartbeat,
+                on_closed=self._probe.on_closed,
+            )
+        )
+
+    # What is known here.
+
+    @property
+    def image(self) -> MetadataImage:
+        """The cluster's metadata, committed and applied."""
+        return self._machine.image
+
+    @property
+    def on_change(self) -> Callable[[MetadataDelta], None]:
+        """Gets what changed, before those are answered who waited for it."""
+        return self._machine.on_change
+
+    @on_change.setter
+    def on_change(self, on_change: Callable[[MetadataDelta], None]) -> None:
+        self._machine.on_change = on_change
+
+    @property
+    def node(self) -> RaftNode:
+        """The Raft node, to look at."""
+        return self._raft.node
+
+    @property
+    def applied_offset(self) -> int:
+        """Up to where the log is applied."""
+        return self._raft.applied_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset of the next record in this node's log."""
+        return self._raft.log.end_offset
+
+    @property
+    def leader_id(self) -> int:
+        """The leader of the quorum, -1 when none is known."""
+        return self.node.leader_id
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch this node is in."""
+        return self.node.leader_epoch
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this node leads the quorum."""
+        return self.node.is_leader
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether the active controller is here, and ready."""
+        return self._active is not None and self._active.is_serving
+
+    @property
+    def controller_ports(self) -> dict[str, int]:
+        """The port of each controller listener, by its name."""
+        return self._listeners.ports
+
+    def describe(self, request: DescribeQuorumRequest) -> Message:
+        """Answer DescribeQuorum as far as this node knows."""
+        voters = self._voters.values()
+        return describe_quorum(request, self.node, self.node_id, voters, self._clock)
+
+    def _describe_cluster(self, request: DescribeClusterRequest) -> Message:
+        voters = self._voters.values()
+        return describe_controllers(request, self.cluster_id, self.leader_id, voters)
+
+    # From start to stop.
+
+    def start(self) -> None:
+        """Load what is on disk, take up a role, listen.
+
+        Raises OSError, and CorruptBatch, DamagedQuorumState or DecodeError for damaged files.
+        """
+        self._raft.start()
+        self._is_pumping = True
+        self._go_on()
+        self._is_pumping = False
+        self._listeners.open()
+        self._set_timer()
+
+    def begin_stop(self) -> None:
+        """Hand a leadership over; `has_stopped` says when this is done, or has taken too long."""
+        self._stopped = self._loop.create_future()
+        self.channel.close()
+        self._loop.call_later(self.config.quorum.request_timeout_ms / 1000, self._close)
+        self._raft.stop()
+
+    async def wait_stopped(self) -> None:
+        """Return when `has_stopped`."""
+        assert self._stopped is not None, "begin_stop comes first"
+        await self._stopped
+
+    def _close(self) -> None:
+        if self.has_stopped:
+            return
+        self.has_stopped = True
+        self._end_leadership()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._probe.close()
+        self._listeners.close()
+        self._raft.close()
+        self.channel.close()
+        if self._stopped is not None and not self._stopped.done():
+            self._stopped.set_result(None)
+
+    # Inputs.
+
+    def submit(self, request: Message, api_version: int, on_response: OnResponse) -> None:
+        """Hand a request to the active controller; NOT_CONTROLLER when that is not here."""
+        if isinstance(request, DescribeQuorumRequest):
+            on_response(self.describe(request))
+        elif self._active is None or not self._active.is_serving:
+            error = KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the active controller.")
+            on_response(self._rules.refuse(request, api_version, error))
+        else:
+            self._active.submit(request, api_version, on_response)
+            self._pump()
+
+    def _on_heartbeat(self, connection: Connection, broker_id: int) -> None:
+        if self.is_serving and self.config.quorum.detects_failures_fast:
+            self._probe.on_heartbeat(connection, broker_id)
+
+    def _lose_broker(self, broker_id: int) -> None:
+        if self._active is not None:
+            self._active.lose_broker(broker_id)
+            self._pump()
+
+    def _on_timer(self) -> None:
+        self._timer, self._timer_ms = None, NEVER_MS
+        self._raft.tick()
+
+    def _set_timer(self) -> None:
+        """Be woken when something is due; a timer that comes too early does no harm."""
+        due_ms = min(
+            self.node.next_deadline_ms(),
+            self._active.next_deadline_ms() if self._active is not None else NEVER_MS,
+            self._snapshots.next_deadline_ms(),
+        )
+        if due_ms >= self._timer_ms:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = due_ms
+        # One more, for the loop's clock may be a fraction of a millisecond ahead of ours.
+        delay_ms = max(due_ms - self._clock.now_ms(), 0) + 1
+        self._timer = self._loop.call_later(delay_ms / 1000, self._on_timer)
+
+    # What follows from an input.
+
+    def _pump(self) -> None:
+        """Carry out everything there is to do; what comes meanwhile is done by who is at it."""
+        if self._is_pumping or self.has_stopped:
+            return
+        self._is_pumping = True
+        try:
+            self._go_on()
+        except Exception as error:  # noqa: BLE001 - the outermost edge of the node's owner
+            # What is on the disk, or how much of it was applied, is not known any more.
+            _log.exception("the metadata quorum failed")
+            self._close()
+            self.on_fatal(f"the metadata log failed: {error!r}")
+            return
+        finally:
+            self._is_pumping = False
+        self._set_timer()
+        if self._stopped is not None and self.node.may_stop:
+            self._close()
+
+    def _go_on(self) -> None:
+        has_work = True
+        while has_work:
+            self._raft.run()
+            self._machine.tell()
+            self._take_leader_changes()
+            now_ms = self._clock.now_ms()
+            if self._active is not None:
+                self._active.advance(self.applied_offset, now_ms)
+            self._tell_of_leader()
+            has_work = self._raft.has_work or (self._active is not None and self._active.has_work)
+        if self._snapshots.is_due(self._clock.now_ms()):
+            self._snapshots.take(self._clock.now_ms(), self._clock.timestamp_ms())
+
+    def _take_leader_changes(self) -> None:
+        changes, self._machine.leader_changes = self._machine.leader_changes, []
+        for change in changes:
+            _log.info("leader leader_id=%s leader_epoch=%d", change.leader_id, change.leader_epoch)
+            self.elections.note(change, self._clock.now_ms())
+            self._end_leadership()
+            if change.leader_id == self.node_id:
+                self._begin_leadership(change)
+
+    def _begin_leadership(self, change: LeaderChange) -> None:
+        if not self.node.is_leader or self.node.leader_epoch != change.leader_epoch:
+            return
+        shell = Shell(self._moment, self._append, self._rules.refuse)
+        controller = self._rules.new_controller(self.image)
+        self._active = ActiveController(controller, change.leader_epoch, shell)
+
+    def _end_leadership(self) -> None:
+        active, self._active = self._active, None
+        if active is not None:
+            active.end()
+
+    def _tell_of_leader(self) -> None:
+        news = (self.leader_id, self.leader_epoch, self.is_serving)
+        if news != self._told:
+            self._told = news
+            self.on_leader_change()
+            self.channel.on_leader_change()
+
+    # What the active controller needs.
+
+    def _moment(self) -> Moment:
+        clock = self._clock
+        return Moment(clock.now_ms(), clock.timestamp_ms(), self._raft.log.end_offset)
+
+    def _append(self, records: Sequence[Message]) -> int:
+        timestamp_ms = self._clock.timestamp_ms()
+        values = [(None, encode_metadata_record(record), (), timestamp_ms) for record in records]
+        return self._raft.append(build_batch(values)).offset
+
+
+def _raft_config(config: BrokerConfig, cluster_id: str) -> RaftConfig:
+    times = config.quorum
+    return RaftConfig(
+        node_id=config.node_id,
+        voters=tuple(voter.node_id for voter in config.voters) or (config.node_id,),
+        cluster_id=cluster_id,
+        election_timeout_ms=times.election_timeout_ms,
+        election_backoff_max_ms=times.election_backoff_max_ms,
+        fetch_timeout_ms=times.fetch_timeout_ms,
+        request_timeout_ms=times.request_timeout_ms,
+        retry_backoff_ms=times.retry_backoff_ms,
+        fetch_max_bytes=times.fetch_max_bytes,
+        snapshot_max_bytes=times.fetch_snapshot_max_bytes,
+    )
+
+
+def _client_settings(config: BrokerConfig) -> ClientSettings:
+    return ClientSettings(
+        client_id=f"millrace-node-{config.node_id}",
+        max_frame_bytes=config.max_frame_bytes,
+        connect_timeout_ms=config.quorum.request_timeout_ms,
+        retry_backoff_ms=config.quorum.retry_backoff_ms,
+    )

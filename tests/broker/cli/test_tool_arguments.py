@@ -1,0 +1,215 @@
+"""What the command-line tools refuse before they ask anybody, with Kafka's words and status."""
+
+import json
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from broker.cli.admin.settings import admin_settings, parse_addresses
+from broker.cli.arguments import ToolFailed
+from broker.cli.config_entities import ENTITY_TYPES
+from broker.cli.configs import parse_additions
+from broker.cli.topics import parse_assignment, parse_topic_configs, topic_pattern
+from broker.errors import KafkaError
+
+NOWHERE = "--bootstrap-server 127.0.0.1:1"
+
+REFUSED = [
+    ("topics", "", "Command must include exactly one action"),
+    ("topics", "--list --create", "Command must include exactly one action"),
+    ("topics", "--list", "--bootstrap-server must be specified"),
+    ("topics", f"{NOWHERE} --delete", 'Missing required argument "[topic]"'),
+    ("topics", f"{NOWHERE} --alter --topic a", 'Missing required argument "[partitions]"'),
+    ("topics", f"{NOWHERE} --alter --topic a --config b=c", '"[[config], [bootstrap-server]]"'),
+    ("topics", f"{NOWHERE} --list --partitions 3", '"[partitions]" can\'t be used with option'),
+    (
+        "topics",
+        f"{NOWHERE} --create --topic a --replica-assignment 1 --partitions 2",
+        'Option "[replica-assignment]" can\'t be used with option "[partitions]"',
+    ),
+    ("topics", f"{NOWHERE} --describe --if-exists", "--topic or --topic-id is required"),
+    ("topics", "--nosuch", "unrecognized arguments: --nosuch"),
+    ("configs", "", "exactly one action: --describe, --alter"),
+    ("configs", f"{NOWHERE} --describe", "At least one entity type must be specified"),
+    ("configs", "--describe --topic a", "--bootstrap-server or --bootstrap-controller must be"),
+    ("configs", f"{NOWHERE} --describe --entity-type nosuch", "Invalid entity type nosuch"),
+    (
+        "configs",
+        f"{NOWHERE} --describe --entity-type topics --entity-type users",
+        "Only 'users' and 'clients' entity types may be specified together",
+    ),
+    (
+        "configs",
+        f"{NOWHERE} --describe --entity-type topics --entity-type topics",
+        "Duplicate entity type(s) specified: topics",
+    ),
+    ("configs", f"{NOWHERE} --describe --topic a --entity-type topics", "Duplicate entity"),
+    ("configs", f"{NOWHERE} --describe --topic a --entity-name b", "specific entity flags"),
+    ("configs", f"{NOWHERE} --describe --broker abc", "must be a valid integer broker id"),
+    ("configs", f"{NOWHERE} --describe --topic a --add-config b=c", "can't be used with option"),
+    ("configs", f"{NOWHERE} --alter --topic a", "At least one of --add-config"),
+    ("configs", f"{NOWHERE} --alter --entity-type topics --add-config a=b", "An entity name must"),
+    ("configs", f"{NOWHERE} --alter --entity-type users --add-config a=b", "or default entity"),
+    (
+        "configs",
+        f"{NOWHERE} --describe --entity-type topics --entity-default",
+        "--entity-default must not be specified with --describe of topics",
+    ),
+    ("metadata-quorum", NOWHERE, "COMMAND"),
+    ("metadata-quorum", f"{NOWHERE} describe", "One of --status or --replication"),
+    ("metadata-quorum", f"{NOWHERE} describe --status --replication", "Only one of --status"),
+    ("metadata-quorum", f"{NOWHERE} describe --status --human-readable", "only supported along"),
+    ("features", f"{NOWHERE} nosuch", "invalid choice: 'nosuch'"),
+    ("features", f"{NOWHERE} upgrade", "You must specify at least one feature to upgrade"),
+    ("features", f"{NOWHERE} upgrade --feature a", "equals sign not found"),
+    ("features", f"{NOWHERE} upgrade --feature a=x", "unable to parse x as a short"),
+    ("features", f"{NOWHERE} upgrade --feature a=1 --feature a=2", "specified more than once"),
+    ("features", f"{NOWHERE} upgrade --release-version 9.3", "Unknown metadata.version 9.3"),
+    (
+        "features",
+        f"{NOWHERE} version-mapping --release-version 9.9",
+        "Unknown release version '9.9'",
+    ),
+    ("features", f"{NOWHERE} feature-dependencies --feature no=1", "Unknown feature: no"),
+    ("leader-election", NOWHERE, "Missing required option(s): election-type"),
+    (
+        "leader-election",
+        f"{NOWHERE} --election-type unclean",
+        "One and only one of the following options is required",
+    ),
+    (
+        "leader-election",
+        f"{NOWHERE} --election-type unclean --topic a",
+        "Missing required option(s): partition",
+    ),
+    ("reassign-partitions", NOWHERE, "Command must include exactly one action"),
+    ("reassign-partitions", "--list", "Please specify either --bootstrap-server or"),
+    (
+        "reassign-partitions",
+        f"{NOWHERE} --execute",
+        'Missing required argument "[reassignment-json-file]"',
+    ),
+    (
+        "reassign-partitions",
+        f"{NOWHERE} --list --throttle 3",
+        'can\'t be used with action "[list]"',
+    ),
+    ("cluster", "", "COMMAND"),
+    ("cluster", f"unregister {NOWHERE}", "--id"),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments", "message"), REFUSED)
+def test_a_mistake_ends_the_tool_with_1(
+    tool: str, arguments: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main = import_module(f"broker.cli.{tool.replace('-', '_')}").main
+    try:
+        status = main(arguments.split())
+    except SystemExit as end:
+        status = end.code
+    assert status == 1
+    captured = capsys.readouterr()
+    assert message in captured.out + captured.err
+
+
+def test_nobody_there_is_said_in_words_when_the_time_is_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("default.api.timeout.ms=300\nretry.backoff.ms=20\n")
+    main = import_module("broker.cli.topics").main
+    assert main([*NOWHERE.split(), "--list", "--command-config", str(file)]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("Error while executing topic command : Timed out waiting for Metadata")
+    assert "127.0.0.1:1: Connection refused" in said
+
+
+def test_addresses() -> None:
+    assert parse_addresses("a:1, [::1]:2") == (("a", 1), ("::1", 2))
+    for text in ("", "a", "a:", ":1", "a:b"):
+        with pytest.raises(KafkaError):
+            parse_addresses(text)
+
+
+def test_client_settings_come_from_the_properties() -> None:
+    settings = admin_settings(
+        None, None, {"bootstrap.servers": "a:1", "request.timeout.ms": "7", "client.id": "me"}
+    )
+    assert (settings.bootstrap, settings.request_timeout_ms, settings.client_id) == (
+        (("a", 1),),
+        7,
+        "me",
+    )
+    assert admin_settings(None, "c:1").is_controller_bootstrap
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [{}, {"bootstrap.servers": "a:1", "security.protocol": "SSL"}, {"bootstrap.servers": "a"}],
+)
+def test_client_settings_that_cannot_be_followed_are_refused(properties: dict[str, str]) -> None:
+    with pytest.raises(KafkaError):
+        admin_settings(None, None, properties)
+
+
+def test_additions_keep_commas_inside_brackets() -> None:
+    assert parse_additions("a=1,b=[x,y],c=,d=e.f") == {"a": "1", "b": "x,y", "c": "", "d": "e.f"}
+    assert parse_additions("SCRAM=[iterations=5,password=p]") == {
+        "SCRAM": "iterations=5,password=p"
+    }
+    with pytest.raises(ToolFailed):
+        parse_additions("a=1,b")
+
+
+def test_assignments_of_replicas() -> None:
+    assert parse_assignment("") == []
+    assert parse_assignment("1:2,2:3") == [[1, 2], [2, 3]]
+    for text in ("1:1", "1,1:2", "x"):
+        with pytest.raises(ToolFailed):
+            parse_assignment(text)
+
+
+def test_topic_settings() -> None:
+    assert parse_topic_configs(["a=b", " c = d "]) == {"a": "b", "c": "d"}
+    for text in ("a", "a=", "=b", "a=b=c"):
+        with pytest.raises(ToolFailed):
+            parse_topic_configs([text])
+
+
+def test_topics_are_meant_by_a_pattern() -> None:
+    pattern = topic_pattern("al.*,beta")
+    assert [name for name in ("alpha", "beta", "beta2", "gamma") if pattern.fullmatch(name)] == [
+        "alpha",
+        "beta",
+    ]
+    with pytest.raises(ToolFailed):
+        topic_pattern("(")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"partitions": []},
+        {"partitions": [{"topic": "a", "partition": 0, "replicas": []}]},
+        {"partitions": [{"topic": "a", "partition": 0, "replicas": [1, 1]}]},
+        {"partitions": [{"topic": "a", "partition": 0, "replicas": [1]}] * 2},
+        {"partitions": [{"topic": "a", "partition": 0, "replicas": [1], "log_dirs": []}]},
+        {"partitions": [{"topic": "a", "replicas": [1]}]},
+        {"version": 2, "partitions": []},
+        [],
+    ],
+)
+def test_a_reassignment_file_that_cannot_be_meant_is_refused(
+    content: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "reassignment.json"
+    file.write_text(json.dumps(content))
+    main = import_module("broker.cli.reassign_partitions").main
+    assert main([*NOWHERE.split(), "--execute", "--reassignment-json-file", str(file)]) == 1
+    assert capsys.readouterr().out
+
+
+def test_every_kind_of_entity_has_a_name_of_its_own() -> None:
+    assert len(set(ENTITY_TYPES)) == len(ENTITY_TYPES)

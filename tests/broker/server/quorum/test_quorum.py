@@ -1,0 +1,122 @@
+"""Whole nodes of a quorum in one process: elections, requests to the controller, failures."""
+
+from pathlib import Path
+
+from broker.errors import ErrorCode
+from broker.metadata.features import SUPPORTED_FEATURES
+from broker.protocol.message import Message
+from broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from broker.protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    Feature,
+    Listener,
+)
+from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tests.lib.quorum_nodes import (
+    CLUSTER_ID,
+    Nodes,
+    ask,
+    create_topic,
+    open_quorum,
+    run,
+    until,
+)
+
+
+def test_one_node_alone_answers_before_ask_returns(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        quorum = open_quorum(tmp_path, {})
+        told: list[str] = []
+        quorum.on_change = lambda delta: told.append(f"change {len(delta.created_topics)}")
+        quorum.on_leader_change = lambda: told.append(f"leader {quorum.leader_id}")
+        quorum.start()
+        assert quorum.is_serving
+        assert told == ["leader 1"]
+        answers: list[Message] = []
+        request = CreateTopicsRequest(topics=[CreatableTopic(name="a")])
+        quorum.channel.ask(request, 7, answers.append, timeout_ms=1)
+        assert [answer.topics[0].error_code for answer in answers] == [ErrorCode.NONE]
+        assert told == ["leader 1", "change 1"]
+        assert quorum.controller_ports == {}
+        quorum.begin_stop()
+        assert quorum.has_stopped
+
+    run(scenario)
+
+
+def test_three_nodes_elect_and_serve_through_every_channel(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nodes = Nodes(tmp_path, 3)
+        nodes.start_all()
+        await nodes.find_leader()
+        for node_id, quorum in nodes.running.items():
+            assert await create_topic(quorum, f"through-{node_id}") == ErrorCode.NONE
+            assert (
+                await create_topic(quorum, f"through-{node_id}") == ErrorCode.TOPIC_ALREADY_EXISTS
+            )
+        for quorum in nodes.running.values():
+            await until(lambda quorum=quorum: len(quorum.image.topics.by_name) == 3)
+        nodes.kill_all()
+
+    run(scenario)
+
+
+def test_what_was_acknowledged_survives_the_leader(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nodes = Nodes(tmp_path, 3)
+        nodes.start_all()
+        first = await nodes.find_leader()
+        follower = next(q for q in nodes.running.values() if q is not first)
+        names = [f"topic-{number}" for number in range(20)]
+        for name in names[:10]:
+            assert await create_topic(follower, name) == ErrorCode.NONE
+        nodes.kill(first.node_id)
+        for name in names[10:]:
+            code = await create_topic(follower, name)
+            assert code in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}
+        second = await nodes.find_leader()
+        assert second.leader_epoch > first.leader_epoch
+        assert sorted(second.image.topics.by_name) == sorted(names)
+        again = nodes.start(first.node_id)
+        await until(lambda: sorted(again.image.topics.by_name) == sorted(names))
+        nodes.kill_all()
+
+    run(scenario)
+
+
+def test_a_real_controller_registers_a_broker_and_places_topics_on_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        quorum = open_quorum(tmp_path, {}, rules=None)
+        quorum.start()
+        registered = await ask(
+            quorum,
+            BrokerRegistrationRequest(
+                broker_id=1,
+                cluster_id=CLUSTER_ID,
+                incarnation_id=bytes(15) + b"i",
+                listeners=[Listener(name="PLAINTEXT", host="127.0.0.1", port=9092)],
+                features=[
+                    Feature(name=name, min_supported_version=low, max_supported_version=high)
+                    for name, (low, high) in SUPPORTED_FEATURES.items()
+                ],
+                log_dirs=[bytes(15) + b"d"],
+            ),
+            4,
+        )
+        assert registered.error_code == ErrorCode.NONE
+        beaten = await ask(
+            quorum,
+            BrokerHeartbeatRequest(
+                broker_id=1,
+                broker_epoch=registered.broker_epoch,
+                current_metadata_offset=quorum.applied_offset - 1,
+                want_fence=False,
+            ),
+            1,
+        )
+        assert (beaten.error_code, beaten.is_fenced) == (ErrorCode.NONE, False)
+        assert await create_topic(quorum, "a") == ErrorCode.NONE
+        assert quorum.image.topics.by_name["a"].partitions[0].leader == 1
+        quorum.begin_stop()
+
+    run(scenario)

@@ -1,0 +1,141 @@
+"""A controller with an image and a log in memory: what the shell does, without waiting.
+
+Every record goes through bytes before it is replayed, as it does on disk.
+"""
+
+from random import Random
+from typing import Any
+
+from broker.metadata.controller import Controller, ControllerConfig, Moment
+from broker.metadata.delta import MetadataDelta
+from broker.metadata.features import SUPPORTED_FEATURES
+from broker.metadata.image import BrokerImage, MetadataImage, PartitionImage
+from broker.protocol.message import Message
+from broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from broker.protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    Feature,
+    Listener,
+)
+from broker.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
+from broker.protocol.records.metadata import decode_metadata_record, encode_metadata_record
+
+LATEST = {1: 0, 62: 4, 63: 2, 56: 3, 19: 7, 20: 6, 37: 3, 33: 2, 44: 1, 49: 1, 48: 1, 57: 2, 43: 2}
+
+
+class ControlledCluster:
+    """One active controller. `start` makes brokers known and alive."""
+
+    def __init__(self, *brokers: int, seed: int = 0, **config: Any) -> None:
+        self.config = ControllerConfig(**{"max_replication_factor": 9, **config})
+        self.random = Random(seed)
+        self.image = MetadataImage()
+        self.log: list[bytes] = []
+        self.now_ms = 1_000
+        self.last_records: list[Message] = []
+        self.elect_controller()
+        for broker_id in brokers:
+            self.start(broker_id)
+
+    # --- what the shell does ---
+
+    def elect_controller(self) -> None:
+        """Let a new controller take over: it knows the image and nothing else."""
+        self.controller = Controller(self.image, self.config, self.random)
+        self.commit(self.controller.activate(self.moment))
+
+    @property
+    def moment(self) -> Moment:
+        return Moment(self.now_ms, 1_700_000_000_000 + self.now_ms, len(self.log))
+
+    def commit(self, records: list[Message]) -> None:
+        self.last_records = records
+        for record in records:
+            encoded = encode_metadata_record(record)
+            self.log.append(encoded)
+            self.image.replay(decode_metadata_record(encoded))
+
+    def ask(self, request: Message, api_version: int | None = None) -> Any:
+        """Decide, commit, and return the answer."""
+        if api_version is None:
+            api_version = LATEST.get(request.__api_key__, 0)
+        decision = self.controller.handle(request, api_version, self.moment)
+        self.commit(decision.records)
+        return decision.response
+
+    def tick(self, after_ms: int = 0) -> None:
+        """Let time pass, and end every session that has ended."""
+        self.now_ms += after_ms
+        while self.controller.next_deadline_ms() <= self.now_ms:
+            self.commit(self.controller.tick(self.moment))
+
+    def lose(self, broker_id: int) -> None:
+        self.commit(self.controller.lose_broker(broker_id, self.moment))
+
+    def take_delta(self) -> MetadataDelta:
+        return self.image.take_delta()
+
+    def replayed(self) -> MetadataImage:
+        """Return what the log adds up to from its start."""
+        image = MetadataImage()
+        for encoded in self.log:
+            image.replay(decode_metadata_record(encoded))
+        return image
+
+    # --- brokers ---
+
+    def broker(self, broker_id: int) -> BrokerImage:
+        return self.image.brokers[broker_id]
+
+    def register(self, broker_id: int, incarnation: int = 1, **more: Any) -> Any:
+        request = BrokerRegistrationRequest(
+            broker_id=broker_id,
+            cluster_id=self.config.cluster_id,
+            incarnation_id=incarnation.to_bytes(16, "big"),
+            listeners=[Listener(name="PLAINTEXT", host="localhost", port=9000 + broker_id)],
+            features=[
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in SUPPORTED_FEATURES.items()
+            ],
+            log_dirs=[b"directory %06d" % broker_id],
+        )
+        for name, value in more.items():
+            setattr(request, name, value)
+        return self.ask(request)
+
+    def heartbeat(self, broker_id: int, **more: Any) -> Any:
+        broker = self.image.brokers.get(broker_id)
+        request = BrokerHeartbeatRequest(
+            broker_id=broker_id,
+            broker_epoch=-1 if broker is None else broker.epoch,
+            current_metadata_offset=len(self.log) - 1,
+        )
+        for name, value in more.items():
+            setattr(request, name, value)
+        return self.ask(request)
+
+    def start(self, broker_id: int, incarnation: int = 1, **more: Any) -> None:
+        answer = self.register(broker_id, incarnation, **more)
+        assert answer.error_code == 0, answer
+        answer = self.heartbeat(broker_id)
+        assert (answer.error_code, answer.is_fenced) == (0, False), answer
+
+    # --- topics ---
+
+    def create(self, name: str, *assignments: list[int], **more: Any) -> Any:
+        """Create a topic, with assigned replicas or `num_partitions`; return its result."""
+        topic = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+        topic.assignments = [
+            CreatableReplicaAssignment(partition_index=index, broker_ids=replicas)
+            for index, replicas in enumerate(assignments)
+        ]
+        for key, value in more.items():
+            setattr(topic, key, value)
+        return self.ask(CreateTopicsRequest(topics=[topic])).topics[0]
+
+    def partition(self, name: str, index: int = 0) -> PartitionImage:
+        return self.image.topics.by_name[name].partitions[index]
