@@ -1,4 +1,4 @@
-"""Records that only the tools read so far: transactions, controllers, raft's control records."""
+"""Records that only the tools read so far: transactions and controllers."""
 
 from broker.protocol.message import (
     Message,
@@ -9,7 +9,6 @@ from broker.protocol.message import (
     int16,
     int32,
     int64,
-    nested,
     string,
     uint16,
     uuid,
@@ -39,32 +38,6 @@ class TransactionLogValue(Message, api_key=0, versions="0-1", flexible="1+"):
     client_transaction_version: int = int16("1+", default=0, tag=2)
 
 
-class LeaderChangeVoter(Struct):
-    voter_id: int = int32()
-    voter_directory_id: bytes = uuid("1+")
-
-
-class LeaderChangeMessage(Message, versions="0-1", flexible="0+"):
-    version: int = int16()
-    leader_id: int = int32()
-    voters: list[LeaderChangeVoter] = array(LeaderChangeVoter)
-    granting_voters: list[LeaderChangeVoter] = array(LeaderChangeVoter)
-
-
-class SnapshotHeaderRecord(Message, versions="0", flexible="0+"):
-    version: int = int16()
-    last_contained_log_timestamp: int = int64()
-
-
-class SnapshotFooterRecord(Message, versions="0", flexible="0+"):
-    version: int = int16()
-
-
-class KRaftVersionRecord(Message, versions="0", flexible="0+"):
-    version: int = int16()
-    k_raft_version: int = int16()
-
-
 class ControllerEndpoint(Struct):
     name: str = string()
     host: str = string()
@@ -88,26 +61,3 @@ class RegisterControllerRecord(Message, api_key=27, versions="0", flexible="0+")
 
 class ClearElrRecord(Message, api_key=28, versions="0", flexible="0+"):
     topic_name: str = string()
-
-
-class VoterEndpoint(Struct):
-    name: str = string()
-    host: str = string()
-    port: int = uint16()
-
-
-class KRaftVersionFeature(Struct):
-    min_supported_version: int = int16()
-    max_supported_version: int = int16()
-
-
-class Voter(Struct):
-    voter_id: int = int32()
-    voter_directory_id: bytes = uuid()
-    endpoints: list[VoterEndpoint] = array(VoterEndpoint)
-    k_raft_version_feature: KRaftVersionFeature = nested(KRaftVersionFeature)
-
-
-class VotersRecord(Message, versions="0", flexible="0+"):
-    version: int = int16()
-    voters: list[Voter] = array(Voter)

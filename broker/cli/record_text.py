@@ -10,14 +10,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from broker.cli.record_schemas import (
     ClearElrRecord,
-    KRaftVersionRecord,
-    LeaderChangeMessage,
     RegisterControllerRecord,
-    SnapshotFooterRecord,
-    SnapshotHeaderRecord,
     TransactionLogKey,
     TransactionLogValue,
-    VotersRecord,
 )
 from broker.log.checkpoints import encode_uuid
 from broker.protocol.consumer_protocol import (
@@ -33,6 +28,13 @@ from broker.protocol.records.group import (
     OffsetCommitValue,
 )
 from broker.protocol.records.metadata import METADATA_RECORDS
+from broker.protocol.records.quorum import (
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    VotersRecord,
+)
 from broker.protocol.structs import decode_struct
 from broker.protocol.wire import DecodeError, decode_uvarint
 from broker.records.control import ControlType, control_type, end_marker

@@ -4,10 +4,12 @@ The order is that of Kafka's own image writer: features first, because they say 
 rest, then brokers, controllers, topics, settings, quotas and producer ids.
 """
 
+from collections.abc import Iterator
+
 from broker.metadata.features import METADATA_VERSION
 from broker.metadata.image import MetadataImage
 from broker.metadata.parts.brokers import BrokerImage, endpoint_records, feature_records
-from broker.metadata.parts.topics import PartitionImage, TopicImage
+from broker.metadata.parts.topics import PartitionImage
 from broker.protocol.message import Message
 from broker.protocol.records.metadata import (
     ClientQuotaRecord,
@@ -24,23 +26,28 @@ from broker.protocol.records.metadata import (
 
 def snapshot_records(image: MetadataImage) -> list[Message]:
     """Return the records of everything in the image."""
-    records = _features(image)
-    records += [_broker(image.brokers[broker_id]) for broker_id in sorted(image.brokers)]
-    records += _controllers(image)
+    return list(each_snapshot_record(image))
+
+
+def each_snapshot_record(image: MetadataImage) -> Iterator[Message]:
+    """Go through the same records, one at a time. The image must stay as it is meanwhile."""
+    yield from _features(image)
+    for broker_id in sorted(image.brokers):
+        yield _broker(image.brokers[broker_id])
+    yield from _controllers(image)
     for topic in image.topics.by_id.values():
-        records += _topic(topic)
-    records += _configs(image)
-    records += _quotas(image)
-    if image.producer_ids.next_producer_id:
-        ids = image.producer_ids
-        records.append(
-            ProducerIdsRecord(
-                broker_id=ids.broker_id,
-                broker_epoch=ids.broker_epoch,
-                next_producer_id=ids.next_producer_id,
-            )
+        yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
+        for partition in topic.partitions.values():
+            yield partition_record(topic.topic_id, partition)
+    yield from _configs(image)
+    yield from _quotas(image)
+    ids = image.producer_ids
+    if ids.next_producer_id:
+        yield ProducerIdsRecord(
+            broker_id=ids.broker_id,
+            broker_epoch=ids.broker_epoch,
+            next_producer_id=ids.next_producer_id,
         )
-    return records
 
 
 def _features(image: MetadataImage) -> list[Message]:
@@ -75,12 +82,6 @@ def _controllers(image: MetadataImage) -> list[Message]:
         )
         for _, controller in sorted(image.controllers.items())
     ]
-
-
-def _topic(topic: TopicImage) -> list[Message]:
-    records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic.topic_id)]
-    records += [partition_record(topic.topic_id, part) for part in topic.partitions.values()]
-    return records
 
 
 def partition_record(topic_id: bytes, partition: PartitionImage) -> PartitionRecord:

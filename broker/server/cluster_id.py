@@ -1,21 +1,38 @@
-"""Which cluster this node belongs to: what its log directories say, or a fresh id."""
+"""Which cluster this node belongs to: what its log directories say, or a fresh id.
 
-from collections.abc import Sequence
+Only a node that is alone may make an id up: of several nodes each would make its own cluster.
+"""
 
+from broker.config.broker_config import BrokerConfig
 from broker.log.checkpoints import META_PROPERTIES, encode_uuid, read_properties
+from broker.log.log_directory import InconsistentLogDirectory
 from broker.log.storage import Storage
 from broker.server.clock import random_uuid
 
 
-def find_cluster_id(storage: Storage, log_dirs: Sequence[str], wanted: str | None) -> str:
-    """Return the id in `meta.properties`, else the wanted one (CLUSTER_ID), else a new one.
+def find_cluster_id(storage: Storage, config: BrokerConfig, wanted: str | None) -> str:
+    """Return the wanted id (CLUSTER_ID), else the one in `meta.properties`, else a new one.
 
-    A directory of another cluster than the wanted one is refused when it is opened.
+    A directory of another cluster than the wanted one is refused when it is opened. Raises
+    InconsistentLogDirectory for a node of a cluster that was neither formatted nor told the id.
     """
     if wanted:
         return wanted
-    for directory in log_dirs:
+    for directory in (*config.log_dirs, config.metadata_log_dir):
         found = read_properties(storage, f"{directory}/{META_PROPERTIES}").get("cluster.id")
         if found:
             return found
+    if not is_alone(config):
+        raise InconsistentLogDirectory(
+            f"{config.log_dirs[0]} is not formatted, and this node is one of several: it cannot "
+            "make up a cluster id of its own. Format it with: millrace storage format "
+            "--cluster-id <id> --config server.properties (or set CLUSTER_ID, the same for all "
+            "nodes; millrace storage random-uuid makes one)"
+        )
     return encode_uuid(random_uuid().bytes)
+
+
+def is_alone(config: BrokerConfig) -> bool:
+    """Whether this node is its own and only controller."""
+    others = [voter for voter in config.voters if voter.node_id != config.node_id]
+    return config.is_controller and not others and not config.bootstrap_servers

@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Coroutine
+from typing import TypeVar
 
 from broker.config.broker_config import BrokerConfig, Endpoint
 from broker.log.log_directories import LogDirectories
@@ -31,9 +32,12 @@ from broker.server.quorum.metadata_log import (
     metadata_log_config,
 )
 from broker.server.quorum.quorum import Quorum
+from broker.server.quorum.voters import with_voters
 from broker.server.recovery_progress import RecoveryProgress
 
 log = logging.getLogger("millrace.node")
+
+T = TypeVar("T")
 
 ALL_INTERFACES = "0.0.0.0"
 CONTROLLED_SHUTDOWN_SECONDS = 5
@@ -65,6 +69,10 @@ class Node:
         """
         loop = asyncio.get_running_loop()
         clock = SystemClock()
+        known = await stop.or_result_of(with_voters(self._config, RealStorage(), loop))
+        if known is None:
+            return
+        self._config = known
         directories = self._directories = self._open_directories(clock)
         quorum = self._quorum = self._open_quorum(directories, clock, loop)
         quorum.on_fatal = stop.fail
@@ -92,7 +100,7 @@ class Node:
         broker.on_follow = self._start_listeners
         broker.lifecycle.start([(name, *broker.advertised(name)) for name in broker.listeners])
         while broker.lifecycle.state < BrokerState.RUNNING and not stop.event.is_set():
-            await first_of(self._state_changed.wait(), stop.event.wait())
+            await stop.or_result_of(self._state_changed.wait())
             self._state_changed.clear()
 
     def start_background(self, tasks: asyncio.TaskGroup) -> None:
@@ -110,7 +118,7 @@ class Node:
         paths = config.log_dirs if config.is_broker else ()
         paths = tuple(dict.fromkeys((*paths, config.metadata_log_dir)))
         settings = DirectorySettings(
-            cluster_id=find_cluster_id(storage, paths, self._wanted_cluster_id),
+            cluster_id=find_cluster_id(storage, config, self._wanted_cluster_id),
             node_id=config.node_id,
             config_for=lambda topic: (
                 metadata_log_config() if topic == CLUSTER_METADATA else config.log
@@ -250,16 +258,6 @@ class Node:
         return 200, "text/plain; version=0.0.4; charset=utf-8", body
 
 
-async def first_of(*waits: Coroutine[object, object, object]) -> None:
-    """Return when the first of them has."""
-    tasks = [asyncio.ensure_future(wait) for wait in waits]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-
-
 def _reachable(advertised: Endpoint, listener: Listener) -> tuple[str, int]:
     """Return what clients are told: the real port for 0, this machine's name for no host."""
     host = advertised.host
@@ -285,6 +283,17 @@ class Stop:
         log.critical("stopping: %s", why)
         self.failure = self.failure or why
         self.event.set()
+
+    async def or_result_of(self, wait: Coroutine[object, object, T]) -> T | None:
+        """Wait for a result; None when the stop comes first."""
+        waiting = asyncio.ensure_future(wait)
+        stopped = asyncio.ensure_future(self.event.wait())
+        try:
+            await asyncio.wait((waiting, stopped), return_when=asyncio.FIRST_COMPLETED)
+            return waiting.result() if waiting.done() else None
+        finally:
+            waiting.cancel()
+            stopped.cancel()
 
 
 async def run(

@@ -12,6 +12,7 @@ from broker.errors import ErrorCode, KafkaError
 from broker.log.config import TOPIC_SETTINGS, SettingType, format_value
 from broker.metadata.control.config_operations import compute_value
 from broker.metadata.control.config_rules import validate_settings
+from broker.metadata.control.leadership import clear_elr
 from broker.metadata.control.limits import duplicates, validate_record_count
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.parts.configs import BROKER_RESOURCE, TOPIC_RESOURCE, Resource
@@ -31,6 +32,8 @@ from broker.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse as IncrementalResourceResponse,
 )
 from broker.protocol.records.metadata import ConfigRecord
+
+MIN_ISR = "min.insync.replicas"
 
 
 def handle_alter_configs(
@@ -144,7 +147,7 @@ def _changes(
     validate_settings(view, resource, wanted)
     current = view.image.configs.settings_of(*resource)
     is_always_written = resource[0] == BROKER_RESOURCE
-    return [
+    records: list[Message] = [
         ConfigRecord(
             resource_type=resource[0],
             resource_name=resource[1],
@@ -154,3 +157,8 @@ def _changes(
         for name in sorted({*current, *wanted, *named})
         if current.get(name) != wanted.get(name) or (is_always_written and name in named)
     ]
+    if view.is_elr_enabled and current.get(MIN_ISR) != wanted.get(MIN_ISR):
+        topics = view.image.topics.by_name
+        is_topic = resource[0] == TOPIC_RESOURCE
+        records += clear_elr(view, [topics[resource[1]]] if is_topic else topics.values())
+    return records

@@ -72,8 +72,21 @@ def _update(view: ClusterView, update: FeatureUpdateKey, api_version: int) -> li
     if level != current:
         records.append(FeatureLevelRecord(name=name, feature_level=level))
     if name == ELIGIBLE_LEADER_REPLICAS_VERSION and level < current:
+        _validate_isr_of_all(view)
         records.append(ClearElrRecord(topic_name=""))
     return records
+
+
+def _validate_isr_of_all(view: ClusterView) -> None:
+    """Refuse to forget the eligible leaders while some partition has nothing else."""
+    for topic in view.image.topics.by_id.values():
+        for partition in topic.partitions.values():
+            if not partition.isr:
+                raise KafkaError(
+                    ErrorCode.INVALID_UPDATE_VERSION,
+                    f"Partition {topic.name}-{partition.partition} has no in-sync replica: "
+                    "without its eligible leader replicas it could only be led uncleanly.",
+                )
 
 
 def _upgrade_type(update: FeatureUpdateKey, api_version: int) -> int:

@@ -5,7 +5,7 @@ in-sync set, then from the eligible leader replicas, then there is none. A broke
 again what nobody leads and it can.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from broker.metadata.control.partition_change import Election, PartitionChange
 from broker.metadata.control.view import ClusterView
@@ -107,22 +107,39 @@ def unregister_broker(view: ClusterView, broker: BrokerImage) -> list[Message]:
     ]
 
 
-def replace_incarnation(
-    view: ClusterView, broker: BrokerImage, *, was_clean_shutdown: bool
+def begin_incarnation(
+    view: ClusterView, broker_id: int, *, was_clean_shutdown: bool
 ) -> list[Message]:
-    """Return what a broker's new incarnation does to the partitions of the one before.
+    """Return what a broker's new incarnation does to the partitions of those before.
 
     It comes fenced, so it leads nothing yet. After an unclean shutdown it may have lost records
     that it had acknowledged, so with eligible leader replicas it counts as in sync no longer.
     """
-    broker_id = broker.broker_id
     if view.is_elr_enabled and not was_clean_shutdown:
         return _leader_and_isr_changes(
             view,
             lambda partition: broker_id in partition.isr or broker_id in partition.elr,
             unclean=broker_id,
         )
-    return _removals(view, broker_id, lambda partition: partition.leader == broker_id)
+    return _removals(view, broker_id, _is_in_sync(broker_id))
+
+
+def clear_elr(view: ClusterView, topics: Iterable[TopicImage]) -> list[Message]:
+    """Return the records that forget eligible leaders, for topics that may now need fewer in sync.
+
+    With the new limit the in-sync replicas alone may go on, and the others then lack what these
+    commit. Where nobody is in sync nobody goes on, and the eligible ones stay so.
+    """
+    return [
+        PartitionChangeRecord(
+            topic_id=topic.topic_id,
+            partition_id=partition.partition,
+            eligible_leader_replicas=[],
+        )
+        for topic in topics
+        for partition in topic.partitions.values()
+        if partition.elr and partition.isr
+    ]
 
 
 def fail_directories(

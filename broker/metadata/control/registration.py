@@ -2,12 +2,11 @@
 
 A registration's broker epoch is the offset of its decision: unique, and a heartbeat that has read
 the metadata up to it has read the registration. A broker comes fenced. An id whose session is alive
-is refused to another incarnation; but the node that runs this controller is surely the only one of
-its id, because the one before is this process's predecessor.
+is refused to another incarnation.
 """
 
 from broker.errors import ErrorCode, KafkaError
-from broker.metadata.control.leadership import replace_incarnation, unregister_broker
+from broker.metadata.control.leadership import begin_incarnation, unregister_broker
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.features import METADATA_VERSION
 from broker.metadata.image import BrokerImage
@@ -75,9 +74,8 @@ def handle_broker_registration(
         if not existing.is_fenced:
             view.sessions.touch(existing.broker_id, moment.now_ms)
     else:
-        if existing is not None:
-            was_clean = request.previous_broker_epoch == existing.epoch
-            records += replace_incarnation(view, existing, was_clean_shutdown=was_clean)
+        was_clean = existing is not None and request.previous_broker_epoch == existing.epoch
+        records += begin_incarnation(view, request.broker_id, was_clean_shutdown=was_clean)
         view.sessions.end(request.broker_id)
     response = BrokerRegistrationResponse(broker_epoch=record.broker_epoch)
     return Decision(response, [*records, record])
@@ -98,7 +96,6 @@ def _validate_registration(
     if (
         existing is not None
         and existing.incarnation_id != request.incarnation_id
-        and request.broker_id != view.config.node_id
         and view.sessions.is_alive(request.broker_id, moment.now_ms)
     ):
         raise KafkaError(

@@ -89,7 +89,7 @@ class ClusterView:
         self.image = image
         self.config = config
         self.random = random
-        self.sessions = Sessions(config.session_timeout_ms)
+        self.sessions = Sessions(config.session_timeout_ms, config.node_id)
 
     def is_active(self, broker_id: int) -> bool:
         """Return whether a broker may lead and be in an in-sync set."""

@@ -1,10 +1,22 @@
 """Control records of the metadata log: values of the records that Raft itself writes.
 
 `api_key` is the control record's type: a new leader's first record, `LeaderChangeMessage`
-(KIP-595), and what opens and closes a snapshot (KIP-630). Each repeats its version as a field.
+(KIP-595), what opens and closes a snapshot (KIP-630), and who votes (KIP-853). Each repeats its
+version as a field.
 """
 
-from broker.protocol.message import Message, Struct, array, int16, int32, int64, uuid
+from broker.protocol.message import (
+    Message,
+    Struct,
+    array,
+    int16,
+    int32,
+    int64,
+    nested,
+    string,
+    uint16,
+    uuid,
+)
 
 
 class Voter(Struct):
@@ -26,3 +38,31 @@ class SnapshotHeaderRecord(Message, api_key=3, versions="0", flexible="0+"):
 
 class SnapshotFooterRecord(Message, api_key=4, versions="0", flexible="0+"):
     version: int = int16()
+
+
+class KRaftVersionRecord(Message, api_key=5, versions="0", flexible="0+"):
+    version: int = int16()
+    k_raft_version: int = int16()
+
+
+class VoterEndpoint(Struct):
+    name: str = string()
+    host: str = string()
+    port: int = uint16()
+
+
+class KRaftVersionFeature(Struct):
+    min_supported_version: int = int16()
+    max_supported_version: int = int16()
+
+
+class VotersRecordVoter(Struct):
+    voter_id: int = int32()
+    voter_directory_id: bytes = uuid()
+    endpoints: list[VoterEndpoint] = array(VoterEndpoint)
+    k_raft_version_feature: KRaftVersionFeature = nested(KRaftVersionFeature)
+
+
+class VotersRecord(Message, api_key=6, versions="0", flexible="0+"):
+    version: int = int16()
+    voters: list[VotersRecordVoter] = array(VotersRecordVoter)

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from broker.config.broker_config import BrokerConfig
 from broker.protocol.framing import DecodeError, decode_response, encode_request
 from broker.protocol.message import Message
 from broker.server.quorum.dialing import Dial, Dialled
@@ -34,6 +35,16 @@ class ClientSettings(NamedTuple):
     max_frame_bytes: int
     connect_timeout_ms: int
     retry_backoff_ms: int
+
+
+def client_settings(config: BrokerConfig) -> ClientSettings:
+    """Give what a node's configuration says about it."""
+    return ClientSettings(
+        client_id=f"millrace-node-{config.node_id}",
+        max_frame_bytes=config.max_frame_bytes,
+        connect_timeout_ms=config.quorum.request_timeout_ms,
+        retry_backoff_ms=config.quorum.retry_backoff_ms,
+    )
 
 
 class _Waiting:

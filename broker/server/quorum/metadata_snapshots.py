@@ -11,6 +11,7 @@ import logging
 from broker.config.quorum_config import QuorumConfig
 from broker.metadata.snapshot import snapshot_records
 from broker.protocol.records.metadata import encode_metadata_record
+from broker.protocol.records.quorum import VotersRecord
 from broker.raft.config import NEVER_MS
 from broker.server.quorum.metadata_machine import MetadataMachine
 from broker.server.quorum.partition_raft_log import PartitionRaftLog
@@ -20,19 +21,22 @@ log = logging.getLogger("millrace.quorum.snapshots")
 
 
 class MetadataSnapshots:
-    """Takes the snapshots of one node; `taken_ms` is when the last one was."""
+    """Takes the snapshots of one node; `voters` is what each repeats, if they were formatted."""
 
     def __init__(
         self,
         raft_log: PartitionRaftLog,
         machine: MetadataMachine,
         config: QuorumConfig,
+        *,
         now_ms: int,
+        voters: VotersRecord | None,
     ) -> None:
         self._log = raft_log
         self._machine = machine
         self._config = config
         self._taken_ms = now_ms
+        self._voters = voters
 
     def next_deadline_ms(self) -> int:
         """Give when a snapshot is due though nothing more is committed."""
@@ -58,7 +62,11 @@ class MetadataSnapshots:
             return
         values = [encode_metadata_record(record) for record in snapshot_records(machine.image)]
         data = build_snapshot(
-            values, snapshot_id.leader_epoch, machine.last_timestamp_ms, timestamp_ms
+            values,
+            snapshot_id.leader_epoch,
+            machine.last_timestamp_ms,
+            timestamp_ms,
+            self._voters,
         )
         self._log.store_snapshot(snapshot_id, data)
         if former_ids:

@@ -32,7 +32,7 @@ from broker.records.build import build_batch
 from broker.server.clock import Clock, Random
 from broker.server.connection import Connection
 from broker.server.quorum.active_controller import ActiveController, OnResponse, Shell
-from broker.server.quorum.client_connection import ClientSettings
+from broker.server.quorum.client_connection import client_settings
 from broker.server.quorum.controller_channel import ChannelParts, ControllerChannel
 from broker.server.quorum.controller_dispatch import ControllerDispatcher, ControllerParts
 from broker.server.quorum.controller_listeners import ControllerListeners
@@ -48,6 +48,7 @@ from broker.server.quorum.metadata_machine import MetadataMachine
 from broker.server.quorum.metadata_snapshots import MetadataSnapshots
 from broker.server.quorum.peers import Peers
 from broker.server.quorum.raft_shell import RaftParts, RaftShell
+from broker.server.quorum.voters import stored_voters
 
 _log = logging.getLogger("millrace.quorum")
 
@@ -79,7 +80,7 @@ class Quorum:
             controller_config(config, cluster_id), random_source
         )
         self._voters = {voter.node_id: voter for voter in config.voters}
-        settings = _client_settings(config)
+        settings = client_settings(config)
         others = [voter for voter in config.voters if voter.node_id != config.node_id]
         peers = Peers(loop, others, settings, config.quorum.request_timeout_ms)
         self._machine = MetadataMachine()
@@ -91,7 +92,11 @@ class Quorum:
         )
         self._raft.on_input = self._pump
         self._snapshots = MetadataSnapshots(
-            self._raft.log, self._machine, config.quorum, clock.now_ms()
+            self._raft.log,
+            self._machine,
+            config.quorum,
+            now_ms=clock.now_ms(),
+            voters=stored_voters(storage, directory),
         )
         self.elections = ElectionTimes()
         self._active: ActiveController | None = None
@@ -356,13 +361,4 @@ def _raft_config(config: BrokerConfig, cluster_id: str) -> RaftConfig:
         retry_backoff_ms=times.retry_backoff_ms,
         fetch_max_bytes=times.fetch_max_bytes,
         snapshot_max_bytes=times.fetch_snapshot_max_bytes,
-    )
-
-
-def _client_settings(config: BrokerConfig) -> ClientSettings:
-    return ClientSettings(
-        client_id=f"millrace-node-{config.node_id}",
-        max_frame_bytes=config.max_frame_bytes,
-        connect_timeout_ms=config.quorum.request_timeout_ms,
-        retry_backoff_ms=config.quorum.retry_backoff_ms,
     )

@@ -1,0 +1,118 @@
+"""Who votes, for a node whose configuration does not say (`controller.quorum.voters` is empty).
+
+A controller was formatted with the voters: they stand in the newest snapshot of its metadata log
+(KIP-853). Any other node has `controller.quorum.bootstrap.servers` and asks them, one after the
+other, again and again, before it starts: DescribeQuorum v2 names the endpoints of the voters. A
+node with the controller role that is told of none is alone, and so the only voter.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+
+from broker.config.broker_config import BrokerConfig, Voter
+from broker.log.storage import Storage
+from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from broker.protocol.message import Message
+from broker.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    PartitionData,
+    TopicData,
+)
+from broker.protocol.records.quorum import VotersRecord
+from broker.raft.config import METADATA_PARTITION as PARTITION_NUMBER
+from broker.raft.config import METADATA_TOPIC
+from broker.records.errors import CorruptBatch
+from broker.server.quorum.client_connection import ClientConnection, client_settings
+from broker.server.quorum.metadata_log import METADATA_PARTITION
+from broker.server.quorum.snapshot_files import SnapshotFiles
+from broker.server.quorum.snapshot_format import snapshot_voters
+
+log = logging.getLogger("millrace.quorum.voters")
+
+MAX_FIRST_BATCH_BYTES = 1024 * 1024
+PAUSE_MS = 500
+
+
+def stored_voters(storage: Storage, directory: str) -> VotersRecord | None:
+    """Read who votes from the newest snapshot in a metadata log's directory, if it says."""
+    if storage.status(directory) is None:
+        return None
+    snapshots = SnapshotFiles(storage, directory)
+    if not snapshots.ids:
+        return None
+    try:
+        return snapshot_voters(snapshots.read(snapshots.ids[-1], 0, MAX_FIRST_BATCH_BYTES))
+    except CorruptBatch as error:
+        raise OSError(f"the newest snapshot in {directory} cannot be read: {error}") from error
+
+
+def voters_of(record: VotersRecord) -> tuple[Voter, ...]:
+    """Give the voters with the first endpoint of each, ascending."""
+    return _sorted(
+        Voter(voter.voter_id, voter.endpoints[0].host, voter.endpoints[0].port)
+        for voter in record.voters
+        if voter.endpoints
+    )
+
+
+async def with_voters(
+    config: BrokerConfig, storage: Storage, loop: asyncio.AbstractEventLoop
+) -> BrokerConfig:
+    """Give the configuration with the voters filled in; waits until a bootstrap server answers."""
+    if config.voters:
+        return config
+    record = stored_voters(storage, f"{config.metadata_log_dir}/{METADATA_PARTITION}")
+    if record is not None:
+        return replace(config, voters=voters_of(record))
+    if not config.bootstrap_servers:
+        return config
+    voters = await _ask_until_known(config, loop)
+    log.info("the quorum's voters are known voters=%s", [voter.node_id for voter in voters])
+    return replace(config, voters=voters)
+
+
+async def _ask_until_known(
+    config: BrokerConfig, loop: asyncio.AbstractEventLoop
+) -> tuple[Voter, ...]:
+    while True:
+        for host, port in config.bootstrap_servers:
+            voters = await _ask(config, loop, (host, port))
+            if voters:
+                return voters
+        log.info(
+            "no bootstrap server knows the quorum yet, asking again servers=%s",
+            ",".join(f"{host}:{port}" for host, port in config.bootstrap_servers),
+        )
+        await asyncio.sleep(PAUSE_MS / 1000)
+
+
+async def _ask(
+    config: BrokerConfig, loop: asyncio.AbstractEventLoop, address: tuple[str, int]
+) -> tuple[Voter, ...]:
+    """Ask one node who votes; empty when it does not answer or does not know."""
+    answered: asyncio.Future[Message | None] = loop.create_future()
+    topic = TopicData(
+        topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=PARTITION_NUMBER)]
+    )
+    connection = ClientConnection(loop, address, client_settings(config))
+    version = API_VERSION_RANGES[ApiKey.DESCRIBE_QUORUM].max
+    request = DescribeQuorumRequest(topics=[topic])
+    try:
+        connection.ask(request, version, config.quorum.request_timeout_ms, answered.set_result)
+        answer = await answered
+    finally:
+        connection.close()
+    if not isinstance(answer, DescribeQuorumResponse):
+        return ()
+    return _sorted(
+        Voter(node.node_id, node.listeners[0].host, node.listeners[0].port)
+        for node in answer.nodes
+        if node.listeners
+    )
+
+
+def _sorted(voters: Iterable[Voter]) -> tuple[Voter, ...]:
+    return tuple(sorted(voters))
