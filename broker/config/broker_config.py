@@ -59,6 +59,9 @@ class BrokerConfig:
     quorum: QuorumConfig
     heartbeat_interval_ms: int
     session_timeout_ms: int
+    registration_timeout_ms: int
+    """How long a broker that starts tries to register."""
+    controlled_shutdown: bool
     http_listener: Endpoint | None
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
@@ -103,6 +106,8 @@ class BrokerConfig:
             quorum=read_quorum_config(values),
             heartbeat_interval_ms=values.integer("broker.heartbeat.interval.ms", 1),
             session_timeout_ms=values.integer("broker.session.timeout.ms", 1),
+            registration_timeout_ms=values.integer("initial.broker.registration.timeout.ms", 0),
+            controlled_shutdown=values.boolean("controlled.shutdown.enable"),
             http_listener=_http_listener(values),
             log_dirs=log_dirs,
             metadata_log_dir=values.text("metadata.log.dir") or log_dirs[0],

@@ -6,33 +6,42 @@ is its only owner.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode, KafkaError
 from broker.log.log_directories import LogDirectories
-from broker.metadata.cluster import ClusterState
+from broker.metadata.delta import MetadataDelta
+from broker.metadata.image import MetadataImage
 from broker.model import TopicPartition
-from broker.protocol.message import Message
+from broker.server.auto_topics import AutoTopics
+from broker.server.cleaner import Cleaner
 from broker.server.clock import Clock, Random
 from broker.server.connection import Connection
+from broker.server.dynamic_settings import DynamicSettings
 from broker.server.flusher import Flusher
 from broker.server.groups import Groups
 from broker.server.housekeeping import Housekeeping
+from broker.server.lifecycle import Lifecycle
 from broker.server.listener import Listener
-from broker.server.metadata_log import METADATA_PARTITION, MetadataLog
+from broker.server.metadata_waits import MetadataWaits
 from broker.server.metrics import Metrics
 from broker.server.mover import Mover
 from broker.server.partitions import ParkedFetch, Partitions
-from broker.server.topics import Topics
+from broker.server.producer_ids import ProducerIds
+from broker.server.quorum.metadata_log import METADATA_PARTITION
+from broker.server.quorum.quorum import Quorum
+from broker.server.replicas import Replicas
 
 log = logging.getLogger("millrace.broker")
 
-BROKER_EPOCH = 1
-
 
 class Broker:
-    """The parts of one broker. Invariant: `partitions` holds what the metadata says it leads."""
+    """The parts of one broker. Invariant: `partitions` holds what the metadata says it leads.
+
+    It follows the metadata from the moment it has caught up (`follow`), not before: a log that was
+    created and deleted in the past leaves no trace on the way.
+    """
 
     def __init__(
         self,
@@ -41,45 +50,91 @@ class Broker:
         clock: Clock,
         random_source: Random,
         log_directories: LogDirectories,
-        metadata_log: MetadataLog,
+        quorum: Quorum,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.config = config
         self.clock = clock
         self.random = random_source
         self.log_directories = log_directories
-        self.metadata_log = metadata_log
+        self.quorum = quorum
         self.metrics = Metrics()
         self.flusher = Flusher(self, loop)
-        self.partitions = Partitions(loop, on_flush_wanted=self.flusher.schedule)
-        self.topics = Topics(self)
+        self.partitions = Partitions(
+            loop,
+            node_id=config.node_id,
+            image=lambda: quorum.image,
+            on_flush_wanted=self.flusher.schedule,
+        )
+        self.replicas = Replicas(self)
         self.groups = Groups(self, loop)
         self.housekeeping = Housekeeping(self, loop)
         self.mover = Mover(self, loop)
+        self.lifecycle = Lifecycle(self, loop)
+        self.producer_ids = ProducerIds(self)
+        self.dynamic_settings = DynamicSettings(self)
+        self.waits = MetadataWaits(self, loop)
+        self.auto_topics = AutoTopics(self)
         self.listeners: dict[str, Listener] = {}
         self._advertised: dict[str, tuple[str, int]] = {}
         self._parked: dict[Connection, dict[ParkedFetch, None]] = {}
-        self._producer_ids = iter(range(0))
+        self._followed: MetadataImage | None = None
+        self.cleaner: Cleaner | None = None
+        """Made when the background work begins."""
+        self.on_follow: Callable[[], None] = lambda: None
+        """Called when everything this broker leads is open."""
         self.on_fatal: Callable[[str], None] = log.critical
         """Told why this broker cannot go on; the node stops."""
 
     @property
-    def cluster(self) -> ClusterState:
-        """The replayed metadata."""
-        return self.metadata_log.state
+    def cluster(self) -> MetadataImage:
+        """The metadata of the cluster, as far as this node knows it to be committed."""
+        return self.quorum.image
 
     @property
     def cluster_id(self) -> str:
         """The id of this cluster."""
-        return self.metadata_log.cluster_id
+        return self.quorum.cluster_id
 
-    def commit(self, records: Sequence[Message]) -> None:
-        """Make metadata records true; raises KAFKA_STORAGE_ERROR and then changes none."""
-        try:
-            self.metadata_log.commit(records, self.clock.timestamp_ms())
-        except OSError as error:
-            log.error("the metadata log failed error=%s", error)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+    # --- the metadata ---
+
+    @property
+    def is_following(self) -> bool:
+        """Whether the logs and groups of this broker follow the metadata."""
+        return self._followed is not None
+
+    def follow(self) -> None:
+        """Begin to follow the metadata: all that it says now, then every change."""
+        self._followed = self.cluster
+        self.dynamic_settings.refresh()
+        self.replicas.open_all()
+        self.groups.follow_partitions()
+        self.on_follow()
+
+    def on_metadata_change(self, delta: MetadataDelta) -> None:
+        """Follow what a batch of records, or a snapshot, has changed."""
+        if self._followed is not None:
+            if self._followed is self.cluster:
+                self.dynamic_settings.apply(delta)
+                self.replicas.apply(delta)
+            else:
+                # A snapshot took the place of the image.
+                self._followed = self.cluster
+                self.dynamic_settings.refresh()
+                self.replicas.open_all()
+            self.groups.follow_partitions()
+            for deleted in delta.deleted_topics:
+                self.groups.on_topic_deleted(deleted.name, deleted.topic_id)
+            self.waits.look()
+        self.lifecycle.on_metadata_change(delta)
+
+    def on_settings_change(self) -> None:
+        """Put new settings to work where they are not read each time."""
+        for listener in self.listeners.values():
+            listener.max_connections = self.config.max_connections
+            listener.max_connections_per_ip = self.config.max_connections_per_ip
+        if self.cleaner is not None:
+            self.cleaner.change(self.config.cleaner)
 
     # --- listeners and connections ---
 
@@ -111,16 +166,7 @@ class Broker:
         of_connection[fetch] = None
         self.partitions.park(fetch, wait_ms)
 
-    # --- producers and storage ---
-
-    def next_producer_id(self) -> int:
-        """Return a producer id that was never given out before; raises KafkaError."""
-        for producer_id in self._producer_ids:
-            return producer_id
-        block, records = self.cluster.producer_ids.next_block(self.config.node_id, BROKER_EPOCH)
-        self.commit(records)
-        self._producer_ids = iter(block)
-        return next(self._producer_ids)
+    # --- storage ---
 
     def on_storage_failure(self, topic: str, partition: int, error: OSError) -> KafkaError:
         """Take the partition's log directory offline, and return the refusal for the client."""

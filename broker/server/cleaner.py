@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
+from broker.config.broker_config import CleanerConfig
 from broker.log.cleaner.run import (
     CleaningAborted,
     CleaningLimits,
@@ -53,6 +54,16 @@ class Cleaner:
         """Look for dirty logs from now on, every `log.cleaner.backoff.ms`."""
         if self._config.is_enabled:
             self._timer = self._loop.call_later(self._config.backoff_ms / 1000, self._look)
+
+    def change(self, config: CleanerConfig) -> None:
+        """Go on with other settings; the rounds under way end as they began."""
+        if config == self._config:
+            return
+        self._config = config
+        self._throttle.bytes_per_second = config.io_max_bytes_per_second
+        if self._threads is not None:
+            self._threads.shutdown(wait=False)
+            self._threads = None
 
     def stop(self) -> None:
         """Stop: rounds under way are given up, and their logs stay as they were."""
@@ -126,7 +137,7 @@ class Throttle:
     def __init__(self, clock: Clock, stopping: threading.Event, bytes_per_second: float) -> None:
         self._clock = clock
         self._stopping = stopping
-        self._bytes_per_second = bytes_per_second
+        self.bytes_per_second = bytes_per_second
         self._lock = threading.Lock()
         self._free_at_ms = 0.0
 
@@ -135,6 +146,6 @@ class Throttle:
         with self._lock:
             now_ms = self._clock.now_ms()
             begin_ms = max(self._free_at_ms, now_ms)
-            self._free_at_ms = begin_ms + 1000 * size_bytes / self._bytes_per_second
+            self._free_at_ms = begin_ms + 1000 * size_bytes / self.bytes_per_second
         if begin_ms > now_ms:
             self._stopping.wait((begin_ms - now_ms) / 1000)

@@ -18,7 +18,7 @@ def find_cluster_id(storage: Storage, config: BrokerConfig, wanted: str | None) 
     """
     if wanted:
         return wanted
-    for directory in config.log_dirs:
+    for directory in (*config.log_dirs, config.metadata_log_dir):
         found = read_properties(storage, f"{directory}/{META_PROPERTIES}").get("cluster.id")
         if found:
             return found

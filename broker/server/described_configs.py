@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from broker.config.broker_config import BrokerConfig
+from broker.config.dynamic_settings import DYNAMIC_SETTINGS
 from broker.config.known_settings import KNOWN_SETTINGS
 from broker.log.config import TOPIC_SETTINGS, format_value
 
 DYNAMIC_TOPIC_CONFIG = 1
+DYNAMIC_BROKER_CONFIG = 2
+DYNAMIC_DEFAULT_BROKER_CONFIG = 3
 STATIC_BROKER_CONFIG = 4
 DEFAULT_CONFIG = 5
 
@@ -78,27 +81,57 @@ def describe_topic(config: BrokerConfig, own: Mapping[str, str]) -> list[Describ
     return described
 
 
-def describe_broker(config: BrokerConfig) -> list[DescribedConfig]:
-    """Return every known broker setting; what was not given has its default."""
+def describe_broker(
+    static: BrokerConfig, for_all: Mapping[str, str], own: Mapping[str, str]
+) -> list[DescribedConfig]:
+    """Return every known broker setting: its value, and every place it could come from."""
     described = []
     for known in KNOWN_SETTINGS.values():
-        is_given = known.name in config.given
-        value = config.given.get(known.name, known.default)
         is_sensitive = known.type == "PASSWORD"
-        shown = None if is_sensitive else value
-        source = STATIC_BROKER_CONFIG if is_given else DEFAULT_CONFIG
-        synonyms = [DescribedSynonym(known.name, shown, STATIC_BROKER_CONFIG)] if is_given else []
+        places = [
+            (DYNAMIC_BROKER_CONFIG, own),
+            (DYNAMIC_DEFAULT_BROKER_CONFIG, for_all),
+            (STATIC_BROKER_CONFIG, static.given),
+        ]
+        synonyms = [
+            DescribedSynonym(known.name, None if is_sensitive else place[known.name], source)
+            for source, place in places
+            if known.name in place
+        ]
         if known.default is not None:
             synonyms.append(DescribedSynonym(known.name, known.default, DEFAULT_CONFIG))
+        first = synonyms[0] if synonyms else DescribedSynonym(known.name, None, DEFAULT_CONFIG)
         described.append(
             DescribedConfig(
                 name=known.name,
-                value=shown,
-                source=source,
+                value=None if is_sensitive else first.value,
+                source=first.source,
                 config_type=CONFIG_TYPES[known.type],
-                is_read_only=True,
+                is_read_only=known.name not in DYNAMIC_SETTINGS,
                 is_sensitive=is_sensitive,
                 synonyms=synonyms,
             )
         )
     return described
+
+
+def describe_broker_defaults(for_all: Mapping[str, str]) -> list[DescribedConfig]:
+    """Return what was set for all brokers at run time."""
+    return [
+        DescribedConfig(
+            name=name,
+            value=value,
+            source=DYNAMIC_DEFAULT_BROKER_CONFIG,
+            config_type=CONFIG_TYPES[KNOWN_SETTINGS[name].type],
+            synonyms=[DescribedSynonym(name, value, DYNAMIC_DEFAULT_BROKER_CONFIG)],
+        )
+        for name, value in sorted(for_all.items())
+    ]
+
+
+def describe_others(own: Mapping[str, str]) -> list[DescribedConfig]:
+    """Return what was set for a resource whose settings are kept and not used here."""
+    return [
+        DescribedConfig(name, value, DYNAMIC_TOPIC_CONFIG, CONFIG_TYPES["STRING"])
+        for name, value in sorted(own.items())
+    ]

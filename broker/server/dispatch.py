@@ -59,8 +59,8 @@ SERVED_APIS: dict[ApiKey, str] = {
     ApiKey.DESCRIBE_GROUPS: "describe_groups",
     ApiKey.LIST_GROUPS: "list_groups",
     ApiKey.API_VERSIONS: "api_versions",
-    ApiKey.CREATE_TOPICS: "create_topics",
-    ApiKey.DELETE_TOPICS: "delete_topics",
+    ApiKey.CREATE_TOPICS: "forward",
+    ApiKey.DELETE_TOPICS: "forward",
     ApiKey.DELETE_RECORDS: "delete_records",
     ApiKey.INIT_PRODUCER_ID: "init_producer_id",
     ApiKey.OFFSET_FOR_LEADER_EPOCH: "offset_for_leader_epoch",
@@ -68,21 +68,27 @@ SERVED_APIS: dict[ApiKey, str] = {
     ApiKey.CREATE_ACLS: "create_acls",
     ApiKey.DELETE_ACLS: "delete_acls",
     ApiKey.DESCRIBE_CONFIGS: "describe_configs",
-    ApiKey.ALTER_CONFIGS: "alter_configs",
+    ApiKey.ALTER_CONFIGS: "forward",
     ApiKey.ALTER_REPLICA_LOG_DIRS: "alter_replica_log_dirs",
     ApiKey.DESCRIBE_LOG_DIRS: "describe_log_dirs",
-    ApiKey.CREATE_PARTITIONS: "create_partitions",
+    ApiKey.CREATE_PARTITIONS: "forward",
     ApiKey.DELETE_GROUPS: "delete_groups",
-    ApiKey.ELECT_LEADERS: "elect_leaders",
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: "incremental_alter_configs",
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: "list_partition_reassignments",
+    ApiKey.ELECT_LEADERS: "forward",
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: "forward",
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: "forward",
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "forward",
     ApiKey.OFFSET_DELETE: "offset_delete",
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: "forward",
+    ApiKey.ALTER_CLIENT_QUOTAS: "forward",
+    ApiKey.DESCRIBE_QUORUM: "forward",
+    ApiKey.UPDATE_FEATURES: "forward",
+    ApiKey.UNREGISTER_BROKER: "forward",
     ApiKey.DESCRIBE_CLUSTER: "describe_cluster",
     ApiKey.DESCRIBE_PRODUCERS: "describe_producers",
     ApiKey.LIST_CONFIG_RESOURCES: "list_config_resources",
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: "describe_topic_partitions",
 }
-"""The handler module of each API that is served and advertised."""
+"""The handler module of each API that is served and advertised; `forward` asks the controller."""
 
 
 def encode(header: RequestHeader, response: Message) -> list[Part]:
@@ -115,6 +121,34 @@ class RequestContext:
         assert self._slot is not None, "only a deferred request is answered by reply()"
         if not self.connection.is_closed:
             self._slot.complete(encode(self.header, response))
+
+
+class Later:
+    """An answer that may come at once or later: whoever has it calls `reply`, in any order.
+
+    The handler returns `answer()`: the response when it is there already, else the promise of one.
+    """
+
+    __slots__ = ("_context", "_is_deferred", "_response")
+
+    def __init__(self, context: RequestContext) -> None:
+        self._context = context
+        self._response: Message | None = None
+        self._is_deferred = False
+
+    def reply(self, response: Message) -> None:
+        """Give the answer; once."""
+        assert self._response is None, "a request is answered once"
+        self._response = response
+        if self._is_deferred:
+            self._context.reply(response)
+
+    def answer(self) -> Answer:
+        """Return what the handler returns."""
+        if self._response is not None:
+            return self._response
+        self._is_deferred = True
+        return self._context.defer()
 
 
 class Dispatcher:

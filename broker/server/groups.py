@@ -59,10 +59,24 @@ class Groups:
 
     # --- loading ---
 
-    def load(self) -> None:
-        """Load a shard for each partition of the offsets topic, once there is one."""
-        for partition in self._broker.partitions.topic(CONSUMER_OFFSETS):
-            self._load_shard(partition.topic_partition.partition)
+    def follow_partitions(self) -> None:
+        """Have a shard for each partition of the offsets topic that this broker leads."""
+        led = {
+            partition.topic_partition.partition
+            for partition in self._broker.partitions.topic(CONSUMER_OFFSETS)
+        }
+        for number in self._shards.keys() - led:
+            self._unload_shard(number)
+        for number in sorted(led - self._shards.keys()):
+            self._load_shard(number)
+
+    def _unload_shard(self, number: int) -> None:
+        """Send away who waits here: the groups of this shard have another coordinator now."""
+        for reply in self._shards.pop(number).unload(ErrorCode.NOT_COORDINATOR):
+            self._deliver(reply)
+        running = self._timers.pop(number, None)
+        if running is not None:
+            running[1].cancel()
 
     def _load_shard(self, number: int) -> None:
         shard = GroupShard(self._broker.config.group, self._broker.random)
@@ -76,12 +90,14 @@ class Groups:
         self._shards[number] = shard
         self._run(number, shard.loaded(self._now()))
 
-    def number_of(self, group_id: str) -> int:
-        """Return the shard of a group, creating the offsets topic at the first request."""
-        if not self._shards:
-            self._broker.topics.ensure(CONSUMER_OFFSETS)
-            self.load()
-        return partition_for(group_id, len(self._shards))
+    def _number_of(self, group_id: str) -> int:
+        """Return the shard of a group; raises NOT_COORDINATOR when it is not here."""
+        offsets = self._broker.cluster.topics.by_name.get(CONSUMER_OFFSETS)
+        if offsets is not None:
+            number = partition_for(group_id, len(offsets.partitions))
+            if number in self._shards:
+                return number
+        raise KafkaError(ErrorCode.NOT_COORDINATOR, "This is not the correct coordinator.")
 
     def _now(self) -> Instant:
         clock = self._broker.clock
@@ -90,8 +106,8 @@ class Groups:
     # --- requests ---
 
     def answer(self, context: RequestContext, group_id: str, ask: Ask) -> Answer:
-        """Put one request to the group's shard; its answer may come later."""
-        number = self.number_of(group_id)
+        """Put one request to the group's shard; its answer may come later. Raises KafkaError."""
+        number = self._number_of(group_id)
         waiter = self._ask(context, number, ask)
         if waiter.response is not None:
             assert isinstance(waiter.response, Message), waiter.response
@@ -101,8 +117,8 @@ class Groups:
         return context.defer()
 
     def ask_now(self, context: RequestContext, group_id: str, ask: Ask) -> object:
-        """Put a question that never waits, and return the reply."""
-        return self._ask(context, self.number_of(group_id), ask).response
+        """Put a question that never waits, and return the reply. Raises KafkaError."""
+        return self._ask(context, self._number_of(group_id), ask).response
 
     def ask_every_shard(self, context: RequestContext, ask: Ask) -> list[object]:
         """Put the same question to all shards."""
@@ -121,8 +137,9 @@ class Groups:
     def on_closed(self, connection: Connection) -> None:
         """Forget whoever waited on a connection that is gone."""
         for waiter in self._parked.pop(connection, {}):
-            shard = self._shards[waiter.shard_number]
-            self._run(waiter.shard_number, shard.forget(waiter, self._now()))
+            shard = self._shards.get(waiter.shard_number)
+            if shard is not None:
+                self._run(waiter.shard_number, shard.forget(waiter, self._now()))
 
     def on_topic_deleted(self, topic: str, topic_id: bytes) -> None:
         """Drop the offsets that were committed for a topic that is gone."""

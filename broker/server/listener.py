@@ -28,10 +28,14 @@ class Listener:
         self._loop = loop
         self._socket = listening
         self._accept = accept
-        self._max_connections = max_connections
-        self._max_connections_per_ip = max_connections_per_ip
+        self.max_connections = max_connections
+        self.max_connections_per_ip = max_connections_per_ip
         self.connections: dict[int, Connection] = {}
-        loop.add_reader(listening.fileno(), self._on_acceptable)
+
+    def start(self, backlog: int) -> None:
+        """Begin to listen: until now whoever came was refused, as nobody was there."""
+        self._socket.listen(backlog)
+        self._loop.add_reader(self._socket.fileno(), self._on_acceptable)
 
     @property
     def port(self) -> int:
@@ -56,10 +60,10 @@ class Listener:
             self._add(self._accept(accepted, str(address[0])))
 
     def _is_full(self, host: str) -> bool:
-        if len(self.connections) >= self._max_connections:
+        if len(self.connections) >= self.max_connections:
             log.warning("refused: max.connections reached client_host=%s", host)
             return True
-        limit = self._max_connections_per_ip
+        limit = self.max_connections_per_ip
         if limit <= len(self.connections):
             from_host = sum(1 for c in self.connections.values() if c.peer.host == host)
             if from_host >= limit:
@@ -91,14 +95,13 @@ class Listener:
             connection.close()
 
 
-def listen(host: str, port: int, backlog: int) -> socket.socket:
-    """Return a non-blocking listening socket; raises OSError when the address is taken."""
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket that has an address and refuses all; raises OSError when it is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
-        listening.listen(backlog)
         listening.setblocking(False)
     except OSError:
         listening.close()

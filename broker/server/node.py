@@ -1,4 +1,4 @@
-"""One node from start to stop: open the logs, replay, listen, serve, stop cleanly."""
+"""One node from start to stop: open the logs, join the quorum, serve, leave, stop cleanly."""
 
 import asyncio
 import gc
@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Coroutine
+from typing import TypeVar
 
 from broker.config.broker_config import BrokerConfig, Endpoint
 from broker.log.log_directories import LogDirectories
@@ -21,23 +23,32 @@ from broker.server.cluster_id import find_cluster_id
 from broker.server.connection import Connection, Peer
 from broker.server.dispatch import Dispatcher
 from broker.server.http import HttpServer, Page, problem, text
-from broker.server.listener import Listener, listen
-from broker.server.metadata_log import METADATA_PARTITION, MetadataLog, metadata_log_config
+from broker.server.lifecycle import BrokerState
+from broker.server.listener import Listener, bind
 from broker.server.metrics import prometheus_text
+from broker.server.quorum.metadata_log import (
+    METADATA_PARTITION,
+    METADATA_TOPIC_ID,
+    metadata_log_config,
+)
+from broker.server.quorum.quorum import Quorum
+from broker.server.quorum.voters import with_voters
 from broker.server.recovery_progress import RecoveryProgress
 
 log = logging.getLogger("millrace.node")
 
+T = TypeVar("T")
+
 ALL_INTERFACES = "0.0.0.0"
-METADATA_TOPIC_ID = bytes(15) + b"\x01"  # Uuid.METADATA_TOPIC_ID
+CONTROLLED_SHUTDOWN_SECONDS = 5
 
 
 class Node:
-    """Owns the broker, its listeners and its web server."""
+    """Owns this process's part in the quorum, the broker if it is one, and the listeners."""
 
     def __init__(self, config: BrokerConfig, *, cluster_id: str | None) -> None:
         self._config = config
-        self._cluster_id = cluster_id
+        self._wanted_cluster_id = cluster_id
         self._http = HttpServer(
             {
                 "/health/live": lambda: text("alive\n"),
@@ -46,59 +57,68 @@ class Node:
             }
         )
         self._is_ready = False
-        self.cluster_id = ""
+        self._state_changed = asyncio.Event()
+        self._directories: LogDirectories | None = None
+        self._quorum: Quorum | None = None
         self._broker: Broker | None = None
-        self._cleaner: Cleaner | None = None
-
-    @property
-    def broker(self) -> Broker:
-        """The broker, once started."""
-        assert self._broker is not None, "not started"
-        return self._broker
 
     async def open(self, stop: "Stop") -> None:
-        """Open everything and serve; raises OSError or KafkaError when that is not possible."""
+        """Open everything and serve, or return when `stop` comes first.
+
+        Raises OSError or KafkaError when that is not possible.
+        """
         loop = asyncio.get_running_loop()
         clock = SystemClock()
-        directories = self._open_directories(clock)
-        metadata = directories.get(METADATA_PARTITION) or directories.create(
-            METADATA_PARTITION, METADATA_TOPIC_ID, metadata_log_config(), clock.timestamp_ms()
-        )
-        metadata_log = MetadataLog(metadata, self.cluster_id)
-        metadata_log.load()
-        self._broker = Broker(
-            self._config,
-            clock=clock,
-            random_source=system_random(),
-            log_directories=directories,
-            metadata_log=metadata_log,
-            loop=loop,
-        )
-        self._broker.on_fatal = stop.fail
-        self._broker.topics.open_all()
-        self._broker.groups.load()
-        self._listen(loop)
-        if self._config.http_listener is not None:
-            endpoint = self._config.http_listener
-            port = await self._http.start(endpoint.host or ALL_INTERFACES, endpoint.port)
-            log.info("health and metrics on http://%s:%d", endpoint.host, port)
+        known = await stop.or_result_of(with_voters(self._config, RealStorage(), loop))
+        if known is None:
+            return
+        self._config = known
+        directories = self._directories = self._open_directories(clock)
+        quorum = self._quorum = self._open_quorum(directories, clock, loop)
+        quorum.on_fatal = stop.fail
+        if self._config.is_broker:
+            self._broker = self._make_broker(quorum, directories, clock, loop)
+            self._broker.on_fatal = stop.fail
+        await self._start_http()
+        quorum.start()
+        if self._broker is not None:
+            await self._join(self._broker, stop)
         # What is alive now stays alive: the collector need never look at it again.
         gc.collect()
         gc.freeze()
-        self._is_ready = True
+        self._is_ready = not stop.event.is_set()
+
+    async def _start_http(self) -> None:
+        endpoint = self._config.http_listener
+        if endpoint is not None:
+            port = await self._http.start(endpoint.host or ALL_INTERFACES, endpoint.port)
+            log.info("health and metrics on http://%s:%d", endpoint.host, port)
+
+    async def _join(self, broker: Broker, stop: "Stop") -> None:
+        """Register with the controller, catch up, and wait until it lets this broker serve."""
+        broker.lifecycle.on_state = lambda state: self._state_changed.set()
+        broker.on_follow = self._start_listeners
+        broker.lifecycle.start([(name, *broker.advertised(name)) for name in broker.listeners])
+        while broker.lifecycle.state < BrokerState.RUNNING and not stop.event.is_set():
+            await stop.or_result_of(self._state_changed.wait())
+            self._state_changed.clear()
 
     def start_background(self, tasks: asyncio.TaskGroup) -> None:
         """Begin what goes on beside the requests: retention, flushes, cleaning."""
-        self.broker.housekeeping.start()
-        self.broker.flusher.start(tasks)
-        self.broker.mover.start()
-        self._cleaner = Cleaner(self.broker, asyncio.get_running_loop(), tasks)
-        self._cleaner.start()
+        broker = self._broker
+        if broker is not None:
+            broker.housekeeping.start()
+            broker.flusher.start(tasks)
+            broker.mover.start()
+            broker.cleaner = Cleaner(broker, asyncio.get_running_loop(), tasks)
+            broker.cleaner.start()
 
     def _open_directories(self, clock: Clock) -> LogDirectories:
         storage, config = RealStorage(), self._config
+        paths = config.log_dirs if config.is_broker else ()
+        paths = tuple(dict.fromkeys((*paths, config.metadata_log_dir)))
         settings = DirectorySettings(
-            cluster_id=find_cluster_id(storage, config.log_dirs, self._cluster_id),
+            cluster_id=find_cluster_id(storage, config, self._wanted_cluster_id),
             node_id=config.node_id,
             config_for=lambda topic: (
                 metadata_log_config() if topic == CLUSTER_METADATA else config.log
@@ -106,20 +126,51 @@ class Node:
             new_uuid=lambda: random_uuid().bytes,
             producer_expiration_ms=config.producer_id_expiration_ms,
         )
-        directories = LogDirectories(storage, config.log_dirs, settings)
+        directories = LogDirectories(storage, paths, settings)
         progress = RecoveryProgress(clock)
         directories.open(clock.timestamp_ms(), progress.on_progress)
         self.cluster_id = settings.cluster_id
         return directories
 
-    def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        config = self._config
-        dispatcher = Dispatcher(self.broker)
-        buffers = ReceiveBuffers()
+    def _open_quorum(
+        self, directories: LogDirectories, clock: Clock, loop: asyncio.AbstractEventLoop
+    ) -> Quorum:
+        metadata = directories.get(METADATA_PARTITION) or directories.create(
+            METADATA_PARTITION,
+            METADATA_TOPIC_ID,
+            metadata_log_config(),
+            clock.timestamp_ms(),
+            self._config.metadata_log_dir,
+        )
+        return Quorum(
+            self._config,
+            log=metadata,
+            directory=metadata.directory,
+            storage=RealStorage(),
+            cluster_id=self.cluster_id,
+            clock=clock,
+            random_source=system_random(),
+            loop=loop,
+        )
+
+    def _make_broker(
+        self,
+        quorum: Quorum,
+        directories: LogDirectories,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+    ) -> Broker:
+        broker = Broker(
+            self._config,
+            clock=clock,
+            random_source=system_random(),
+            log_directories=directories,
+            quorum=quorum,
+            loop=loop,
+        )
+        quorum.on_change = broker.on_metadata_change
+        config, dispatcher, buffers = self._config, Dispatcher(broker), ReceiveBuffers()
         for endpoint, advertised in zip(config.listeners, config.advertised_listeners, strict=True):
-            listening = listen(
-                endpoint.host or ALL_INTERFACES, endpoint.port, config.listen_backlog
-            )
 
             def accept(accepted: socket.socket, host: str, name: str = endpoint.name) -> Connection:
                 return Connection(
@@ -131,45 +182,80 @@ class Node:
                     peer=Peer(host, name),
                 )
 
+            # Bound, so that the port is known; it refuses until there is something to serve.
             listener = Listener(
                 loop,
-                listening,
+                bind(endpoint.host or ALL_INTERFACES, endpoint.port),
                 accept=accept,
                 max_connections=config.max_connections,
                 max_connections_per_ip=config.max_connections_per_ip,
             )
-            self.broker.add_listener(endpoint.name, listener, _reachable(advertised, listener))
+            broker.add_listener(endpoint.name, listener, _reachable(advertised, listener))
+        return broker
 
-    def stop(self) -> None:
-        """Stop serving, then close the logs cleanly."""
-        broker = self.broker
+    def _start_listeners(self) -> None:
+        assert self._broker is not None
+        for listener in self._broker.listeners.values():
+            listener.start(self._config.listen_backlog)
+
+    async def stop(self) -> None:
+        """Leave the cluster, stop serving, then close the logs cleanly."""
         self._is_ready = False
-        log.info("stopping: no new connections")
+        if self._broker is not None:
+            await self._leave(self._broker)
+            self._stop_broker(self._broker)
         self._http.stop()
+        if self._quorum is not None:
+            log.info("stopping: leaving the quorum")
+            self._quorum.begin_stop()
+            await self._quorum.wait_stopped()
+        log.info("stopping: flushing logs")
+        if self._directories is not None:
+            self._directories.close(clean=True)
+        log.info("stopped")
+
+    async def _leave(self, broker: Broker) -> None:
+        """Let the controller move what this broker leads; go without its word if there is none."""
+        log.info("stopping: handing over what this broker leads")
+        broker.lifecycle.stop()
+        try:
+            async with asyncio.timeout(CONTROLLED_SHUTDOWN_SECONDS):
+                while broker.lifecycle.state != BrokerState.SHUTTING_DOWN:
+                    self._state_changed.clear()
+                    await self._state_changed.wait()
+        except TimeoutError:
+            log.warning("stopping without the controller: it did not answer in time")
+            broker.lifecycle.end()
+
+    def _stop_broker(self, broker: Broker) -> None:
+        log.info("stopping: no new connections")
         for listener in broker.listeners.values():
             listener.stop_accepting()
         broker.housekeeping.stop()
         broker.flusher.stop()
         broker.mover.stop()
-        if self._cleaner is not None:
-            self._cleaner.stop()
+        if broker.cleaner is not None:
+            broker.cleaner.stop()
         broker.groups.stop()
         for listener in broker.listeners.values():
             listener.close_connections()
-        log.info("stopping: flushing logs")
-        broker.log_directories.close(clean=True)
-        log.info("stopped")
 
-    def address(self) -> str:
-        """Return the host and port of the first listener, as clients are told."""
-        host, port = self.broker.advertised(self._config.listeners[0].name)
-        return f"{host}:{port}"
+    def ready_line(self) -> str:
+        """Return the line that says what serves where, as clients are told."""
+        config = self._config
+        if self._broker is not None:
+            host, port = self._broker.advertised(config.listeners[0].name)
+            return f"millrace broker {config.node_id} ready on {host}:{port}"
+        endpoint = config.controller_listeners[0]
+        return f"millrace controller {config.node_id} ready on {endpoint.host}:{endpoint.port}"
 
     def _readiness(self) -> Page:
         return text("ready\n") if self._is_ready else problem(503, "Not ready")
 
     def _metrics(self) -> Page:
-        return 200, "text/plain; version=0.0.4; charset=utf-8", prometheus_text(self.broker)
+        assert self._quorum is not None, "the pages are served once the quorum is open"
+        body = prometheus_text(self._broker, self._quorum)
+        return 200, "text/plain; version=0.0.4; charset=utf-8", body
 
 
 def _reachable(advertised: Endpoint, listener: Listener) -> tuple[str, int]:
@@ -198,6 +284,17 @@ class Stop:
         self.failure = self.failure or why
         self.event.set()
 
+    async def or_result_of(self, wait: Coroutine[object, object, T]) -> T | None:
+        """Wait for a result; None when the stop comes first."""
+        waiting = asyncio.ensure_future(wait)
+        stopped = asyncio.ensure_future(self.event.wait())
+        try:
+            await asyncio.wait((waiting, stopped), return_when=asyncio.FIRST_COMPLETED)
+            return waiting.result() if waiting.done() else None
+        finally:
+            waiting.cancel()
+            stopped.cancel()
+
 
 async def run(
     config: BrokerConfig, *, cluster_id: str | None, exit_with_parent: bool = False
@@ -216,9 +313,10 @@ async def run(
     await node.open(stop)
     async with asyncio.TaskGroup() as tasks:
         node.start_background(tasks)
-        _announce(f"millrace broker {config.node_id} ready on {node.address()}")
+        if not stop.event.is_set():
+            _announce(node.ready_line())
         await stop.event.wait()
-        node.stop()
+        await node.stop()
     return stop.failure
 
 

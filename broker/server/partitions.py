@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendInfo, AppendOrigin
 from broker.log.partition_log import PartitionLog
+from broker.metadata.image import MetadataImage
 from broker.model import TopicPartition
 
 
@@ -63,9 +64,16 @@ class Partitions:
     """Every partition this broker leads, by topic name and by topic id."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, on_flush_wanted: Callable[[], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        node_id: int,
+        image: Callable[[], MetadataImage],
+        on_flush_wanted: Callable[[], None],
     ) -> None:
         self._loop = loop
+        self._node_id = node_id
+        self._image = image
         self._on_flush_wanted = on_flush_wanted
         self._by_topic: dict[str, dict[int, Partition]] = {}
         self._names: dict[bytes, str] = {}
@@ -79,19 +87,14 @@ class Partitions:
         self._by_topic.setdefault(topic, {})[partition] = Partition(log)
         self._names[log.topic_id] = topic
 
-    def remove_topic(self, topic: str) -> list[Partition]:
-        """Stop leading a topic; its parked fetches are answered at once."""
-        removed = list(self._by_topic.pop(topic, {}).values())
-        for partition in removed:
-            self._names.pop(partition.log.topic_id, None)
-            self._wake(partition.parked)
-        return removed
-
     def remove(self, topic_partition: TopicPartition) -> None:
-        """Stop leading one partition, whose log directory is offline."""
+        """Stop leading a partition; its parked fetches are answered at once."""
         topic, partition = topic_partition
         removed = self._by_topic.get(topic, {}).pop(partition, None)
         if removed is not None:
+            if not self._by_topic[topic]:
+                del self._by_topic[topic]
+                self._names.pop(removed.log.topic_id, None)
             self._wake(removed.parked)
 
     def find(self, topic: str, partition: int) -> Partition | None:
@@ -100,20 +103,39 @@ class Partitions:
         return None if partitions is None else partitions.get(partition)
 
     def get(self, topic: str, partition: int) -> Partition:
-        """Return a partition; raises UNKNOWN_TOPIC_OR_PARTITION."""
+        """Return a partition; raises UNKNOWN_TOPIC_OR_PARTITION, or NOT_LEADER_OR_FOLLOWER.
+
+        And KAFKA_STORAGE_ERROR where this broker should lead it and its log directory is offline.
+        """
         found = self.find(topic, partition)
         if found is None:
-            raise KafkaError(
+            raise self._why_not_here(topic, partition)
+        return found
+
+    def _why_not_here(self, topic: str, partition: int) -> KafkaError:
+        image = self._image().topics.by_name.get(topic)
+        known = None if image is None else image.partitions.get(partition)
+        if known is None:
+            return KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 "This server does not host this topic-partition.",
             )
-        return found
+        if known.leader == self._node_id:
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The log directory is offline.")
+        return KafkaError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER, f"The leader of {topic}-{partition} is {known.leader}"
+        )
 
     def name_of(self, topic_id: bytes) -> str:
         """Return the name of a topic; raises UNKNOWN_TOPIC_ID."""
         name = self._names.get(topic_id)
         if name is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+            image = self._image().topics.by_id.get(topic_id)
+            if image is None:
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID."
+                )
+            name = image.name
         return name
 
     def topic(self, topic: str) -> Iterable[Partition]:

@@ -16,6 +16,7 @@ from broker.protocol.messages import (
     describe_topic_partitions,
     elect_leaders,
     fetch,
+    find_coordinator,
     init_producer_id,
     list_offsets,
     list_partition_reassignments,
@@ -39,6 +40,11 @@ NOT_ASKED_FOR = -(1 << 31)
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
     with LocalBroker() as broker:
+        with RawConnection(broker.bootstrap_servers) as connection:
+            # As every client does before it speaks of a group: its first answer has a coordinator.
+            request = find_coordinator.FindCoordinatorRequest(coordinator_keys=["any"])
+            found = connection.ask(ApiKey.FIND_COORDINATOR, 4, request)
+            assert found.coordinators[0].error_code == ErrorCode.NONE
         yield broker.bootstrap_servers
 
 

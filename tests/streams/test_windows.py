@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streams import joins, sessions, windows
@@ -44,7 +44,6 @@ def every_window(size_s: int, advance_s: int, times: list[int]) -> dict[int, int
     return found
 
 
-@settings(deadline=None)
 @given(SIZES, TIMES)
 def test_windows_equal_the_oracle_in_any_order_within_the_grace_period(
     sizes: list[int], times: list[int]
@@ -54,14 +53,12 @@ def test_windows_equal_the_oracle_in_any_order_within_the_grace_period(
     assert run_windows(windowing, times) == (every_window(size_s, advance_s, times), 0)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 30), TIMES)
 def test_an_instant_lies_in_exactly_one_tumbling_window(size_s: int, times: list[int]) -> None:
     found, _ = run_windows(windows.tumbling(size_s, grace_s=200), times)
     assert sum(found.values()) == len(times)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 5), st.integers(0, 5), TIMES)
 def test_late_events_are_those_whose_windows_are_all_closed(
     size_s: int, grace_s: int, times: list[int]
@@ -122,7 +119,6 @@ def every_session(times: list[int], gap_ms: int) -> list[list[int]]:
     return found
 
 
-@settings(deadline=None)
 @given(TIMES, st.integers(0, 20_000))
 def test_sessions_equal_the_oracle_in_any_order_within_the_grace_period(
     times: list[int], gap_ms: int
@@ -130,7 +126,6 @@ def test_sessions_equal_the_oracle_in_any_order_within_the_grace_period(
     assert run_sessions(times, gap_ms, 200_000) == (every_session(times, gap_ms), 0)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 3_000), max_size=40), st.integers(0, 500), st.integers(0, 500))
 def test_no_event_of_a_session_is_lost_or_counted_twice(
     steps: list[int], gap_ms: int, grace_ms: int
@@ -156,7 +151,6 @@ ENTRIES = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(ENTRIES, st.integers(0, 20_000))
 def test_stream_join_finds_every_pair_once_in_any_order(
     entries: list[tuple[joins.Side, int]], within_ms: int
@@ -178,7 +172,6 @@ def test_stream_join_finds_every_pair_once_in_any_order(
     assert sorted(pairs) == sorted(expected)
 
 
-@settings(deadline=None)
 @given(ENTRIES, st.integers(0, 5_000))
 def test_left_record_without_partner_comes_out_alone_once_its_time_is_over(
     entries: list[tuple[joins.Side, int]], within_ms: int

@@ -1,5 +1,6 @@
 """DeleteGroups (key 42), versions 0-2: forget empty groups and their offsets (KIP-229)."""
 
+from broker.errors import KafkaError
 from broker.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -21,10 +22,13 @@ def handle_delete_groups(
 
 
 def _delete(broker: Broker, context: RequestContext, group_id: str) -> DeletableGroupResult:
-    answer = broker.groups.ask_now(
-        context,
-        group_id,
-        lambda shard, token, who, now: shard.delete_group(token, who, group_id, now),
-    )
+    try:
+        answer = broker.groups.ask_now(
+            context,
+            group_id,
+            lambda shard, token, who, now: shard.delete_group(token, who, group_id, now),
+        )
+    except KafkaError as error:
+        return DeletableGroupResult(group_id=group_id, error_code=error.code)
     assert isinstance(answer, DeletableGroupResult)
     return answer

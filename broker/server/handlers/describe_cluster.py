@@ -1,4 +1,7 @@
-"""DescribeCluster (key 60), versions 0-2: the brokers and the cluster id (KIP-700)."""
+"""DescribeCluster (key 60), versions 0-2: the brokers and the cluster id (KIP-700).
+
+v2 can include fenced brokers (KIP-1073).
+"""
 
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.describe_cluster import (
@@ -8,6 +11,7 @@ from broker.protocol.messages.describe_cluster import (
 )
 from broker.server import authorized_operations
 from broker.server.broker import Broker
+from broker.server.cluster_view import address_of, controller_id
 from broker.server.dispatch import RequestContext
 
 BROKERS = 1
@@ -17,7 +21,7 @@ CONTROLLERS = 2
 def handle_describe_cluster(
     broker: Broker, context: RequestContext, request: DescribeClusterRequest
 ) -> DescribeClusterResponse:
-    """Describe the one broker there is."""
+    """Describe the brokers that live, and the fenced ones for those who ask."""
     if request.endpoint_type == CONTROLLERS:
         raise KafkaError(
             ErrorCode.MISMATCHED_ENDPOINT_TYPE, "The request was sent to an endpoint of type BROKER"
@@ -26,17 +30,28 @@ def handle_describe_cluster(
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint {request.endpoint_type}"
         )
-    host, port = broker.advertised(context.connection.peer.listener_name)
+    listener_name = context.connection.peer.listener_name
+    found = [
+        (image.is_fenced, address)
+        for _, image in sorted(broker.cluster.brokers.items())
+        if (request.include_fenced_brokers or not image.is_fenced)
+        and (address := address_of(image, listener_name)) is not None
+    ]
     return DescribeClusterResponse(
         endpoint_type=request.endpoint_type,
         cluster_authorized_operations=authorized_operations.ON_CLUSTER
         if request.include_cluster_authorized_operations
         else authorized_operations.NOT_ASKED_FOR,
         cluster_id=broker.cluster_id,
-        controller_id=broker.config.node_id,
+        controller_id=controller_id(broker),
         brokers=[
             DescribeClusterBroker(
-                broker_id=broker.config.node_id, host=host, port=port, rack=broker.config.rack
+                broker_id=address.node_id,
+                host=address.host,
+                port=address.port,
+                rack=address.rack,
+                is_fenced=is_fenced,
             )
+            for is_fenced, address in found
         ],
     )

@@ -5,7 +5,6 @@ v1 adds sources and synonyms (KIP-226), v3 types and documentation (KIP-569).
 
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.topic_names import validate_topic_name
-from broker.metadata.topics import TOPIC_RESOURCE
 from broker.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -14,10 +13,17 @@ from broker.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from broker.server import resources
 from broker.server.broker import Broker
-from broker.server.described_configs import DescribedConfig, describe_broker, describe_topic
+from broker.server.described_configs import (
+    DescribedConfig,
+    describe_broker,
+    describe_broker_defaults,
+    describe_others,
+    describe_topic,
+)
 from broker.server.dispatch import RequestContext
-from broker.server.resources import validate_broker_name
+from broker.server.resources import BROKER, TOPIC
 
 
 def handle_describe_configs(
@@ -51,20 +57,34 @@ def _answer(
 def _describe(broker: Broker, resource: DescribeConfigsResource) -> list[DescribedConfig]:
     name = resource.resource_name
     match resource.resource_type:
-        case 2:
+        case resources.TOPIC:
             validate_topic_name(name)
             broker.cluster.topics.named(name)
-            own = broker.cluster.configs.settings_of(TOPIC_RESOURCE, name)
+            own = broker.cluster.configs.settings_of(TOPIC, name)
             return describe_topic(broker.config, own)
-        case 4:
+        case resources.BROKER:
+            for_all = broker.cluster.configs.settings_of(BROKER, "")
             if name == "":
-                return []  # the cluster-wide dynamic defaults: there are none
-            validate_broker_name(broker, name)
-            return describe_broker(broker.config)
+                return describe_broker_defaults(for_all)
+            _validate_broker_name(broker, name)
+            own = broker.cluster.configs.settings_of(BROKER, name)
+            return describe_broker(broker.dynamic_settings.static, for_all, own)
+        case resources.CLIENT_METRICS | resources.GROUP:
+            return describe_others(broker.cluster.configs.settings_of(resource.resource_type, name))
         case _:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource.resource_type}"
             )
+
+
+def _validate_broker_name(broker: Broker, name: str) -> None:
+    """Only a broker itself knows what its file says."""
+    if name != str(broker.config.node_id):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {broker.config.node_id} or empty string, but "
+            f"received {name}",
+        )
 
 
 def _config(

@@ -1,5 +1,6 @@
 """DescribeGroups (key 15), versions 0-6: state and members of classic groups."""
 
+from broker.errors import KafkaError
 from broker.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribeGroupsRequest,
@@ -22,10 +23,13 @@ def handle_describe_groups(
 
 
 def _describe(broker: Broker, context: RequestContext, group_id: str) -> DescribedGroup:
-    answer = broker.groups.ask_now(
-        context,
-        group_id,
-        lambda shard, token, who, now: shard.describe_group(token, who, group_id, now),
-    )
+    try:
+        answer = broker.groups.ask_now(
+            context,
+            group_id,
+            lambda shard, token, who, now: shard.describe_group(token, who, group_id, now),
+        )
+    except KafkaError as error:
+        return DescribedGroup(group_id=group_id, error_code=error.code)
     assert isinstance(answer, DescribedGroup)
     return answer

@@ -1,7 +1,7 @@
 """DescribeTopicPartitions (key 75), version 0: topics page by page, with a cursor (KIP-966)."""
 
 from broker.errors import ErrorCode, KafkaError
-from broker.metadata.image import TopicImage
+from broker.metadata.image import NO_LEADER, TopicImage
 from broker.metadata.topic_names import INTERNAL_TOPICS, validate_topic_name
 from broker.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -12,6 +12,7 @@ from broker.protocol.messages.describe_topic_partitions import (
 )
 from broker.server import authorized_operations
 from broker.server.broker import Broker
+from broker.server.cluster_view import offline_replicas
 from broker.server.dispatch import RequestContext
 
 MAX_PARTITIONS_PER_PAGE = 2_000  # max.request.partition.size.limit
@@ -42,7 +43,7 @@ def handle_describe_topic_partitions(
                 topics=topics, next_cursor=Cursor(topic_name=name, partition_index=0)
             )
         end = min(len(image.partitions), first_partition + left)
-        topics.append(_describe(image, range(first_partition, end)))
+        topics.append(_describe(broker, image, range(first_partition, end)))
         left -= max(0, end - first_partition)
         first_partition = 0
         if end < len(image.partitions):
@@ -63,7 +64,9 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
     )
 
 
-def _describe(image: TopicImage, wanted: range) -> DescribeTopicPartitionsResponseTopic:
+def _describe(
+    broker: Broker, image: TopicImage, wanted: range
+) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=image.name,
         topic_id=image.topic_id,
@@ -71,13 +74,17 @@ def _describe(image: TopicImage, wanted: range) -> DescribeTopicPartitionsRespon
         is_internal=image.name in INTERNAL_TOPICS,
         partitions=[
             DescribeTopicPartitionsResponsePartition(
+                error_code=ErrorCode.LEADER_NOT_AVAILABLE
+                if partition.leader == NO_LEADER
+                else ErrorCode.NONE,
                 partition_index=partition.partition,
                 leader_id=partition.leader,
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=list(partition.replicas),
                 isr_nodes=list(partition.isr),
-                eligible_leader_replicas=[],
-                last_known_elr=[],
+                eligible_leader_replicas=list(partition.elr),
+                last_known_elr=list(partition.last_known_elr),
+                offline_replicas=offline_replicas(broker, partition),
             )
             for partition in map(image.partitions.__getitem__, wanted)
         ],

@@ -3,14 +3,17 @@
 v1 adds the key type. v4 asks for many keys at once, each answered with its own error (KIP-699).
 """
 
+from broker.coordinator.group.partitioning import partition_for
 from broker.errors import ErrorCode
+from broker.metadata.topic_names import CONSUMER_OFFSETS
 from broker.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
 from broker.server.broker import Broker
-from broker.server.dispatch import RequestContext
+from broker.server.cluster_view import find_live
+from broker.server.dispatch import Answer, Later, RequestContext
 
 GROUP, TRANSACTION, SHARE = range(3)
 FIRST_VERSION_WITH_MANY_KEYS = 4
@@ -18,8 +21,20 @@ FIRST_VERSION_WITH_MANY_KEYS = 4
 
 def handle_find_coordinator(
     broker: Broker, context: RequestContext, request: FindCoordinatorRequest
+) -> Answer:
+    """Name the coordinator of each key, creating the topic of the offsets at the first request."""
+    if request.key_type != GROUP:
+        return _respond(broker, context, request)
+    later = Later(context)
+    broker.auto_topics.ensure(
+        [CONSUMER_OFFSETS], lambda refused: later.reply(_respond(broker, context, request))
+    )
+    return later.answer()
+
+
+def _respond(
+    broker: Broker, context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse:
-    """Name the coordinator of each key: on one node, this node."""
     if context.api_version >= FIRST_VERSION_WITH_MANY_KEYS:
         return FindCoordinatorResponse(
             coordinators=[
@@ -39,23 +54,31 @@ def handle_find_coordinator(
 def _find(broker: Broker, context: RequestContext, key_type: int, key: str) -> Coordinator:
     if key_type != GROUP:
         known = key_type in {TRANSACTION, SHARE}
-        return Coordinator(
-            key=key,
-            node_id=-1,
-            host="",
-            port=-1,
-            error_code=ErrorCode.UNSUPPORTED_VERSION if known else ErrorCode.INVALID_REQUEST,
-            error_message="Transactions and share groups are not supported by this broker yet"
+        return _none(
+            key,
+            ErrorCode.UNSUPPORTED_VERSION if known else ErrorCode.INVALID_REQUEST,
+            "Transactions and share groups are not supported by this broker yet"
             if known
             else f"Unknown coordinator key type {key_type}",
         )
-    broker.groups.number_of(key)
-    host, port = broker.advertised(context.connection.peer.listener_name)
+    offsets = broker.cluster.topics.by_name.get(CONSUMER_OFFSETS)
+    address = None
+    if offsets is not None:
+        leader = offsets.partitions[partition_for(key, len(offsets.partitions))].leader
+        address = find_live(broker, leader, context.connection.peer.listener_name)
+    if address is None:
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
     return Coordinator(
         key=key,
-        node_id=broker.config.node_id,
-        host=host,
-        port=port,
+        node_id=address.node_id,
+        host=address.host,
+        port=address.port,
         error_code=ErrorCode.NONE,
         error_message="",
+    )
+
+
+def _none(key: str, code: ErrorCode, message: str) -> Coordinator:
+    return Coordinator(
+        key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message
     )

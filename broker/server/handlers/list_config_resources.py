@@ -11,10 +11,10 @@ from broker.protocol.messages.list_config_resources import (
 )
 from broker.server.broker import Broker
 from broker.server.dispatch import RequestContext
-from broker.server.resources import BROKER, TOPIC
+from broker.server.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 
 FIRST_VERSION_WITH_TYPES = 1
-KNOWN_TYPES = {TOPIC, BROKER, 8, 16, 32}  # and broker loggers, client metrics, groups: none
+KNOWN_TYPES = {TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP}
 
 
 def handle_list_config_resources(
@@ -35,6 +35,8 @@ def handle_list_config_resources(
             for name in broker.cluster.topics.by_name
         ]
     if BROKER in wanted:
-        name = str(broker.config.node_id)
-        resources.append(ConfigResource(resource_name=name, resource_type=BROKER))
+        resources += [
+            ConfigResource(resource_name=str(node_id), resource_type=BROKER)
+            for node_id in sorted(broker.cluster.brokers)
+        ]
     return ListConfigResourcesResponse(config_resources=resources)

@@ -4,8 +4,10 @@ v1 tells "no topics" (empty) from "all topics" (null). v4 lets the client forbid
 v10 adds topic ids, v12 lets a client ask by id alone (KIP-516).
 """
 
-from broker.errors import ErrorCode, KafkaError
-from broker.metadata.image import TopicImage
+from collections.abc import Mapping
+
+from broker.errors import ErrorCode
+from broker.metadata.image import NO_LEADER, PartitionImage, TopicImage
 from broker.metadata.topic_names import INTERNAL_TOPICS
 from broker.protocol.messages.metadata import (
     MetadataRequest,
@@ -17,23 +19,52 @@ from broker.protocol.messages.metadata import (
 )
 from broker.server import authorized_operations
 from broker.server.broker import Broker
-from broker.server.dispatch import RequestContext
+from broker.server.cluster_view import controller_id, live_brokers, offline_replicas
+from broker.server.dispatch import Answer, Later, RequestContext
 
-NO_TOPIC_ID = bytes(16)
 MAX_AUTO_CREATED_TOPICS = 1_000  # of one request; the rest is unknown until asked for again
 
 
-def handle_metadata(
-    broker: Broker, context: RequestContext, request: MetadataRequest
-) -> MetadataResponse:
+def handle_metadata(broker: Broker, context: RequestContext, request: MetadataRequest) -> Answer:
     """Describe the topics asked for, creating unknown ones where both sides allow it."""
-    wants_all = request.topics is None or (context.api_version == 0 and not request.topics)
-    if wants_all:
-        topics = [_describe(image) for image in broker.cluster.topics.by_name.values()]
-    else:
-        assert request.topics is not None
-        topics = _describe_some(broker, context, request.topics, request.allow_auto_topic_creation)
-    host, port = broker.advertised(context.connection.peer.listener_name)
+    if request.topics is None or (context.api_version == 0 and not request.topics):
+        images = broker.cluster.topics.by_name.values()
+        return _respond(broker, context, request, [_describe(broker, image) for image in images])
+    wanted = request.topics
+    unknown = _to_create(broker, context, request, wanted)
+    if not unknown:
+        return _respond(broker, context, request, _describe_some(broker, wanted, {}))
+    later = Later(context)
+    broker.auto_topics.ensure(
+        unknown,
+        lambda refused: later.reply(
+            _respond(broker, context, request, _describe_some(broker, wanted, refused))
+        ),
+    )
+    return later.answer()
+
+
+def _to_create(
+    broker: Broker,
+    context: RequestContext,
+    request: MetadataRequest,
+    wanted: list[MetadataRequestTopic],
+) -> list[str]:
+    # Before v4 the client cannot forbid creation; the broker's own setting decides alone.
+    may_create = request.allow_auto_topic_creation or context.api_version < 4
+    if not (may_create and broker.config.auto_create_topics):
+        return []
+    by_name = broker.cluster.topics.by_name
+    unknown = [topic.name for topic in wanted if topic.name is not None]
+    return [name for name in unknown if name not in by_name][:MAX_AUTO_CREATED_TOPICS]
+
+
+def _respond(
+    broker: Broker,
+    context: RequestContext,
+    request: MetadataRequest,
+    topics: list[MetadataResponseTopic],
+) -> MetadataResponse:
     if request.include_topic_authorized_operations:
         for topic in topics:
             if topic.error_code == ErrorCode.NONE:
@@ -44,49 +75,31 @@ def handle_metadata(
         else authorized_operations.NOT_ASKED_FOR,
         brokers=[
             MetadataResponseBroker(
-                node_id=broker.config.node_id, host=host, port=port, rack=broker.config.rack
+                node_id=found.node_id, host=found.host, port=found.port, rack=found.rack
             )
+            for found in live_brokers(broker, context.connection.peer.listener_name)
         ],
         cluster_id=broker.cluster_id,
-        controller_id=broker.config.node_id,
+        controller_id=controller_id(broker),
         topics=topics,
     )
 
 
 def _describe_some(
-    broker: Broker,
-    context: RequestContext,
-    wanted: list[MetadataRequestTopic],
-    may_create: bool,
+    broker: Broker, wanted: list[MetadataRequestTopic], refused: Mapping[str, ErrorCode]
 ) -> list[MetadataResponseTopic]:
-    # Before v4 the client cannot forbid creation; the broker's own setting decides alone.
-    may_create = broker.config.auto_create_topics and (may_create or context.api_version < 4)
-    creations_left = MAX_AUTO_CREATED_TOPICS if may_create else 0
     described: list[MetadataResponseTopic] = []
     for topic in wanted:
         if topic.name is None:
             described.append(_describe_by_id(broker, topic.topic_id))
             continue
         image = broker.cluster.topics.by_name.get(topic.name)
-        if image is None and creations_left > 0:
-            creations_left -= 1
-            described.append(_create(broker, topic.name))
-        elif image is None:
-            described.append(_unknown(topic.name))
+        if image is None:
+            code = refused.get(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            described.append(MetadataResponseTopic(error_code=code, name=topic.name))
         else:
-            described.append(_describe(image))
+            described.append(_describe(broker, image))
     return described
-
-
-def _create(broker: Broker, name: str) -> MetadataResponseTopic:
-    try:
-        return _describe(broker.topics.ensure(name))
-    except KafkaError as error:
-        return MetadataResponseTopic(error_code=error.code, name=name)
-
-
-def _unknown(name: str) -> MetadataResponseTopic:
-    return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name)
 
 
 def _describe_by_id(broker: Broker, topic_id: bytes) -> MetadataResponseTopic:
@@ -95,22 +108,28 @@ def _describe_by_id(broker: Broker, topic_id: bytes) -> MetadataResponseTopic:
         return MetadataResponseTopic(
             error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
         )
-    return _describe(image)
+    return _describe(broker, image)
 
 
-def _describe(image: TopicImage) -> MetadataResponseTopic:
+def _describe(broker: Broker, image: TopicImage) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=image.name,
         topic_id=image.topic_id,
         is_internal=image.name in INTERNAL_TOPICS,
         partitions=[
-            MetadataResponsePartition(
-                partition_index=partition.partition,
-                leader_id=partition.leader,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=list(partition.replicas),
-                isr_nodes=list(partition.isr),
-            )
-            for partition in image.partitions.values()
+            _describe_partition(broker, partition) for partition in image.partitions.values()
         ],
+    )
+
+
+def _describe_partition(broker: Broker, partition: PartitionImage) -> MetadataResponsePartition:
+    has_leader = partition.leader != NO_LEADER
+    return MetadataResponsePartition(
+        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=partition.partition,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        offline_replicas=offline_replicas(broker, partition),
     )

@@ -4,7 +4,7 @@ v10 names topics by id (KIP-848). Partitions that do not exist are answered here
 group: UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION beside them, the others are committed.
 """
 
-from broker.errors import ErrorCode
+from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -34,11 +34,14 @@ def handle_offset_commit(
     if refused and not known:
         return OffsetCommitResponse(topics=refused)
     request.topics = known
-    response = broker.groups.ask_now(
-        context,
-        request.group_id,
-        lambda shard, token, who, now: shard.commit_offsets(token, who, request, now),
-    )
+    try:
+        response = broker.groups.ask_now(
+            context,
+            request.group_id,
+            lambda shard, token, who, now: shard.commit_offsets(token, who, request, now),
+        )
+    except KafkaError as error:
+        response = OffsetCommitResponse(topics=[_refused(each, error.code) for each in known])
     assert isinstance(response, OffsetCommitResponse)
     response.topics = _merge(response.topics, refused)
     return response
@@ -54,14 +57,22 @@ def _take_out_unknown(
     if image is None and by_id:
         code = ErrorCode.UNKNOWN_TOPIC_ID
     existing = {} if image is None else image.partitions
-    unknown = [part for part in topic.partitions if part.partition_index not in existing]
+    refused = OffsetCommitRequestTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[part for part in topic.partitions if part.partition_index not in existing],
+    )
     topic.partitions = [part for part in topic.partitions if part.partition_index in existing]
+    return _refused(refused, code)
+
+
+def _refused(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResponseTopic:
     return OffsetCommitResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         partitions=[
             OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code)
-            for part in unknown
+            for part in topic.partitions
         ],
     )
 

@@ -4,7 +4,7 @@ v2 adds a group-level error and "all topics" (null). v8 asks for many groups at 
 v10 names topics by id; they are given their names here and their ids back in the answer.
 """
 
-from broker.errors import ErrorCode
+from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -40,11 +40,14 @@ def _fetch(
     by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     for topic in group.topics or ():
         resolve_topic(broker, topic, by_id=by_id)
-    answer = broker.groups.ask_now(
-        context,
-        group.group_id,
-        lambda shard, token, who, now: shard.fetch_offsets(token, who, group, now),
-    )
+    try:
+        answer = broker.groups.ask_now(
+            context,
+            group.group_id,
+            lambda shard, token, who, now: shard.fetch_offsets(token, who, group, now),
+        )
+    except KafkaError as error:
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code)
     assert isinstance(answer, OffsetFetchResponseGroup)
     if by_id and group.topics is None:
         for answered in answer.topics:

@@ -6,7 +6,7 @@ import socket
 from broker.config.broker_config import BrokerConfig, Endpoint
 from broker.server.buffers import ReceiveBuffers
 from broker.server.connection import Connection, FrameSink, Part, Peer, Slot
-from broker.server.listener import Listener, listen
+from broker.server.listener import Listener, bind
 
 ALL_INTERFACES = "0.0.0.0"
 
@@ -39,14 +39,15 @@ class ControllerListeners:
                 peer=Peer(host, endpoint.name),
             )
 
-        host = endpoint.host or ALL_INTERFACES
-        self._listeners[endpoint.name] = Listener(
+        listener = Listener(
             self._loop,
-            listen(host, endpoint.port, self._config.listen_backlog),
+            bind(endpoint.host or ALL_INTERFACES, endpoint.port),
             accept=accept,
             max_connections=self._config.max_connections,
             max_connections_per_ip=self._config.max_connections_per_ip,
         )
+        listener.start(self._config.listen_backlog)
+        self._listeners[endpoint.name] = listener
 
     def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Slot | None:
         """Pass a request on."""

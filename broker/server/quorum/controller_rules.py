@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
+from broker.config.dynamic_settings import validate_dynamic_settings
+from broker.config.known_settings import KNOWN_SETTINGS
 from broker.errors import KafkaError
 from broker.metadata.controller import Controller, ControllerConfig, refuse
 from broker.metadata.image import MetadataImage
@@ -45,7 +47,15 @@ def controller_config(config: BrokerConfig, cluster_id: str) -> ControllerConfig
         delete_topic=config.delete_topic,
         log=config.log,
         describe_topic_settings=describe,
+        validate_broker_settings=validate_dynamic_settings,
+        broker_list_default=_list_default,
     )
+
+
+def _list_default(name: str) -> str | None:
+    """Give what APPEND and SUBTRACT begin with; None for a setting that is no list."""
+    known = KNOWN_SETTINGS.get(name)
+    return (known.default or "") if known is not None and known.type == "LIST" else None
 
 
 def controller_rules(config: ControllerConfig, random_source: Random) -> ControllerRules:

@@ -1,0 +1,99 @@
+"""Topics that nobody created: made when a client first asks for them (auto.create.topics.enable).
+
+The controller creates them; who asked is answered when this node knows them, or why there are none.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from broker.errors import ErrorCode, KafkaError
+from broker.metadata.topic_names import CONSUMER_OFFSETS, validate_topic_name
+from broker.protocol.message import Message
+from broker.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from broker.server.broker import Broker
+
+CREATE_TOPICS_VERSION = 7
+CREATION_TIMEOUT_MS = 10_000
+VISIBLE_TIMEOUT_MS = 5_000
+THERE_BY_NOW = {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}
+
+OnCreated = Callable[[dict[str, ErrorCode]], None]
+"""Given, by name, why a topic could not be created; the others are there."""
+
+
+class AutoTopics:
+    """Asks the controller for topics with the defaults of this node."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+
+    def ensure(self, names: Iterable[str], on_created: OnCreated) -> None:
+        """Create those of the topics that do not exist, then call `on_created`."""
+        refused: dict[str, ErrorCode] = {}
+        wanted: list[CreatableTopic] = []
+        for name in dict.fromkeys(names):
+            if name in self._broker.cluster.topics.by_name:
+                continue
+            try:
+                validate_topic_name(name)
+            except KafkaError as error:
+                refused[name] = error.code
+            else:
+                wanted.append(self._automatic(name))
+        if not wanted:
+            on_created(refused)
+            return
+
+        def answered(response: Message) -> None:
+            assert isinstance(response, CreateTopicsResponse), response
+            for topic in response.topics:
+                if topic.error_code not in THERE_BY_NOW:
+                    refused[topic.name] = ErrorCode(topic.error_code)
+            self._wait([topic.name for topic in wanted], refused, on_created)
+
+        request = CreateTopicsRequest(topics=wanted, timeout_ms=CREATION_TIMEOUT_MS)
+        self._broker.quorum.channel.ask(
+            request, CREATE_TOPICS_VERSION, answered, timeout_ms=CREATION_TIMEOUT_MS
+        )
+
+    def _wait(self, names: list[str], refused: dict[str, ErrorCode], on_created: OnCreated) -> None:
+        """Wait until this node knows them; one it does not know in time is tried again later."""
+
+        def missing() -> list[str]:
+            by_name = self._broker.cluster.topics.by_name
+            return [name for name in names if name not in by_name and name not in refused]
+
+        def proceed() -> None:
+            refused.update(dict.fromkeys(missing(), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            on_created(refused)
+
+        self._broker.waits.until(lambda: not missing(), proceed, timeout_ms=VISIBLE_TIMEOUT_MS)
+
+    def _automatic(self, name: str) -> CreatableTopic:
+        config = self._broker.config
+        if name != CONSUMER_OFFSETS:
+            return CreatableTopic(
+                name=name,
+                num_partitions=config.partition_count,
+                replication_factor=config.replication_factor,
+            )
+        settings = {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.offsets_segment_bytes),
+        }
+        return CreatableTopic(
+            name=name,
+            num_partitions=config.offsets_partition_count,
+            replication_factor=1,
+            configs=[
+                CreatableTopicConfig(name=key, value=value) for key, value in settings.items()
+            ],
+        )

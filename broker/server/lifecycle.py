@@ -1,0 +1,257 @@
+"""How this broker belongs to the cluster: registered, caught up, unfenced, and at the end let go.
+
+    STARTING --registered--> RECOVERY --caught up, unfenced--> RUNNING
+    RUNNING --stop asked for--> PENDING_CONTROLLED_SHUTDOWN --let go--> SHUTTING_DOWN
+
+The controller is asked one thing at a time: a registration, then a heartbeat every
+`broker.heartbeat.interval.ms`, at once where a change of state makes it worth while. The names and
+numbers of the states are those of Kafka's BrokerState (KIP-631).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from broker.errors import ErrorCode
+from broker.metadata.delta import MetadataDelta
+from broker.metadata.features import SUPPORTED_FEATURES
+from broker.protocol.message import Message
+from broker.protocol.messages.broker_heartbeat import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+)
+from broker.protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Feature,
+    Listener,
+)
+from broker.server.clock import random_uuid
+
+if TYPE_CHECKING:
+    from broker.server.broker import Broker
+
+log = logging.getLogger("millrace.lifecycle")
+
+REGISTRATION_VERSION = 4
+HEARTBEAT_VERSION = 1
+RETRY_MS = 100
+"""Between two attempts to register, and two looks at whether a shutdown may go on."""
+PLAINTEXT = 0
+WORTH_ANOTHER_TRY = {
+    ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.BROKER_ID_NOT_REGISTERED,
+}
+
+
+class BrokerState(IntEnum):
+    """Where a broker is in its life."""
+
+    NOT_RUNNING = 0
+    STARTING = 1
+    RECOVERY = 2
+    RUNNING = 3
+    PENDING_CONTROLLED_SHUTDOWN = 6
+    SHUTTING_DOWN = 7
+
+
+class Lifecycle:
+    """Owns the broker's registration and its heartbeats. See the module for the states."""
+
+    def __init__(self, broker: "Broker", loop: asyncio.AbstractEventLoop) -> None:
+        self._broker = broker
+        self._loop = loop
+        self._incarnation_id = random_uuid().bytes
+        self._listeners: list[Listener] = []
+        self._timer: asyncio.Handle | None = None
+        self._is_asking = False
+        self._give_up_ms = 0
+        self._told: ErrorCode = ErrorCode.NONE
+        self.state = BrokerState.NOT_RUNNING
+        self.epoch = -1
+        """The epoch of this broker's registration; -1 before there is one."""
+        self.on_state: Callable[[BrokerState], None] = lambda state: None
+        """Told of every new state."""
+
+    def start(self, endpoints: Sequence[tuple[str, str, int]]) -> None:
+        """Register with these listeners (name, host, port) and go on from there."""
+        self._listeners = [
+            Listener(name=name, host=host, port=port, security_protocol=PLAINTEXT)
+            for name, host, port in endpoints
+        ]
+        self._give_up_ms = self._broker.clock.now_ms() + self._broker.config.registration_timeout_ms
+        self._enter(BrokerState.STARTING)
+        self._register()
+
+    def stop(self) -> None:
+        """Ask to be let go; SHUTTING_DOWN follows when the leaderships have moved on."""
+        is_known = self.state in {BrokerState.RECOVERY, BrokerState.RUNNING}
+        if not is_known or not self._broker.config.controlled_shutdown:
+            self.end()
+            return
+        self._enter(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
+        self._schedule(0)
+
+    def end(self) -> None:
+        """Say and hear nothing more."""
+        self._cancel()
+        if self.state != BrokerState.SHUTTING_DOWN:
+            self._enter(BrokerState.SHUTTING_DOWN)
+
+    def _enter(self, state: BrokerState) -> None:
+        self.state = state
+        self.on_state(state)
+
+    # --- registration ---
+
+    def _register(self) -> None:
+        broker = self._broker
+        request = BrokerRegistrationRequest(
+            broker_id=broker.config.node_id,
+            cluster_id=broker.cluster_id,
+            incarnation_id=self._incarnation_id,
+            listeners=self._listeners,
+            features=[
+                Feature(name=name, min_supported_version=lowest, max_supported_version=highest)
+                for name, (lowest, highest) in SUPPORTED_FEATURES.items()
+            ],
+            rack=broker.config.rack,
+            log_dirs=[directory.directory_id for directory in broker.log_directories.directories],
+            previous_broker_epoch=-1,
+        )
+        self._ask(request, REGISTRATION_VERSION, self._on_registered)
+
+    def _on_registered(self, response: Message) -> None:
+        assert isinstance(response, BrokerRegistrationResponse), response
+        code = ErrorCode(response.error_code)
+        if self.state != BrokerState.STARTING:
+            return
+        if code == ErrorCode.NONE:
+            self.epoch = response.broker_epoch
+            self._told = code
+            self._enter(BrokerState.RECOVERY)
+            self._note_progress()
+            return
+        if code not in WORTH_ANOTHER_TRY or self._broker.clock.now_ms() >= self._give_up_ms:
+            self._broker.on_fatal(f"the controller refused to register this broker: {code.name}")
+            return
+        if code != self._told:
+            self._told = code
+            log.warning("not registered yet: %s", _why(code, self._broker.config.node_id))
+        self._schedule(RETRY_MS)
+
+    def on_metadata_change(self, _: MetadataDelta) -> None:
+        """Go on at once where the change may be what was waited for."""
+        if self.state == BrokerState.RECOVERY:
+            self._note_progress()
+        elif self.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            self._schedule(0)
+
+    def _note_progress(self) -> None:
+        registered = self._broker.cluster.brokers.get(self._broker.config.node_id)
+        if registered is None or registered.epoch != self.epoch:
+            return
+        if not self._broker.is_following:
+            self._broker.follow()
+        self._schedule(0)
+
+    # --- heartbeats ---
+
+    def _beat(self) -> None:
+        request = BrokerHeartbeatRequest(
+            broker_id=self._broker.config.node_id,
+            broker_epoch=self.epoch,
+            current_metadata_offset=self._broker.quorum.applied_offset - 1,
+            want_fence=not self._broker.is_following,
+            offline_log_dirs=[
+                directory.directory_id
+                for directory in self._broker.log_directories.directories
+                if directory.is_offline
+            ],
+            want_shut_down=self.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+        )
+        self._ask(request, HEARTBEAT_VERSION, self._on_beat)
+
+    def _on_beat(self, response: Message) -> None:
+        assert isinstance(response, BrokerHeartbeatResponse), response
+        code = ErrorCode(response.error_code)
+        if self.state == BrokerState.SHUTTING_DOWN:
+            return
+        if code == ErrorCode.NONE:
+            self._on_answered(response)
+        elif code == ErrorCode.STALE_BROKER_EPOCH and self._is_replaced():
+            self._broker.on_fatal(
+                f"another process has registered as broker {self._broker.config.node_id}"
+            )
+        elif code == ErrorCode.BROKER_ID_NOT_REGISTERED:
+            log.warning("this broker was unregistered; it registers again")
+            self._enter(BrokerState.STARTING)
+            self._register()
+        else:
+            self._schedule(RETRY_MS)
+
+    def _is_replaced(self) -> bool:
+        """Whether the metadata has another incarnation of this broker."""
+        registered = self._broker.cluster.brokers.get(self._broker.config.node_id)
+        return registered is not None and registered.incarnation_id != self._incarnation_id
+
+    def _on_answered(self, response: BrokerHeartbeatResponse) -> None:
+        interval_ms = self._broker.config.heartbeat_interval_ms
+        if response.should_shut_down and self.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            self.end()
+        elif self.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            self._schedule(RETRY_MS)
+        elif response.is_fenced:
+            self._schedule(RETRY_MS if response.is_caught_up else interval_ms)
+        else:
+            if self.state == BrokerState.RECOVERY:
+                self._enter(BrokerState.RUNNING)
+            self._schedule(interval_ms)
+
+    # --- one question at a time ---
+
+    def _ask(
+        self, request: Message, api_version: int, on_response: Callable[[Message], None]
+    ) -> None:
+        self._is_asking = True
+
+        def answered(response: Message) -> None:
+            self._is_asking = False
+            on_response(response)
+
+        self._broker.quorum.channel.ask(
+            request, api_version, answered, timeout_ms=self._broker.config.session_timeout_ms
+        )
+
+    def _schedule(self, delay_ms: int) -> None:
+        self._cancel()
+        self._timer = (
+            self._loop.call_later(delay_ms / 1000, self._on_time)
+            if delay_ms
+            else self._loop.call_soon(self._on_time)
+        )
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_time(self) -> None:
+        self._timer = None
+        if self._is_asking:
+            # The answer is on its way, and what follows from it sets the next time.
+            self._schedule(RETRY_MS)
+        elif self.state == BrokerState.STARTING:
+            self._register()
+        elif self.state != BrokerState.SHUTTING_DOWN:
+            self._beat()
+
+
+def _why(code: ErrorCode, node_id: int) -> str:
+    if code == ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+        return f"another live broker has the id {node_id}"
+    return f"{code.name}; the controller cannot be reached or has not been elected"
