@@ -5,6 +5,7 @@ from importlib import import_module
 
 COMMANDS = {
     "start": "start a broker node",
+    "storage": "format a node's directories, or tell what is in them (kafka-storage)",
     "dump-log": "print the files of a log directory (kafka-dump-log)",
     "topics": "create, delete, describe or change topics (kafka-topics)",
     "configs": "show and change settings of topics, brokers, clients, ... (kafka-configs)",

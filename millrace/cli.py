@@ -16,6 +16,7 @@ TOOLS = {
     "leader-election": "elect leaders of partitions (kafka-leader-election)",
     "reassign-partitions": "move partitions between brokers (kafka-reassign-partitions)",
     "cluster": "cluster id, endpoints, unregistering a broker (kafka-cluster)",
+    "storage": "format a node's directories, or tell what is in them (kafka-storage)",
     "dump-log": "print the files of a log directory (kafka-dump-log)",
 }
 # command -> (module, arguments before the user's own, what it does)

@@ -146,7 +146,13 @@ class RealStorage:
 
     def open(self, path: str, *, create: bool = False) -> File:
         """Open for reading and writing; without `create` a missing file is FileNotFoundError."""
-        return RealFile(path, os.O_RDWR | (os.O_CREAT if create else 0))
+        try:
+            return RealFile(path, os.O_RDWR | (os.O_CREAT if create else 0))
+        except PermissionError:
+            if create:
+                raise
+            # Apache Kafka leaves its snapshots read-only, and nobody ever writes to one.
+            return RealFile(path, os.O_RDONLY)
 
     def names(self, directory: str) -> list[str]:
         """List a directory, sorted."""

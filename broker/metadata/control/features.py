@@ -9,7 +9,6 @@ from broker.metadata.control.limits import duplicates
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
-    FEATURES_AT_FORMAT,
     METADATA_VERSION,
     SUPPORTED_FEATURES,
 )
@@ -33,7 +32,7 @@ def bootstrap_records(view: ClusterView) -> list[Message]:
         return []
     return [
         FeatureLevelRecord(name=name, feature_level=level)
-        for name, level in FEATURES_AT_FORMAT.items()
+        for name, level in view.config.features_at_format.items()
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from broker.errors import ErrorCode, KafkaError
 from broker.log.config import LogConfig
 from broker.metadata.control.sessions import Sessions
-from broker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
+from broker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, FEATURES_AT_FORMAT
 from broker.metadata.image import BrokerImage, MetadataImage, TopicImage
 from broker.metadata.parts.brokers import UNASSIGNED_DIRECTORY
 from broker.metadata.parts.configs import BROKER_RESOURCE, CLUSTER_DEFAULT, TOPIC_RESOURCE
@@ -70,6 +70,8 @@ class ControllerConfig:
     max_replication_factor: int = 1
     """The most replicas a partition may have; more than one needs replication."""
     delete_topic: bool = True  # delete.topic.enable
+    features_at_format: Mapping[str, int] = field(default_factory=lambda: dict(FEATURES_AT_FORMAT))
+    """The levels that a new cluster starts with."""
     log: LogConfig = field(default_factory=LogConfig)
     """What a topic without own settings has."""
     describe_topic_settings: Callable[[Mapping[str, str]], list[CreatableTopicConfigs]] = (

@@ -7,6 +7,7 @@ from broker.config.broker_config import BrokerConfig
 from broker.config.dynamic_settings import validate_dynamic_settings
 from broker.config.known_settings import KNOWN_SETTINGS
 from broker.errors import KafkaError
+from broker.log.storage import Storage
 from broker.metadata.controller import Controller, ControllerConfig, refuse
 from broker.metadata.image import MetadataImage
 from broker.protocol.message import Message
@@ -14,6 +15,7 @@ from broker.protocol.messages.create_topics import CreatableTopicConfigs
 from broker.server.clock import Random
 from broker.server.described_configs import describe_topic
 from broker.server.quorum.active_controller import ControllerLike
+from broker.server.quorum.formatting import formatted_features
 
 
 class ControllerRules(NamedTuple):
@@ -23,8 +25,8 @@ class ControllerRules(NamedTuple):
     refuse: Callable[[Message, int, KafkaError], Message]
 
 
-def controller_config(config: BrokerConfig, cluster_id: str) -> ControllerConfig:
-    """Give the controller what a node is configured to."""
+def controller_config(config: BrokerConfig, cluster_id: str, storage: Storage) -> ControllerConfig:
+    """Give the controller what a node is configured to, and was formatted with."""
 
     def describe(own: Mapping[str, str]) -> list[CreatableTopicConfigs]:
         return [
@@ -45,6 +47,7 @@ def controller_config(config: BrokerConfig, cluster_id: str) -> ControllerConfig
         replication_factor=config.replication_factor,
         session_timeout_ms=config.session_timeout_ms,
         delete_topic=config.delete_topic,
+        features_at_format=formatted_features(storage, config.metadata_log_dir),
         log=config.log,
         describe_topic_settings=describe,
         validate_broker_settings=validate_dynamic_settings,

@@ -77,7 +77,7 @@ class Quorum:
         self._clock = clock
         self._loop = loop
         self._rules = rules or controller_rules(
-            controller_config(config, cluster_id), random_source
+            controller_config(config, cluster_id, storage), random_source
         )
         self._voters = {voter.node_id: voter for voter in config.voters}
         settings = client_settings(config)

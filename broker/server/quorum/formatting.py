@@ -1,0 +1,158 @@
+"""Formatting a node's directories, as Apache Kafka's kafka-storage does (KIP-631, KIP-853).
+
+Every directory gets its `meta.properties` and `bootstrap.checkpoint`, the feature levels of a new
+cluster, which its first active controller writes to the metadata log. With initial controllers the
+metadata log gets a snapshot of nothing, `00000000000000000000-0000000000.checkpoint`, which says
+who votes. A directory that is formatted is never changed.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from broker.config.broker_config import BrokerConfig
+from broker.log.checkpoints import (
+    META_PROPERTIES,
+    encode_uuid,
+    read_properties,
+    write_properties,
+)
+from broker.log.log_directory import InconsistentLogDirectory
+from broker.log.storage import Storage, read_file, replace_file
+from broker.metadata.features import FEATURES_AT_FORMAT, METADATA_VERSION, SUPPORTED_FEATURES
+from broker.model import OffsetAndEpoch
+from broker.protocol.records.metadata import (
+    FeatureLevelRecord,
+    decode_metadata_record,
+    encode_metadata_record,
+)
+from broker.protocol.records.quorum import VotersRecord
+from broker.server.quorum.metadata_log import METADATA_PARTITION
+from broker.server.quorum.snapshot_files import SnapshotFiles
+from broker.server.quorum.snapshot_format import build_snapshot, snapshot_values
+
+log = logging.getLogger("millrace.quorum.formatting")
+
+BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+NOTHING = OffsetAndEpoch(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class FormatPlan:
+    """What to make of the directories; `voters` only for initial controllers."""
+
+    cluster_id: str
+    features: Mapping[str, int]
+    metadata_directory_id: bytes
+    voters: VotersRecord | None = None
+
+
+@dataclass(slots=True)
+class Directories:
+    """The directories of a node: those that are formatted, with what they say, and the others."""
+
+    formatted: dict[str, dict[str, str]] = field(default_factory=dict)
+    unformatted: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+
+def directories_of(config: BrokerConfig) -> list[str]:
+    """Give all directories of a node, that of the metadata log too."""
+    return sorted({*config.log_dirs, config.metadata_log_dir})
+
+
+def examine(storage: Storage, config: BrokerConfig) -> Directories:
+    """Look what the directories are."""
+    found = Directories()
+    for path in directories_of(config):
+        properties = read_properties(storage, f"{path}/{META_PROPERTIES}")
+        if properties:
+            found.formatted[path] = properties
+        elif storage.status(path) is not None:
+            found.unformatted.append(path)
+        else:
+            found.missing.append(path)
+    return found
+
+
+def validate_owner(found: Directories, cluster_id: str, node_id: int) -> None:
+    """Raise InconsistentLogDirectory for a directory of another cluster or node."""
+    for path, properties in found.formatted.items():
+        file = f"{path}/{META_PROPERTIES}"
+        read_cluster_id = properties.get("cluster.id", cluster_id)
+        if read_cluster_id != cluster_id:
+            raise InconsistentLogDirectory(
+                f"Invalid cluster.id in: {file}. Expected {cluster_id}, but read {read_cluster_id}"
+            )
+        read_node_id = properties.get("node.id", str(node_id))
+        if read_node_id != str(node_id):
+            raise InconsistentLogDirectory(
+                f"Stored node id {read_node_id} doesn't match the configured node id {node_id} in "
+                f"{file}. If you moved your data, make sure your configured node id matches. If "
+                "you intend to create a new node, you should remove all data in your data "
+                "directories."
+            )
+
+
+def format_directory(
+    storage: Storage,
+    path: str,
+    config: BrokerConfig,
+    plan: FormatPlan,
+    *,
+    new_uuid: Callable[[], bytes],
+    timestamp_ms: int,
+) -> None:
+    """Format one directory; its `meta.properties` comes last, so that it is whole or nothing."""
+    is_metadata = path == config.metadata_log_dir
+    storage.make_directory(path)
+    values = [
+        encode_metadata_record(FeatureLevelRecord(name=name, feature_level=level))
+        for name, level in plan.features.items()
+        if level
+    ]
+    bootstrap = build_snapshot(values, 0, 0, timestamp_ms)
+    replace_file(storage, f"{path}/{BOOTSTRAP_CHECKPOINT}", bootstrap)
+    if is_metadata and plan.voters is not None:
+        directory = f"{path}/{METADATA_PARTITION}"
+        storage.make_directory(directory)
+        snapshots = SnapshotFiles(storage, directory)
+        data = build_snapshot([], 0, timestamp_ms, timestamp_ms, plan.voters)
+        snapshots.write(NOTHING, 0, data)
+        snapshots.finish(NOTHING)
+    directory_id = plan.metadata_directory_id if is_metadata else new_uuid()
+    properties = {
+        "version": "1",
+        "cluster.id": plan.cluster_id,
+        "node.id": str(config.node_id),
+        "directory.id": encode_uuid(directory_id),
+    }
+    write_properties(storage, f"{path}/{META_PROPERTIES}", properties)
+
+
+def formatted_features(storage: Storage, path: str) -> dict[str, int]:
+    """Give the levels that a new cluster starts with, from how the directory was formatted.
+
+    A directory of Apache Kafka's may name features that are not built here: they are left out, and
+    no client will use them. Raises InconsistentLogDirectory for a metadata version of another
+    release: the records it stands for are not what is written here.
+    """
+    data = read_file(storage, f"{path}/{BOOTSTRAP_CHECKPOINT}")
+    if data is None:
+        return dict(FEATURES_AT_FORMAT)
+    records = map(decode_metadata_record, snapshot_values(data))
+    features: dict[str, int] = {}
+    for record in records:
+        if not isinstance(record, FeatureLevelRecord):
+            continue
+        lowest, highest = SUPPORTED_FEATURES.get(record.name, (0, 0))
+        if lowest <= record.feature_level <= highest:
+            features[record.name] = record.feature_level
+        elif record.name == METADATA_VERSION:
+            raise InconsistentLogDirectory(
+                f"{path} was formatted with metadata.version {record.feature_level}, and this "
+                f"software has only {highest}: format it for the release 4.3"
+            )
+        else:
+            log.info("left out: %s=%d is not supported", record.name, record.feature_level)
+    return features or dict(FEATURES_AT_FORMAT)
