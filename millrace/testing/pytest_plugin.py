@@ -1,6 +1,7 @@
-"""The pytest fixture `kafka_broker`: a fresh broker a test, its log shown when the test fails.
+"""The pytest fixtures `kafka_broker` and `kafka_cluster`: fresh ones for every test.
 
-Installing the distribution is enough; nothing need be imported.
+The logs of their nodes are shown when the test fails. Installing the distribution is enough;
+nothing need be imported.
 """
 
 from collections.abc import Generator, Iterator
@@ -8,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from millrace.testing.local_broker import LOG_TAIL_CHARACTERS, LocalBroker
+from millrace.testing.local_broker import LocalBroker
+from millrace.testing.local_cluster import LocalCluster
+from millrace.testing.node_process import LOG_TAIL_CHARACTERS
 
 
 @pytest.fixture
@@ -18,14 +21,24 @@ def kafka_broker() -> Iterator[LocalBroker]:
         yield broker
 
 
+@pytest.fixture
+def kafka_cluster() -> Iterator[LocalCluster]:
+    """A real cluster of three nodes, each broker and controller, stopped after the test."""
+    with LocalCluster() as cluster:
+        yield cluster
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the log of every `LocalBroker` among a failed test's fixtures to its report."""
+    """Add the log of every node among a failed test's fixtures to its report."""
     report = yield
     if report.failed:
         for name, value in getattr(item, "funcargs", {}).items():
             if isinstance(value, LocalBroker):
                 report.sections.append((f"log of {name}", value.log()[-LOG_TAIL_CHARACTERS:]))
+            if isinstance(value, LocalCluster):
+                for node_id, tail in value.logs().items():
+                    report.sections.append((f"log of {name}, node {node_id}", tail))
     return report

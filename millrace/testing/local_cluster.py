@@ -1,0 +1,298 @@
+"""A real cluster for tests: several nodes in processes of their own, and the network between them.
+
+Every node dials the others' controller listeners through a link of its own (`links.py`), so that a
+test can part any two nodes. Clients, and controllers that look whether a broker is still there,
+reach every node directly.
+"""
+
+import base64
+import random
+import re
+import shutil
+import socket
+import tempfile
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from millrace.testing.links import Links
+from millrace.testing.local_broker import TEST_SETTINGS
+from millrace.testing.node_process import BrokerFailedError, NodeProcess, settings_text
+
+# What a cluster without replication of topics needs besides.
+CLUSTER_SETTINGS = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
+FIRST_CONTROLLER_ID = 3001
+LEADER_TIMEOUT_SECONDS = 60.0
+POLL_SECONDS = 0.01
+# Below the ports the system gives to outgoing connections, so that a node that is down finds its
+# own free when it comes back.
+PORTS = range(15_000, 32_000)
+_LEADER = re.compile(r" leader leader_id=(?P<leader_id>\d+) leader_epoch=(?P<epoch>\d+)")
+
+
+class LocalCluster:
+    """A cluster for tests; settings have Kafka's names, as with `LocalBroker`.
+
+    With `controllers=None` every node is broker and controller, with ids from 1. Otherwise there
+    are as many nodes that are only controllers, with ids from 3001. It is started by `with` or
+    `start()`, and its folder is removed at the end. `has_links=False` leaves the links out: then
+    there is no `partition`, and nothing of this process between the nodes.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        controllers: int | None = None,
+        *,
+        has_links: bool = True,
+        **settings: object,
+    ) -> None:
+        self.broker_ids = list(range(1, brokers + 1))
+        self.controller_ids = (
+            self.broker_ids
+            if controllers is None
+            else list(range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + controllers))
+        )
+        self.cluster_id = _random_cluster_id()
+        self._settings = {**TEST_SETTINGS, **CLUSTER_SETTINGS, **settings_text(settings)}
+        self._has_links = has_links
+        self._folder: Path | None = None
+        self._links: Links | None = None
+        self._ports: dict[int, int] = {}
+        self._nodes: dict[int, NodeProcess] = {}
+        self._leaders: dict[int, _LeaderLog] = {}
+
+    # --- where it is ---
+
+    @property
+    def node_ids(self) -> list[int]:
+        """The ids of all nodes."""
+        return sorted({*self.broker_ids, *self.controller_ids})
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The addresses clients connect to, of all brokers."""
+        return ",".join(self.address(broker_id) for broker_id in self.broker_ids)
+
+    def address(self, broker_id: int) -> str:
+        """The address of one broker, as `host:port`."""
+        assert self._ports, "the cluster is not started"
+        return f"127.0.0.1:{self._ports[broker_id]}"
+
+    def node(self, node_id: int) -> NodeProcess:
+        """One node's process: its folder, its process id, its pages."""
+        assert self._nodes, "the cluster is not started"
+        return self._nodes[node_id]
+
+    def log(self, node_id: int) -> str:
+        """What a node has logged so far."""
+        return self.node(node_id).log()
+
+    def logs(self) -> dict[int, str]:
+        """The end of every node's log, for reports."""
+        return {
+            node_id: node.log_tail()
+            for node_id, node in self._nodes.items()
+            if node.log_file.exists()
+        }
+
+    def active_controller(self) -> int:
+        """Wait until a node that runs leads the metadata quorum, and give its id."""
+        deadline = time.monotonic() + LEADER_TIMEOUT_SECONDS
+        while time.monotonic() < deadline:
+            _, leader_id = max(log.latest() for log in self._leaders.values())
+            leader = self._nodes.get(leader_id)
+            if leader is not None and leader.is_running and not leader.is_paused:
+                return leader_id
+            time.sleep(POLL_SECONDS)
+        raise BrokerFailedError(f"no node leads the quorum\n{self._report()}")
+
+    # --- what one can do to it ---
+
+    def start(self, *node_ids: int) -> Self:
+        """Start nodes, all that do not run when none is named; return when they serve.
+
+        Nodes that need each other for a majority must be started together.
+        """
+        if self._folder is None:
+            self._make()
+        named = [self._nodes[node_id] for node_id in node_ids]
+        nodes = named or [node for node in self._nodes.values() if not node.is_running]
+        for node in nodes:
+            if not node.is_running:
+                node.kill()  # It may have died by itself: what is left of it is let go.
+            node.launch()
+        try:
+            for node in nodes:
+                node.wait_until_ready()
+        except BrokerFailedError as error:
+            raise BrokerFailedError(f"{error}\n{self._report()}") from None
+        return self
+
+    def stop(self, *node_ids: int) -> None:
+        """Stop nodes cleanly (SIGTERM), one after the other; all when none is named."""
+        for node_id in node_ids or self._nodes:
+            self._nodes[node_id].stop()
+
+    def kill(self, *node_ids: int) -> None:
+        """Kill nodes (SIGKILL) at once, as a crash would; all when none is named."""
+        nodes = [self._nodes[node_id] for node_id in node_ids or self._nodes]
+        for node in nodes:
+            node.send_kill()
+        for node in nodes:
+            node.kill()
+
+    def pause(self, node_id: int) -> None:
+        """Freeze a node (SIGSTOP)."""
+        self.node(node_id).pause()
+
+    def resume(self, node_id: int) -> None:
+        """Let a node go on (SIGCONT)."""
+        self.node(node_id).resume()
+
+    def partition(self, a: int, b: int) -> None:
+        """Part two nodes: neither gets anything from the other, nor is told so."""
+        assert self._links is not None, "the cluster has no links"
+        self._links.cut(a, b)
+
+    def isolate(self, node_id: int) -> None:
+        """Part a node from all others."""
+        for other in self.node_ids:
+            if other != node_id and {node_id, other} & set(self.controller_ids):
+                self.partition(node_id, other)
+
+    def heal(self) -> None:
+        """Join all that were parted."""
+        assert self._links is not None, "the cluster has no links"
+        self._links.heal()
+
+    def close(self) -> None:
+        """Stop all nodes and remove their folder."""
+        if self._links is not None:
+            # A node that is parted cannot leave in good order.
+            self._links.heal()
+        try:
+            self._stop_all()
+        finally:
+            if self._links is not None:
+                self._links.close()
+                self._links = None
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self._folder = None
+                self._nodes = {}
+                self._leaders = {}
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.kill()
+            self.close()
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- within ---
+
+    def _make(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="millrace-cluster-"))
+        ports = _free_ports()
+        self._ports = {broker_id: next(ports) for broker_id in self.broker_ids}
+        controller_ports = {node_id: next(ports) for node_id in self.controller_ids}
+        self._links = Links() if self._has_links else None
+        for node_id in self.node_ids:
+            folder = self._folder / f"node-{node_id}"
+            settings = {**self._node_settings(node_id, controller_ports), **self._settings}
+            self._nodes[node_id] = NodeProcess(folder, settings, self.cluster_id)
+            self._leaders[node_id] = _LeaderLog(self._nodes[node_id].log_file)
+
+    def _node_settings(self, node_id: int, controller_ports: dict[int, int]) -> dict[str, str]:
+        listeners, roles = [], []
+        if node_id in self.broker_ids:
+            roles.append("broker")
+            listeners.append(f"PLAINTEXT://{self.address(node_id)}")
+        if node_id in self.controller_ids:
+            roles.append("controller")
+            listeners.append(f"CONTROLLER://127.0.0.1:{controller_ports[node_id]}")
+        voters = (
+            f"{voter}@127.0.0.1:{self._dialled_port(node_id, voter, port)}"
+            for voter, port in controller_ports.items()
+        )
+        return {
+            "node.id": str(node_id),
+            "process.roles": ",".join(roles),
+            "listeners": ",".join(listeners),
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": ",".join(voters),
+        }
+
+    def _dialled_port(self, source: int, target: int, port: int) -> int:
+        if self._links is None or source == target:
+            return port
+        return self._links.add(source, target, ("127.0.0.1", port))
+
+    def _stop_all(self) -> None:
+        """Stop every node; those that are only controllers last, for brokers take their leave."""
+        failures = []
+        for node_id in [*self.broker_ids, *self.controller_ids]:
+            node = self._nodes.get(node_id)
+            try:
+                if node is not None:
+                    node.stop()
+            except BrokerFailedError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def _report(self) -> str:
+        return "\n".join(f"--- node {node_id}\n{tail}" for node_id, tail in self.logs().items())
+
+
+class _LeaderLog:
+    """Reads from a node's log which leader it knows; each look goes on where the last one ended."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._position = 0
+        self._latest = (-1, -1)
+
+    def latest(self) -> tuple[int, int]:
+        """Give the highest epoch whose leader this node has known, and that leader."""
+        if self._file.exists():
+            with self._file.open("rb") as log:
+                log.seek(self._position)
+                lines = log.read()
+            complete = lines[: lines.rfind(b"\n") + 1]
+            self._position += len(complete)
+            for found in _LEADER.finditer(complete.decode(errors="replace")):
+                self._latest = max(self._latest, (int(found["epoch"]), int(found["leader_id"])))
+        return self._latest
+
+
+def _random_cluster_id() -> str:
+    return base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).rstrip(b"=").decode()
+
+
+def _free_ports() -> Iterator[int]:
+    candidates: Iterable[int] = random.Random().sample(PORTS, len(PORTS))
+    for port in candidates:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        yield port

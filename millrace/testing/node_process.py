@@ -1,0 +1,207 @@
+"""One node in a process of its own: starting, stopping, killing and freezing it.
+
+The child stops when its standard input closes, and that happens whenever this process ends, however
+it ends: no node outlives the tests that started it.
+"""
+
+import os
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+from millrace.launch import program_command, program_environment
+
+READY_TIMEOUT_SECONDS = 30.0
+STOP_TIMEOUT_SECONDS = 20.0
+LOG_TAIL_CHARACTERS = 20_000
+_READY = re.compile(r"millrace (?:broker|controller) \d+ ready on (?P<address>\S+)")
+_HTTP = re.compile(r"health and metrics on (?P<url>http://\S+)")
+
+
+class BrokerFailedError(RuntimeError):
+    """A node did not start, or died; the message ends with its log."""
+
+
+class NodeProcess:
+    """A node with a folder of its own, which outlives the process: it can be started again.
+
+    `settings` have Kafka's names. `cluster_id` is the cluster a new folder is formatted for.
+    """
+
+    def __init__(
+        self, folder: Path, settings: Mapping[str, str], cluster_id: str | None = None
+    ) -> None:
+        self.folder = folder
+        self.settings = dict(settings)
+        self._cluster_id = cluster_id
+        self._process: subprocess.Popen[str] | None = None
+        self._log: IO[str] | None = None
+        self._waker: subprocess.Popen[bytes] | None = None
+
+    # --- what it is ---
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and has neither been stopped nor died."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it is frozen."""
+        return self._waker is not None
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process is not None, "the node is not running"
+        return self._process.pid
+
+    @property
+    def data_folder(self) -> Path:
+        """The log directory it writes to."""
+        return self.folder / "data"
+
+    @property
+    def log_file(self) -> Path:
+        """Where everything it has logged is."""
+        return self.folder / "broker.log"
+
+    @property
+    def http_url(self) -> str:
+        """The address of its health and metrics pages."""
+        found = _HTTP.findall(self.log())
+        assert found, "the node is not started"
+        return str(found[-1])
+
+    def log(self) -> str:
+        """What it has logged so far."""
+        return self.log_file.read_text(errors="replace")
+
+    def log_tail(self) -> str:
+        """The end of what it has logged."""
+        return self.log()[-LOG_TAIL_CHARACTERS:]
+
+    # --- what one can do to it ---
+
+    def launch(self) -> None:
+        """Start it, and do not wait until it serves."""
+        assert self._process is None, "the node is running"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._log = self.log_file.open("a")
+        self._process = subprocess.Popen(
+            program_command("broker", "start", "--exit-with-parent", *self._overrides()),
+            env=_environment(self._cluster_id),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+
+    def wait_until_ready(self) -> int:
+        """Wait until it serves and give its port; kills it when it does not."""
+        assert self._process is not None, "the node is not running"
+        try:
+            return self._ready_port(self._process)
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self) -> None:
+        """Stop it cleanly (SIGTERM) and wait."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGCONT)
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise BrokerFailedError(f"the broker did not stop\n{self.log_tail()}") from None
+        self._release()
+
+    def send_kill(self) -> None:
+        """Send SIGKILL, and do not wait until it is gone; `kill` does."""
+        if self._process is not None:
+            self._process.kill()
+
+    def kill(self) -> None:
+        """Kill it (SIGKILL), as a crash would, and wait until it is gone."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._release()
+
+    def pause(self) -> None:
+        """Freeze it (SIGSTOP)."""
+        if self._waker is None:
+            # A frozen process cannot see that this one has ended; a shell sees it and wakes it.
+            wake = ["/bin/sh", "-c", 'read _; kill -CONT "$0"', str(self.pid)]
+            self._waker = subprocess.Popen(wake, stdin=subprocess.PIPE)
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on (SIGCONT)."""
+        os.kill(self.pid, signal.SIGCONT)
+        self._dismiss_waker()
+
+    # --- within ---
+
+    def _overrides(self) -> list[str]:
+        settings = {"log.dirs": str(self.data_folder), **self.settings}
+        return [
+            part for name, value in settings.items() for part in ("--override", f"{name}={value}")
+        ]
+
+    def _ready_port(self, process: subprocess.Popen[str]) -> int:
+        assert process.stdout is not None
+        deadline = time.monotonic() + READY_TIMEOUT_SECONDS
+        while (left := deadline - time.monotonic()) > 0:
+            if not select.select([process.stdout], [], [], left)[0]:
+                break
+            line = process.stdout.readline()
+            if not line:
+                raise BrokerFailedError(f"the broker did not start\n{self.log_tail()}")
+            found = _READY.search(line)
+            if found:
+                return int(found["address"].rpartition(":")[2])
+        raise BrokerFailedError(f"the broker was not ready in time\n{self.log_tail()}")
+
+    def _dismiss_waker(self) -> None:
+        if self._waker is not None:
+            self._waker.kill()
+            self._waker.communicate()
+            self._waker = None
+
+    def _release(self) -> None:
+        assert self._process is not None
+        self._dismiss_waker()
+        for stream in (self._process.stdin, self._process.stdout, self._log):
+            if stream is not None:
+                stream.close()
+        self._process = None
+
+
+def settings_text(settings: Mapping[str, object]) -> dict[str, str]:
+    """Give settings their own names and texts: `num_partitions=3` is `num.partitions=3`."""
+    return {name.replace("_", "."): _text(value) for name, value in settings.items()}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _environment(cluster_id: str | None) -> dict[str, str]:
+    """A test's node is what the test says it is: no KAFKA_ variable of the outside counts."""
+    environment = {
+        name: value
+        for name, value in program_environment().items()
+        if not name.startswith("KAFKA_") and name != "CLUSTER_ID"
+    }
+    if cluster_id is not None:
+        environment["CLUSTER_ID"] = cluster_id
+    return environment

@@ -1,0 +1,149 @@
+"""The links between the nodes of a `LocalCluster`: they pass on, swallow, and refuse."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from millrace.testing.links import Links
+
+WAIT_SECONDS = 30.0
+
+
+class Echo:
+    """A server that says everything back, on a port that it keeps when it is stopped."""
+
+    def __init__(self) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.address = probe.getsockname()
+        self.connections: list[socket.socket] = []
+        self.start()
+
+    def start(self) -> None:
+        self._listening = socket.create_server(self.address)
+        threading.Thread(target=self._accept, args=(self._listening,), daemon=True).start()
+
+    def stop(self) -> None:
+        """End as a process that dies: nothing listens any more, and every connection closes."""
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        for connection in self.connections:
+            with contextlib.suppress(OSError):  # closed already by who dialled
+                connection.shutdown(socket.SHUT_RDWR)
+        self.connections.clear()
+
+    def _accept(self, listening: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            self.connections.append(connection)
+            threading.Thread(target=self._echo, args=(connection,), daemon=True).start()
+
+    def _echo(self, connection: socket.socket) -> None:
+        with connection:
+            while data := connection.recv(1000):
+                connection.sendall(data)
+
+
+@pytest.fixture
+def links() -> Iterator[Links]:
+    made = Links()
+    yield made
+    made.close()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def dial(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), WAIT_SECONDS)
+
+
+def is_refused(port: int) -> bool:
+    try:
+        dial(port).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def said_back(connection: socket.socket, text: bytes) -> bytes:
+    connection.sendall(text)
+    return connection.recv(1000)
+
+
+def test_a_link_passes_bytes_on(links: Links) -> None:
+    port = links.add(1, 2, Echo().address)
+    until(lambda: not is_refused(port))
+    with dial(port) as connection:
+        assert said_back(connection, b"hello") == b"hello"
+
+
+def test_a_link_refuses_while_nobody_listens_behind_it(links: Links) -> None:
+    echo = Echo()
+    port = links.add(1, 2, echo.address)
+    until(lambda: not is_refused(port))
+    with dial(port) as connection:
+        assert said_back(connection, b"hello") == b"hello"
+        echo.stop()
+        # By the time the end is seen, a new connection is refused: a dead node is seen as dead.
+        assert connection.recv(1) == b""
+        assert is_refused(port)
+    echo.start()
+    until(lambda: not is_refused(port))
+    with dial(port) as connection:
+        assert said_back(connection, b"again") == b"again"
+    echo.stop()
+
+
+def test_a_cut_link_swallows_and_goes_on_when_healed(links: Links) -> None:
+    echo = Echo()
+    port = links.add(1, 2, echo.address)
+    until(lambda: not is_refused(port))
+    with dial(port) as old:
+        assert said_back(old, b"before") == b"before"
+        links.cut(2, 1)
+        old.sendall(b"held")
+        with dial(port) as new:
+            new.sendall(b"silent")
+            for connection in (old, new):
+                connection.settimeout(0.2)
+                with pytest.raises(TimeoutError):
+                    connection.recv(1)
+                connection.settimeout(WAIT_SECONDS)
+            links.heal()
+            assert old.recv(1000) == b"held"
+            assert new.recv(1000) == b"silent"
+
+
+def test_a_cut_link_hides_that_a_node_has_died(links: Links) -> None:
+    echo = Echo()
+    port = links.add(1, 2, echo.address)
+    until(lambda: not is_refused(port))
+    with dial(port) as connection:
+        assert said_back(connection, b"before") == b"before"
+        links.cut(1, 2)
+        echo.stop()
+        connection.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
+        assert not is_refused(port)
+        connection.settimeout(WAIT_SECONDS)
+        links.heal()
+        assert connection.recv(1) == b""
+        assert is_refused(port)
+
+
+def test_only_nodes_with_a_link_can_be_parted(links: Links) -> None:
+    with pytest.raises(AssertionError):
+        links.cut(1, 2)
