@@ -44,9 +44,17 @@ class FailureProbe:
         """Look after the brokers that were last heard on a connection that is gone."""
         for broker_id in [id_ for id_, heard in self._heard_on.items() if heard is connection]:
             del self._heard_on[broker_id]
-            broker = self._image().brokers.get(broker_id)
-            if broker is not None and not broker.is_fenced and broker_id not in self._dials:
-                self._probe(broker)
+            self.look_after(broker_id)
+
+    def look_after(self, broker_id: int) -> None:
+        """See whether a broker that counts as alive is still there.
+
+        Also asked for when another process wants its id: one that starts again after it was killed
+        has its port, and does not listen on it before it is registered.
+        """
+        broker = self._image().brokers.get(broker_id)
+        if broker is not None and not broker.is_fenced and broker_id not in self._dials:
+            self._probe(broker)
 
     def _probe(self, broker: BrokerImage) -> None:
         address = next(iter(broker.endpoints.values()), None)

@@ -21,6 +21,10 @@ from broker.metadata.control.view import Moment
 from broker.metadata.delta import MetadataDelta
 from broker.metadata.image import MetadataImage
 from broker.protocol.message import Message
+from broker.protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
 from broker.protocol.messages.describe_cluster import DescribeClusterRequest
 from broker.protocol.messages.describe_quorum import DescribeQuorumRequest
 from broker.protocol.records.metadata import encode_metadata_record
@@ -241,8 +245,22 @@ class Quorum:
             error = KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the active controller.")
             on_response(self._rules.refuse(request, api_version, error))
         else:
+            if isinstance(request, BrokerRegistrationRequest):
+                on_response = self._watch_registration(request.broker_id, on_response)
             self._active.submit(request, api_version, on_response)
             self._pump()
+
+    def _watch_registration(self, broker_id: int, on_response: OnResponse) -> OnResponse:
+        """Look after the broker that has an id which another process wants."""
+
+        def watched(response: Message) -> None:
+            on_response(response)
+            assert isinstance(response, BrokerRegistrationResponse), response
+            is_taken = response.error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+            if is_taken and self.config.quorum.detects_failures_fast:
+                self._probe.look_after(broker_id)
+
+        return watched
 
     def _on_heartbeat(self, connection: Connection, broker_id: int) -> None:
         if self.is_serving and self.config.quorum.detects_failures_fast:
