@@ -118,7 +118,7 @@ def open_quorum(
 
 
 class Nodes:
-    """Some nodes of one cluster, by id; combined, all voters."""
+    """Some nodes of one cluster, by id: combined voters from 1 on, and brokers of their own."""
 
     def __init__(self, folder: Path, count: int, **settings: str) -> None:
         self.folder = folder
@@ -131,6 +131,14 @@ class Nodes:
         return ",".join(f"{node_id}@127.0.0.1:{port}" for node_id, port in self.ports.items())
 
     def settings_of(self, node_id: int) -> dict[str, str]:
+        if node_id not in self.ports:
+            return {
+                "process.roles": "broker",
+                "node.id": str(node_id),
+                "listeners": "PLAINTEXT://127.0.0.1:0",
+                "controller.quorum.voters": self.voters,
+                **self._settings,
+            }
         controller = f"CONTROLLER://127.0.0.1:{self.ports[node_id]}"
         return {
             "node.id": str(node_id),
@@ -139,8 +147,8 @@ class Nodes:
             **self._settings,
         }
 
-    def start(self, node_id: int) -> Quorum:
-        quorum = open_quorum(self.folder / str(node_id), self.settings_of(node_id))
+    def start(self, node_id: int, rules: ControllerRules | None = TOPIC_NAMES) -> Quorum:
+        quorum = open_quorum(self.folder / str(node_id), self.settings_of(node_id), rules)
         quorum.start()
         self.running[node_id] = quorum
         return quorum
@@ -156,6 +164,10 @@ class Nodes:
     def kill_all(self) -> None:
         for node_id in list(self.running):
             self.kill(node_id)
+
+    def follower(self) -> Quorum:
+        """Give a node that does not lead."""
+        return next(q for q in self.running.values() if q is not self.leader())
 
     def leader(self) -> Quorum | None:
         serving = [quorum for quorum in self.running.values() if quorum.is_serving]

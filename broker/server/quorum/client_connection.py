@@ -125,11 +125,11 @@ class ClientConnection:
     # Connecting.
 
     def _connect_after_pause(self) -> None:
-        if self._failure_count == 0:
+        pause_ms = compute_pause_ms(self._failure_count, self._settings.retry_backoff_ms)
+        if pause_ms:
+            self._pause = self._loop.call_later(pause_ms / 1000, self._connect)
+        else:
             self._connect()
-            return
-        doubled = self._settings.retry_backoff_ms << min(self._failure_count - 1, 16)
-        self._pause = self._loop.call_later(min(doubled, MAX_BACKOFF_MS) / 1000, self._connect)
 
     def _connect(self) -> None:
         self._pause = None
@@ -256,6 +256,13 @@ class ClientConnection:
         log.warning("connection closed: %s from=%s:%d", why, *self.address)
         self._failure_count += 1
         self._break()
+
+
+def compute_pause_ms(failure_count: int, retry_backoff_ms: int) -> int:
+    """Give how long to wait before connecting again after so many failures in a row."""
+    if failure_count == 0:
+        return 0
+    return min(retry_backoff_ms << min(failure_count - 1, 16), MAX_BACKOFF_MS)
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> None:

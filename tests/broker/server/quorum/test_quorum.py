@@ -120,3 +120,144 @@ def test_a_real_controller_registers_a_broker_and_places_topics_on_it(tmp_path: 
         quorum.begin_stop()
 
     run(scenario)
+
+
+def test_a_clean_stop_hands_the_leadership_over(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nodes = Nodes(tmp_path, 3)
+        nodes.start_all()
+        first = await nodes.find_leader()
+        first.begin_stop()
+        await first.wait_stopped()
+        assert first.has_stopped
+        del nodes.running[first.node_id]
+        second = await nodes.find_leader()
+        assert second is not first
+        assert await create_topic(nodes.follower(), "after") == ErrorCode.NONE
+        nodes.kill_all()
+
+    run(scenario)
+
+
+def test_a_request_without_a_leader_waits_and_is_answered_in_its_turn(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nodes = Nodes(tmp_path, 3)
+        lonely = nodes.start(1)
+        refused = await ask(lonely, CreateTopicsRequest(topics=[CreatableTopic(name="a")]), 7, 30)
+        assert refused.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+        answered: list[str] = []
+        for name in "abc":
+            lonely.channel.ask(
+                CreateTopicsRequest(topics=[CreatableTopic(name=name)]),
+                7,
+                lambda response: answered.append(response.topics[0].name),
+                timeout_ms=60_000,
+            )
+        assert answered == []
+        nodes.start(2)
+        nodes.start(3)
+        await until(lambda: len(answered) == 3)
+        assert answered == ["a", "b", "c"]
+        nodes.kill_all()
+
+    run(scenario)
+
+
+def test_all_nodes_at_once_gone_and_back_keep_everything(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nodes = Nodes(tmp_path, 3)
+        nodes.start_all()
+        leader = await nodes.find_leader()
+        for number in range(10):
+            assert await create_topic(leader, f"topic-{number}") == ErrorCode.NONE
+        nodes.kill_all()
+        nodes.start_all()
+        leader = await nodes.find_leader()
+        assert len(leader.image.topics.by_name) == 10
+        assert await create_topic(nodes.follower(), "topic-0") == ErrorCode.TOPIC_ALREADY_EXISTS
+        nodes.kill_all()
+
+    run(scenario)
+
+
+def test_a_broker_of_its_own_follows_and_asks(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nodes = Nodes(tmp_path, 1)
+        nodes.start(1)
+        observer = nodes.start(9)
+        await nodes.find_leader()
+        assert await create_topic(observer, "a") == ErrorCode.NONE
+        await until(lambda: "a" in observer.image.topics.by_name)
+        assert not observer.is_leader
+        nodes.kill(1)
+        nodes.start(1)
+        assert await create_topic(observer, "b") == ErrorCode.NONE
+        await until(lambda: "b" in observer.image.topics.by_name)
+        nodes.kill_all()
+
+    run(scenario)
+
+
+def test_a_node_that_was_away_is_told_what_a_snapshot_changed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        # Every commit is followed by a snapshot, and every segment holds one batch.
+        nodes = Nodes(tmp_path, 3, **{"metadata.log.max.record.bytes.between.snapshots": "1"})
+        nodes.start_all()
+        leader = await nodes.find_leader()
+        assert await create_topic(leader, "before") == ErrorCode.NONE
+        away = nodes.follower()
+        await until(lambda: "before" in away.image.topics.by_name)
+        nodes.kill(away.node_id)
+        for number in range(5):
+            assert await create_topic(leader, f"topic-{number}") == ErrorCode.NONE
+        assert leader._raft.log.start_offset > away.applied_offset
+        back = open_quorum(tmp_path / str(away.node_id), nodes.settings_of(away.node_id))
+        created: set[bytes] = set()
+        back.on_change = lambda delta: created.update(delta.created_topics)
+        back.start()
+        await until(lambda: len(back.image.topics.by_name) == 6)
+        assert created == set(back.image.topics.by_id)
+        assert back.image == leader.image
+        back._close()
+        nodes.kill_all()
+
+    run(scenario)
+
+
+def test_a_log_from_before_there_was_a_quorum_opens(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        old = open_quorum(tmp_path, {})
+        old.start()
+        assert await create_topic(old, "old") == ErrorCode.NONE
+        old._close()
+        (tmp_path / "__cluster_metadata-0" / "quorum-state").unlink()
+        quorum = open_quorum(tmp_path, {})
+        quorum.start()
+        assert quorum.is_serving
+        assert quorum.leader_epoch == 2
+        assert list(quorum.image.topics.by_name) == ["old"]
+        quorum._close()
+
+    run(scenario)
+
+
+def test_a_disk_that_fails_ends_the_node(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        quorum = open_quorum(tmp_path, {})
+        quorum.start()
+        told: list[str] = []
+        quorum.on_fatal = told.append
+
+        def fail() -> None:
+            raise OSError(5, "Input/output error")
+
+        quorum._raft.log.flush = fail
+        answers: list[Message] = []
+        request = CreateTopicsRequest(topics=[CreatableTopic(name="a")])
+        quorum.channel.ask(request, 7, answers.append, timeout_ms=60_000)
+        assert told == ["the metadata log failed: OSError(5, 'Input/output error')"]
+        assert quorum.has_stopped
+        assert quorum.image.topics.by_name == {}
+        assert [answer.topics[0].error_code for answer in answers] == [ErrorCode.REQUEST_TIMED_OUT]
+
+    run(scenario)
