@@ -15,9 +15,13 @@ from broker.log.deletion import DelayedDeletion
 from broker.log.partition_log import LogPlace
 from broker.log.recovery import OpenHints, open_partition_log
 from broker.log.storage import RealStorage
-from broker.metadata.control.view import Decision, Moment
+from broker.metadata.controller import Decision, Moment, refuse
 from broker.metadata.image import MetadataImage
 from broker.protocol.message import Message
+from broker.protocol.messages.broker_heartbeat import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+)
 from broker.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicResult,
@@ -47,6 +51,8 @@ class TopicNames:
         return []
 
     def handle(self, request: Message, api_version: int, moment: Moment) -> Decision:
+        if isinstance(request, BrokerHeartbeatRequest):
+            return Decision(BrokerHeartbeatResponse())
         assert isinstance(request, CreateTopicsRequest)
         name = request.topics[0].name
         if name in self._image.topics.by_name:
@@ -67,18 +73,6 @@ class TopicNames:
     def lose_broker(self, broker_id: int, moment: Moment) -> list[Message]:
         self.lost.append(broker_id)
         return []
-
-
-def refuse(request: Message, api_version: int, error: KafkaError) -> Message:
-    assert isinstance(request, CreateTopicsRequest)
-    return CreateTopicsResponse(
-        topics=[
-            CreatableTopicResult(
-                name=topic.name, error_code=error.code, error_message=error.message
-            )
-            for topic in request.topics
-        ]
-    )
 
 
 TOPIC_NAMES = ControllerRules(TopicNames, refuse)
