@@ -1,0 +1,114 @@
+"""The quorum in numbers, for /metrics: what Apache Kafka calls raft-metrics and KafkaController.
+
+The Prometheus client is imported at the first scrape: an idle node does not carry it.
+"""
+
+from typing import Any
+
+from broker.raft.roles import (
+    Candidate,
+    Follower,
+    Leader,
+    Observer,
+    Prospective,
+    Resigned,
+    Unattached,
+)
+from broker.server.quorum.quorum import Quorum
+
+STATES: dict[type, str] = {
+    Leader: "leader",
+    Candidate: "candidate",
+    Prospective: "prospective",
+    Follower: "follower",
+    Unattached: "unattached",
+    Resigned: "resigned",
+    Observer: "observer",
+}
+
+
+class QuorumCollector:
+    """Presents a node's quorum to the Prometheus client."""
+
+    def __init__(self, quorum: Quorum) -> None:
+        self._quorum = quorum
+
+    def describe(self) -> list[Any]:
+        """Say nothing before the numbers themselves are asked for."""
+        return []
+
+    def collect(self) -> list[Any]:
+        """Give everything as it is now."""
+        return [*self._raft(), *self._elections(), *self._controller()]
+
+    def _raft(self) -> list[Any]:
+        quorum, node = self._quorum, self._quorum.node
+        from prometheus_client.core import GaugeMetricFamily
+
+        state = GaugeMetricFamily(
+            "kafka_server_raft_current_state",
+            "The role of this node in the metadata quorum: 1 for the one it has",
+            labels=["state"],
+        )
+        for role, name in STATES.items():
+            state.add_metric([name], int(isinstance(node.role, role)))
+        return [
+            state,
+            _gauge("raft_current_leader", "Leader of the quorum, -1 for none", quorum.leader_id),
+            _gauge("raft_current_epoch", "Epoch of the quorum", quorum.leader_epoch),
+            _gauge(
+                "raft_high_watermark", "First metadata offset not committed", node.high_watermark
+            ),
+            _gauge("raft_log_end_offset", "Next offset of the metadata log", quorum.end_offset),
+            _gauge(
+                "metadata_last_applied_offset",
+                "Offset of the last metadata record applied, -1 for none",
+                quorum.applied_offset - 1,
+            ),
+        ]
+
+    def _elections(self) -> list[Any]:
+        from prometheus_client.core import SummaryMetricFamily
+
+        elections = self._quorum.elections
+        return [
+            SummaryMetricFamily(
+                "kafka_server_raft_election_latency_seconds",
+                "Times from the loss of a leader to the next one",
+                count_value=elections.count,
+                sum_value=elections.total_ms / 1000,
+            ),
+            _gauge(
+                "raft_election_latency_max_seconds",
+                "The longest of them",
+                elections.longest_ms / 1000,
+            ),
+        ]
+
+    def _controller(self) -> list[Any]:
+        """Count what the controller counts; only the active one does, as in Apache Kafka."""
+        quorum = self._quorum
+        if not quorum.config.is_controller:
+            return []
+        numbers = {"active_controller_count": int(quorum.is_serving)}
+        if quorum.is_serving:
+            brokers = list(quorum.image.brokers.values())
+            topics = quorum.image.topics.by_id.values()
+            fenced_count = sum(broker.is_fenced for broker in brokers)
+            numbers["active_broker_count"] = len(brokers) - fenced_count
+            numbers["fenced_broker_count"] = fenced_count
+            numbers["global_topic_count"] = len(topics)
+            numbers["global_partition_count"] = sum(len(topic.partitions) for topic in topics)
+            numbers["offline_partitions_count"] = sum(
+                partition.leader < 0 for topic in topics for partition in topic.partitions.values()
+            )
+        return [
+            _gauge(name, f"KafkaController's {name.replace('_', ' ')}", number, "kafka_controller")
+            for name, number in numbers.items()
+        ]
+
+
+def _gauge(name: str, text: str, value: float, group: str = "kafka_server") -> Any:
+    from prometheus_client.core import GaugeMetricFamily
+
+    return GaugeMetricFamily(f"{group}_{name}", text, value)

@@ -1,0 +1,56 @@
+"""The quorum's numbers in Prometheus' text format."""
+
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from broker.server.quorum.quorum import Quorum
+from broker.server.quorum.quorum_metrics import QuorumCollector
+from tests.lib.quorum_nodes import Nodes, create_topic, open_quorum, run
+
+
+def numbers_of(quorum: Quorum) -> dict[str, float]:
+    registry = CollectorRegistry()
+    registry.register(QuorumCollector(quorum))
+    lines = generate_latest(registry).decode().splitlines()
+    pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
+    return {name: float(value) for name, _, value in pairs}
+
+
+def test_a_node_alone(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        quorum = open_quorum(tmp_path, {})
+        quorum.start()
+        await create_topic(quorum, "a")
+        numbers = numbers_of(quorum)
+        assert numbers["kafka_server_raft_current_leader"] == 1
+        assert numbers["kafka_server_raft_current_epoch"] == 1
+        assert numbers["kafka_server_raft_high_watermark"] == quorum.end_offset
+        assert numbers["kafka_server_raft_log_end_offset"] == quorum.end_offset
+        assert numbers["kafka_server_metadata_last_applied_offset"] == quorum.end_offset - 1
+        assert numbers['kafka_server_raft_current_state{state="leader"}'] == 1
+        assert numbers['kafka_server_raft_current_state{state="follower"}'] == 0
+        assert numbers["kafka_controller_active_controller_count"] == 1
+        assert numbers["kafka_controller_global_topic_count"] == 1
+        assert numbers["kafka_controller_active_broker_count"] == 0
+        quorum.begin_stop()
+
+    run(scenario)
+
+
+def test_an_election_has_a_latency(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nodes = Nodes(tmp_path, 3)
+        nodes.start_all()
+        leader = await nodes.find_leader()
+        stays = nodes.follower()
+        nodes.kill(leader.node_id)
+        await nodes.find_leader()
+        numbers = numbers_of(stays)
+        assert numbers["kafka_server_raft_election_latency_seconds_count"] >= 1
+        longest = numbers["kafka_server_raft_election_latency_max_seconds"]
+        assert 0 <= longest <= numbers["kafka_server_raft_election_latency_seconds_sum"]
+        assert numbers["kafka_controller_active_controller_count"] == int(stays.is_serving)
+        nodes.kill_all()
+
+    run(scenario)
