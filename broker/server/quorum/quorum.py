@@ -351,8 +351,17 @@ class Quorum:
         news = (self.leader_id, self.leader_epoch, self.is_serving)
         if news != self._told:
             self._told = news
+            if self.is_serving:
+                self._look_after_brokers()
             self.on_leader_change()
             self.channel.on_leader_change()
+
+    def _look_after_brokers(self) -> None:
+        """A new controller has heard of nobody yet, and maybe a broker died with the one before."""
+        if self.config.quorum.detects_failures_fast:
+            for broker_id in self.image.brokers:
+                if broker_id != self.node_id:
+                    self._probe.look_after(broker_id)
 
     # What the active controller needs.
 
