@@ -137,9 +137,15 @@ class LocalCluster:
         return self
 
     def stop(self, *node_ids: int) -> None:
-        """Stop nodes cleanly (SIGTERM), one after the other; all when none is named."""
-        for node_id in node_ids or self._nodes:
-            self._nodes[node_id].stop()
+        """Stop nodes cleanly (SIGTERM), all when none is named.
+
+        The last ones of a cluster take a while: what they want to hand over nobody takes.
+        """
+        nodes = [self._nodes[node_id] for node_id in node_ids or self._nodes]
+        for node in nodes:
+            node.send_stop()
+        for node in nodes:
+            node.stop()
 
     def kill(self, *node_ids: int) -> None:
         """Kill nodes (SIGKILL) at once, as a crash would; all when none is named."""
@@ -174,27 +180,21 @@ class LocalCluster:
         self._links.heal()
 
     def close(self) -> None:
-        """Stop all nodes and remove their folder."""
+        """Kill what still runs, and remove the folder: nothing is left to stop in good order."""
+        self.kill()
         if self._links is not None:
-            # A node that is parted cannot leave in good order.
-            self._links.heal()
-        try:
-            self._stop_all()
-        finally:
-            if self._links is not None:
-                self._links.close()
-                self._links = None
-            if self._folder is not None:
-                shutil.rmtree(self._folder, ignore_errors=True)
-                self._folder = None
-                self._nodes = {}
-                self._leaders = {}
+            self._links.close()
+            self._links = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+            self._nodes = {}
+            self._leaders = {}
 
     def __enter__(self) -> Self:
         try:
             return self.start()
         except BaseException:
-            self.kill()
             self.close()
             raise
 
@@ -244,19 +244,6 @@ class LocalCluster:
         if self._links is None or source == target:
             return port
         return self._links.add(source, target, ("127.0.0.1", port))
-
-    def _stop_all(self) -> None:
-        """Stop every node; those that are only controllers last, for brokers take their leave."""
-        failures = []
-        for node_id in [*self.broker_ids, *self.controller_ids]:
-            node = self._nodes.get(node_id)
-            try:
-                if node is not None:
-                    node.stop()
-            except BrokerFailedError as error:
-                failures.append(error)
-        if failures:
-            raise failures[0]
 
     def _report(self) -> str:
         return "\n".join(f"--- node {node_id}\n{tail}" for node_id, tail in self.logs().items())

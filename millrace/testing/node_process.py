@@ -111,12 +111,17 @@ class NodeProcess:
             self.kill()
             raise
 
+    def send_stop(self) -> None:
+        """Ask it to stop (SIGTERM), and do not wait until it has; `stop` does."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.terminate()
+
     def stop(self) -> None:
         """Stop it cleanly (SIGTERM) and wait."""
         if self._process is None:
             return
-        self._process.send_signal(signal.SIGCONT)
-        self._process.terminate()
+        self.send_stop()
         try:
             self._process.wait(STOP_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:

@@ -1,0 +1,161 @@
+"""Unmodified clients with a cluster of three: every broker is as good as another."""
+
+import uuid
+from collections.abc import Callable, Iterator
+
+import confluent_kafka
+import pytest
+
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from millrace.testing import LocalCluster
+from tests.lib.apache_kafka import kafka_libs, run_tool
+from tests.lib.raw_kafka import RawConnection
+from tests.lib.stock_admins import ADMINS
+from tests.lib.stock_clients import CLIENTS, Record
+from tests.lib.waiting import until
+
+pytestmark = pytest.mark.interop
+
+RECORDS = [Record(f"key-{number}".encode(), b"value %d" % number) for number in range(60)]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(num_partitions=6) as started:
+        yield started
+
+
+def fresh(name: str) -> str:
+    return f"{name}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.mark.parametrize("name", ADMINS)
+def test_topics_are_administered_through_every_broker(cluster: LocalCluster, name: str) -> None:
+    admin = ADMINS[name]
+    addresses = [cluster.address(broker_id) for broker_id in cluster.broker_ids]
+    for turn, through in enumerate(addresses):
+        # A change is known elsewhere a moment later: brokers follow the metadata, each by itself.
+        elsewhere = addresses[turn - 1]
+        topic = fresh(name)
+        admin.create(through, topic, 3)
+        until(lambda: admin.partition_count(elsewhere, topic) == 3)  # noqa: B023 - used at once
+        admin.grow(elsewhere, topic, 5)
+        until(lambda: admin.partition_count(through, topic) == 5)  # noqa: B023
+        admin.set_config(through, topic, "retention.ms", "7000")
+        until(lambda: admin.config(elsewhere, topic, "retention.ms") == "7000")  # noqa: B023
+        admin.delete(elsewhere, topic)
+        until(lambda: admin.partition_count(through, topic) == 0)  # noqa: B023
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_records_go_to_all_brokers_and_come_back(cluster: LocalCluster, name: str) -> None:
+    topic = fresh(name)
+    ADMINS["confluent-kafka"].create(cluster.bootstrap_servers, topic, 6)
+    assert leaders_of(cluster, topic) == cluster.broker_ids
+    records = RECORDS[:6] if name == "kcat" else RECORDS
+    CLIENTS[name].produce(cluster.address(1), topic, records, "none")
+    found = CLIENTS[name].consume(cluster.address(2), topic, fresh("group"), len(records))
+    assert sorted(found) == sorted(records)
+
+
+def leaders_of(cluster: LocalCluster, topic: str) -> list[int]:
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+
+    def leaders() -> list[int]:
+        found = admin.list_topics(topic, timeout=30).topics[topic].partitions.values()
+        return sorted({partition.leader for partition in found})
+
+    until(lambda: -1 not in leaders())
+    return leaders()
+
+
+def test_a_group_has_its_coordinator_on_any_broker(cluster: LocalCluster) -> None:
+    topic = fresh("grouped")
+    ADMINS["confluent-kafka"].create(cluster.bootstrap_servers, topic, 6)
+    CLIENTS["confluent-kafka"].produce(cluster.bootstrap_servers, topic, RECORDS, "none")
+    groups = {}
+    while set(groups) != set(cluster.broker_ids):
+        group = fresh("group")
+        groups.setdefault(coordinator_of(cluster, group), group)
+    for coordinator, group in groups.items():
+        for name in ("aiokafka", "confluent-kafka", "kafka-python"):
+            member = f"{group}-{name}" if name != "confluent-kafka" else group
+            found = CLIENTS[name].consume(cluster.bootstrap_servers, topic, member, len(RECORDS))
+            assert sorted(found) == sorted(RECORDS)
+        assert {coordinator_of(cluster, group, through) for through in cluster.broker_ids} == {
+            coordinator
+        }
+        assert committed(cluster, group, topic) == len(RECORDS)
+
+
+def coordinator_of(cluster: LocalCluster, group: str, through: int = 1) -> int:
+    found: list[int] = []
+
+    def is_found() -> bool:
+        with RawConnection(cluster.address(through)) as connection:
+            request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
+            answer = connection.ask(ApiKey.FIND_COORDINATOR, 4, request)
+        assert isinstance(answer, FindCoordinatorResponse)
+        found[:] = [one.node_id for one in answer.coordinators if not one.error_code]
+        return bool(found)
+
+    until(is_found)
+    return found[0]
+
+
+def committed(cluster: LocalCluster, group: str, topic: str) -> int:
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "group.id": group}
+    )
+    partitions = [confluent_kafka.TopicPartition(topic, number) for number in range(6)]
+    offsets = [one.offset for one in consumer.committed(partitions, timeout=30)]
+    consumer.close()
+    return sum(offset for offset in offsets if offset > 0)
+
+
+KAFKA_TOOLS: list[tuple[str, str, Callable[[str], bool]]] = [
+    (
+        "org.apache.kafka.tools.MetadataQuorumCommand",
+        "describe --status",
+        lambda said: said.startswith("ClusterId:") and "MaxFollowerLag:" in said,
+    ),
+    (
+        "org.apache.kafka.tools.MetadataQuorumCommand",
+        "describe --replication",
+        lambda said: said.count("Follower") == 2 and said.count("Leader") == 1,
+    ),
+    (
+        "org.apache.kafka.tools.TopicCommand",
+        "--create --topic by-kafka --partitions 3 --config retention.ms=9000",
+        lambda said: "Created topic by-kafka." in said,
+    ),
+    (
+        "org.apache.kafka.tools.TopicCommand",
+        "--describe --topic by-kafka",
+        lambda said: "PartitionCount: 3" in said and "retention.ms=9000" in said,
+    ),
+    (
+        "kafka.admin.ConfigCommand",
+        "--alter --topic by-kafka --add-config cleanup.policy=compact",
+        lambda said: "Completed updating config for topic by-kafka." in said,
+    ),
+    (
+        "org.apache.kafka.tools.FeatureCommand",
+        "describe",
+        lambda said: "Feature: metadata.version" in said,
+    ),
+]
+
+
+def test_kafka_s_own_tools_work_with_the_cluster(cluster: LocalCluster) -> None:
+    libs = kafka_libs()
+    for turn, (main_class, line, is_right) in enumerate(KAFKA_TOOLS):
+        through = cluster.address(cluster.broker_ids[turn % 3])
+        arguments = ["--bootstrap-server", through, *line.split()]
+        done = run_tool(libs, main_class, *arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert is_right(done.stdout), done.stdout
