@@ -150,7 +150,8 @@ class RaftNode:
         if quorum.has_leader:
             others = list(config.other_voters)
             return Resigned(deadline_ms, others, set(others))
-        return Unattached(deadline_ms)
+        # There is no leader to be patient with, and asking for a pre-vote disturbs nobody.
+        return Unattached(state.random_backoff_deadline_ms(now_ms))
 
     def step(self, envelope: Envelope, now_ms: int) -> Output:
         """Take a message of another node."""
@@ -227,6 +228,9 @@ class RaftNode:
 
         Never for a node that merely does not answer: that is what the timeouts are for.
         """
+        role = self._state.role
+        if isinstance(role, Resigned):
+            role.unacknowledged.discard(node_id)
         lose_leader(self._state, node_id, now_ms)
         return self._settle(now_ms)
 

@@ -35,6 +35,18 @@ def test_a_voter_alone_leads_at_once():
     assert peer.node.high_watermark == 1
 
 
+def test_a_voter_that_starts_and_knows_no_leader_asks_soon():
+    # Not only after an election timeout: there is no leader whose silence would have to be proved.
+    peer = Peer()
+    assert isinstance(peer.node.role, Unattached)
+    assert peer.node.next_deadline_ms() <= peer.config.election_backoff_max_ms
+    knows_one = Peer(QuorumState(leader_epoch=1, leader_id=2))
+    knows_one.take_sent()
+    role = knows_one.node.role
+    assert isinstance(role, Follower)
+    assert role.deadline_ms == knows_one.config.fetch_timeout_ms
+
+
 def test_each_server_will_vote_for_at_most_one_candidate_in_a_given_term():
     # Section 5.2: "first-come-first-served".
     peer = Peer()
@@ -224,6 +236,17 @@ def test_a_clean_stop_hands_the_leadership_to_the_longest_log():
     assert peer.node.may_stop
     peer.wait_ms(10_000)
     assert isinstance(peer.node.role, Resigned)
+
+
+def test_a_clean_stop_does_not_wait_for_a_node_whose_process_is_gone():
+    peer = Peer()
+    peer.become_leader()
+    peer.carry_out(peer.node.stop(peer.now_ms))
+    to_second, _ = peer.take_sent(EndQuorumEpochRequest)
+    peer.carry_out(peer.node.lose(3, peer.now_ms))
+    assert not peer.node.may_stop
+    peer.answer(to_second, end_epoch_response(ErrorCode.NONE, -1, 1))
+    assert peer.node.may_stop
 
 
 def test_the_first_candidate_stands_at_once():
