@@ -144,11 +144,17 @@ class Lifecycle:
             log.warning("not registered yet: %s", _why(code, self._broker.config.node_id))
         self._schedule(RETRY_MS)
 
-    def on_metadata_change(self, _: MetadataDelta) -> None:
-        """Go on at once where the change may be what was waited for."""
+    def on_metadata_change(self, delta: MetadataDelta) -> None:
+        """Go on at once where the change may be what was waited for, here or by another broker.
+
+        A broker in controlled shutdown is let go when the others have read that it leads nothing:
+        they say so with a heartbeat.
+        """
         if self.state == BrokerState.RECOVERY:
             self._note_progress()
-        elif self.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+        elif self.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN or (
+            self.state == BrokerState.RUNNING and delta.changed_brokers
+        ):
             self._schedule(0)
 
     def _note_progress(self) -> None:

@@ -1,6 +1,7 @@
 """One node from start to stop: open the logs, join the quorum, serve, leave, stop cleanly."""
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
@@ -15,6 +16,7 @@ from broker.log.log_directories import LogDirectories
 from broker.log.log_directory import DirectorySettings
 from broker.log.storage import RealStorage
 from broker.metadata.topic_names import CLUSTER_METADATA
+from broker.raft.quorum_state import NO_NODE
 from broker.server.broker import Broker
 from broker.server.buffers import ReceiveBuffers
 from broker.server.cleaner import Cleaner
@@ -40,7 +42,9 @@ log = logging.getLogger("millrace.node")
 T = TypeVar("T")
 
 ALL_INTERFACES = "0.0.0.0"
-CONTROLLED_SHUTDOWN_SECONDS = 5
+NEAR_CONTROLLER_SECONDS = 0.5
+"""How long a controller here has to let this broker go: without a majority it never can."""
+FAR_CONTROLLER_SECONDS = 3
 
 
 class Node:
@@ -129,6 +133,7 @@ class Node:
         directories = LogDirectories(storage, paths, settings)
         progress = RecoveryProgress(clock)
         directories.open(clock.timestamp_ms(), progress.on_progress)
+        progress.finish()
         self.cluster_id = settings.cluster_id
         return directories
 
@@ -218,14 +223,19 @@ class Node:
         """Let the controller move what this broker leads; go without its word if there is none."""
         log.info("stopping: handing over what this broker leads")
         broker.lifecycle.stop()
-        try:
-            async with asyncio.timeout(CONTROLLED_SHUTDOWN_SECONDS):
+        await self._wait_until_let_go(broker, NEAR_CONTROLLER_SECONDS)
+        if broker.quorum.leader_id not in {NO_NODE, self._config.node_id}:
+            await self._wait_until_let_go(broker, FAR_CONTROLLER_SECONDS)
+        if broker.lifecycle.state != BrokerState.SHUTTING_DOWN:
+            log.warning("stopping without the controller: it did not answer in time")
+            broker.lifecycle.end()
+
+    async def _wait_until_let_go(self, broker: Broker, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
                 while broker.lifecycle.state != BrokerState.SHUTTING_DOWN:
                     self._state_changed.clear()
                     await self._state_changed.wait()
-        except TimeoutError:
-            log.warning("stopping without the controller: it did not answer in time")
-            broker.lifecycle.end()
 
     def _stop_broker(self, broker: Broker) -> None:
         log.info("stopping: no new connections")

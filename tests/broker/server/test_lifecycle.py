@@ -163,6 +163,13 @@ def test_it_beats_at_its_interval_and_one_question_at_a_time(cluster: Cluster) -
     cluster.take(BrokerHeartbeatRequest)  # still the one
 
 
+def test_a_change_of_the_brokers_is_confirmed_at_once(cluster: Cluster) -> None:
+    cluster.run()
+    cluster.lifecycle.on_metadata_change(MetadataDelta(changed_brokers={1}))
+    cluster.timers.advance(0)
+    cluster.take(BrokerHeartbeatRequest)
+
+
 def test_a_fenced_broker_comes_back(cluster: Cluster) -> None:
     cluster.run()
     cluster.timers.advance(HEARTBEAT_MS)
