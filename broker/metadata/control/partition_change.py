@@ -106,7 +106,9 @@ class _Target:
         self._elr = [
             replica
             for replica in candidates
-            if replica not in self._isr and replica not in self._change.unclean_shutdown
+            if replica in self._replicas
+            and replica not in self._isr
+            and replica not in self._change.unclean_shutdown
         ]
 
     # --- election ---

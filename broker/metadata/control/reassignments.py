@@ -3,6 +3,9 @@
 A move has three steps: a record that adds the new replicas to the old ones and says which come and
 which go; the new ones catch up and join the in-sync set; the change that brings in the last of them
 also takes the old ones out. The first and the last fall together when nothing has to catch up.
+
+A move that replaces another keeps the original replicas until its own new ones are in sync, and
+drops at once what was only coming for the other.
 """
 
 from broker.errors import ErrorCode, KafkaError
@@ -120,14 +123,20 @@ def _validate_factor(
 def _move(
     view: ClusterView, topic: TopicImage, partition: PartitionImage, target: list[int]
 ) -> PartitionChangeRecord | None:
-    removing = sorted(set(partition.replicas) - set(target))
-    adding = sorted(set(target) - set(partition.replicas))
+    coming = set(partition.adding_replicas)
+    unwanted = coming - set(target)  # they were only on their way
+    isr = [replica for replica in partition.isr if replica not in unwanted]
+    if not isr:
+        # Nobody else has what is committed: they stay until the new replicas have it too.
+        unwanted, isr = set(), list(partition.isr)
+    removing = sorted(set(partition.replicas) - set(target) - unwanted)
     # While it moves, a partition has its old replicas and its new ones.
     validate_replication_factor(view, len(target) + len(removing))
     change = partition_change(view, topic, partition)
+    change.isr = isr
     change.replicas = [*target, *removing]
-    change.removing = removing or None
-    change.adding = adding or None
+    change.removing = removing
+    change.adding = sorted(set(target) - (set(partition.replicas) - coming))
     return change.record()
 
 

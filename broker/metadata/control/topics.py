@@ -113,7 +113,8 @@ def topic_settings(topic: CreatableTopic, defaults: LogConfig | None = None) -> 
             f"Null value not supported for topic configs: {','.join(nulls)}",
         )
     settings = {config.name: config.value for config in topic.configs if config.value is not None}
-    LogConfig.from_settings(settings, defaults)
+    if settings:
+        LogConfig.from_settings(settings, defaults)
     return settings
 
 

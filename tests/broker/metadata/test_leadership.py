@@ -251,6 +251,28 @@ def test_a_move_goes_on_until_the_new_replicas_are_in_sync() -> None:
     assert ongoing(cluster) == []
 
 
+def test_a_move_that_replaces_another_forgets_what_was_only_coming() -> None:
+    cluster = ControlledCluster(1, 2, 3, 4)
+    cluster.create("orders", [1, 2])
+    assert move(cluster, [3]) == 0
+    assert ongoing(cluster) == [("orders", [3, 1, 2], [3], [1, 2])]
+    assert move(cluster, [4, 1]) == 0
+    assert ongoing(cluster) == [("orders", [4, 1, 2], [4], [2])]
+    assert move(cluster, None) == 0
+    assert cluster.partition("orders").replicas == (1, 2)
+
+
+def test_a_new_replica_that_alone_is_in_sync_outlives_its_move() -> None:
+    cluster = ControlledCluster(1, 2, 3)
+    cluster.create("orders", [1])
+    assert move(cluster, [2, 3]) == 0
+    assert set_isr(cluster, "orders", [1, 2]).error_code == 0
+    cluster.lose(1)
+    assert move(cluster, [3]) == 0
+    assert ongoing(cluster) == [("orders", [3, 1, 2], [3], [1, 2])]
+    assert cluster.partition("orders").leader == 2
+
+
 def test_a_move_is_cancelled() -> None:
     cluster = ControlledCluster(1, 2, 3)
     cluster.create("orders", [1, 2])
