@@ -32,6 +32,7 @@ _HEARTBEAT_SECONDS = 1.0
 _METADATA_SECONDS = 2.0
 _RESTART_SECONDS = 1.0
 _BATCH_END_SECONDS = 20.0
+_TASK_RECORDS = 5_000
 
 # The version of what the checkpoint holds: other topics or other state need another one.
 _CHECKPOINT_VERSION = 1
@@ -143,6 +144,8 @@ class OrderStream:
             .option("subscribe", ",".join(INPUTS))
             .option("startingOffsets", "earliest")
             .option("maxOffsetsPerTrigger", settings.max_offsets_per_trigger)
+            # A task is a Python process or two; the connector, which has threads, passes over it.
+            .option("minRecordsPerPartition", _TASK_RECORDS)
             # Topics of a few days: what is gone was read before, or cannot be had again.
             .option("failOnDataLoss", "false")
             .load()

@@ -9,6 +9,7 @@ from spark_analytics.source.kafka_client import TopicOffsets
 from spark_analytics.source.options import SourceOptions
 from spark_analytics.source.planner import Planner
 from spark_analytics.source.range_reader import RangeReader
+from spark_analytics.source.ranges import group_ranges
 
 
 class MillraceBatchReader(DataSourceReader):
@@ -21,7 +22,8 @@ class MillraceBatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return the tasks; with nothing to read Spark makes one of None."""
         ranges = Planner(self._options, TopicOffsets(self._options)).batch_ranges()
-        return [InputPartition(item) for item in ranges]
+        groups = group_ranges(ranges, self._options.min_records_per_partition)
+        return [InputPartition(group) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task's records, in a worker."""

@@ -52,6 +52,7 @@ class SourceOptions:
     max_offsets_per_trigger: int | None = None
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
+    min_records_per_partition: int | None = None
     fail_on_data_loss: bool = True
     include_headers: bool = False
     poll_timeout_ms: int = 120_000
@@ -71,7 +72,7 @@ SOURCE_NAMES = {
     *SUBSCRIPTIONS, "startingoffsets", "startingoffsetsbytimestamp", "startingtimestamp",
     "startingoffsetsbytimestampstrategy", "endingoffsets", "endingoffsetsbytimestamp",
     "endingtimestamp", "maxoffsetspertrigger", "minpartitions", "maxrecordsperpartition",
-    "failondataloss", "includeheaders", "kafkaconsumer.polltimeoutms",
+    "minrecordsperpartition", "failondataloss", "includeheaders", "kafkaconsumer.polltimeoutms",
 }  # fmt: skip
 # Taken so that a job written for the connector runs, and without a meaning here.
 IGNORED_NAMES = {
@@ -116,6 +117,7 @@ def parse_source_options(given: Mapping[str, str], *, is_stream: bool) -> Source
         max_offsets_per_trigger=_count(options, "maxoffsetspertrigger"),
         min_partitions=_count(options, "minpartitions"),
         max_records_per_partition=_count(options, "maxrecordsperpartition"),
+        min_records_per_partition=_count(options, "minrecordsperpartition"),
         fail_on_data_loss=_truth(options, "failondataloss", default=True),
         include_headers=_truth(options, "includeheaders", default=False),
         poll_timeout_ms=_count(options, "kafkaconsumer.polltimeoutms") or 120_000,

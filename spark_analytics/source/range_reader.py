@@ -1,16 +1,17 @@
-"""Read one range of one partition, in a Python worker of Spark.
+"""Read the ranges of one task, in a Python worker of Spark: one range or many, by one consumer.
 
 A worker keeps its consumer between tasks, positioned behind what it read last: when its next task
-goes on from there, what was fetched ahead is used. Never more is taken out of the consumer than the
-range needs, so nothing is lost by stopping at its end.
+goes on from there, what was fetched ahead is used. Of one range never more is taken out of the
+consumer than it needs. Of many, one may come to its end before the others do: what comes of it
+meanwhile is held back for the next task.
 
 A range may hold fewer records than offsets (compaction, markers of transactions, aborted records).
 Its end is reached when a record at or behind it is seen, or the end of the partition is.
 """
 
 import gc
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -19,18 +20,20 @@ from confluent_kafka import TopicPartition as Place
 
 from spark_analytics import clock
 from spark_analytics.source.kafka_client import is_absent, is_passing, quiet
-from spark_analytics.source.offsets import OffsetRange
+from spark_analytics.source.offsets import OffsetRange, Offsets, TopicPartition
 from spark_analytics.source.planner import report_loss
 from spark_analytics.source.records import record_batch
 
 # Small enough for the messages to stay in the processor's cache, large enough to spread the fixed
 # cost of a batch; 10,000 cost a tenth more a row (bench/README.md).
 BATCH_ROWS = 2_000
+_HELD_BYTES = 16 * 1024 * 1024
 _WAIT_SECONDS = 0.5
 _WATERMARK_SECONDS = 10.0
 # librdkafka's own codes; it gives them these names in Python.
 END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001
 OUT_OF_RANGE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}  # noqa: SLF001
+EXPECTED = {END_OF_PARTITION, *OUT_OF_RANGE}
 
 READER_SETTINGS = {
     # The Java client's default; librdkafka's would hide records of open transactions.
@@ -52,15 +55,19 @@ FIXED_SETTINGS = {
     "auto.offset.reset": "error",
     "allow.auto.create.topics": "false",
 }
-Position = tuple[str, int, int]
 
 
 @dataclass(slots=True)
 class IdleConsumer:
-    """A consumer between two tasks, and the topic, partition and offset it stands at."""
+    """A consumer between two tasks.
+
+    `positions` are the next offsets of its partitions, none when it has to be assigned anew;
+    `held` are records at and behind those offsets that were taken out of it already.
+    """
 
     consumer: Consumer
-    position: Position | None
+    positions: Offsets = field(default_factory=dict)
+    held: list[Message] = field(default_factory=list)
 
 
 _idle: dict[tuple[tuple[str, str], ...], IdleConsumer] = {}
@@ -75,12 +82,12 @@ class RangeReader:
     include_headers: bool
     poll_timeout_ms: int
 
-    def read(self, item: OffsetRange) -> Iterator[pa.RecordBatch]:
-        """Yield the records of a range as Arrow batches."""
+    def read(self, ranges: Sequence[OffsetRange]) -> Iterator[pa.RecordBatch]:
+        """Yield the records of a task's ranges as Arrow batches."""
         settings = tuple(sorted(self.client.items()))
         # Taken out of the cache while in use: a worker may run two tasks in threads.
-        idle = _idle.pop(settings, None) or IdleConsumer(_new_consumer(self.client), None)
-        reading = _Reading(self, idle, item)
+        idle = _idle.pop(settings, None) or IdleConsumer(_new_consumer(self.client))
+        reading = _Reading(self, idle, ranges)
         # Thousands of short-lived messages make the collector run all the time, for nothing: they
         # are in no cycle. Without it a row costs two thirds.
         was_collecting = gc.isenabled()
@@ -88,7 +95,7 @@ class RangeReader:
         try:
             yield from reading.batches()
         except BaseException:
-            idle.position = None
+            idle.positions = {}
             raise
         finally:
             if was_collecting:
@@ -97,68 +104,116 @@ class RangeReader:
 
 
 class _Reading:
-    """One pass over a range. Invariant: what lies before `self._next_offset` was handed out."""
+    """One pass over some ranges. Invariant: what lies before `self._next` was handed out."""
 
-    def __init__(self, reader: RangeReader, idle: IdleConsumer, item: OffsetRange) -> None:
+    def __init__(
+        self, reader: RangeReader, idle: IdleConsumer, ranges: Sequence[OffsetRange]
+    ) -> None:
         self._reader = reader
         self._idle = idle
-        self._range = item
-        self._next_offset = item.start_offset
+        self._next: Offsets = {(item.topic, item.partition): item.start_offset for item in ranges}
+        self._ends: Offsets = {(item.topic, item.partition): item.end_offset for item in ranges}
+        self._held_bytes = 0
         self._last_progress = clock.now_seconds()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        behind_last = (self._range.topic, self._range.partition, self._range.start_offset)
-        if self._idle.position != behind_last:
-            self._seek(self._range.start_offset)
-        while (left := self._range.end_offset - self._next_offset) > 0:
-            messages = self._idle.consumer.consume(min(left, BATCH_ROWS), _WAIT_SECONDS)
+        if self._idle.positions != self._next:
+            self._assign()
+        messages, self._idle.held = self._idle.held, []
+        while True:
             records = self._records_of(messages)
             if records:
-                yield record_batch(records, include_headers=self._reader.include_headers)
-        # A gap may have led beyond the end: then a record of the next range was taken out too.
-        self._idle.position = (self._range.topic, self._range.partition, self._next_offset)
+                yield record_batch(
+                    records,
+                    include_headers=self._reader.include_headers,
+                    is_one_partition=len(self._ends) == 1,
+                )
+            left = self._left()
+            if not left:
+                break
+            messages = self._idle.consumer.consume(min(left, BATCH_ROWS), _WAIT_SECONDS)
+        self._idle.positions = {} if self._held_bytes > _HELD_BYTES else self._next
+
+    def _left(self) -> int:
+        return sum(max(end - self._next[key], 0) for key, end in self._ends.items())
 
     def _records_of(self, messages: list[Message]) -> list[Message]:
-        """Pick the records of the range and move on behind them."""
-        before = self._next_offset
-        records = [message for message in messages if message.error() is None]
-        if len(records) < len(messages):
-            for message in messages:
-                if message.error() is not None:
-                    self._handle(message.error(), message.offset())
-        if records:
-            self._next_offset = max(self._next_offset, records[-1].offset() + 1)
-        if self._next_offset == before:
+        """Pick the records of the ranges and move on behind them."""
+        before = self._left()
+        records = messages if self._is_plain(messages) else self._within(messages)
+        if self._left() < before:
+            self._last_progress = clock.now_seconds()
+        else:
             self._complain_of_standstill()
-            return []
-        self._last_progress = clock.now_seconds()
-        if self._next_offset <= self._range.end_offset:
-            return records
-        return [record for record in records if record.offset() < self._range.end_offset]
+        return records
 
-    def _handle(self, error: KafkaError, offset: int) -> None:
-        if error.code() == END_OF_PARTITION:
-            self._next_offset = max(self._next_offset, offset)
-        elif error.code() in OUT_OF_RANGE:
-            self._lose(f"offset {self._next_offset} of {self._place()} is gone")
-            self._skip_to_what_is_left()
-        elif is_absent(error):
-            self._lose(f"{self._place()} is gone")
-            self._next_offset = self._range.end_offset
-        elif error.fatal() or not is_passing(error):
+    def _is_plain(self, messages: list[Message]) -> bool:
+        """Tell whether these are simply the next records of one range, and move on behind them.
+
+        Nearly all are, in large reads: nothing is asked of each record then.
+        """
+        if len(self._ends) > 1 or not messages or any(message.error() for message in messages):
+            return False
+        [(key, end)] = self._ends.items()
+        first, last = _place_of(messages[0])[1], _place_of(messages[-1])[1]
+        if not self._next[key] <= first <= last < end:
+            return False
+        self._next[key] = last + 1
+        return True
+
+    def _within(self, messages: list[Message]) -> list[Message]:
+        """Return the records within their ranges; those behind them are held."""
+        found = []
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                self._handle(message, error)
+                continue
+            key, offset = _place_of(message)
+            if self._next[key] <= offset < self._ends[key]:
+                self._next[key] = offset + 1
+                found.append(message)
+            elif offset >= self._ends[key]:
+                self._next[key] = self._ends[key]
+                self._hold(message)
+            # Else it was seen already: assigning one partition anew takes all back a little.
+        return found
+
+    def _hold(self, record: Message) -> None:
+        self._held_bytes += len(record.value() or b"") + len(record.key() or b"")
+        if self._held_bytes > _HELD_BYTES:
+            self._idle.held.clear()
+        else:
+            self._idle.held.append(record)
+
+    def _handle(self, message: Message, error: KafkaError) -> None:
+        if error.fatal() or not (error.code() in EXPECTED or is_absent(error) or is_passing(error)):
             raise KafkaException(error)
+        if message.topic() is None:
+            return  # of a broker, not of a partition
+        key, offset = _place_of(message)
+        if error.code() == END_OF_PARTITION:
+            self._next[key] = max(self._next[key], min(offset, self._ends[key]))
+        elif error.code() in OUT_OF_RANGE:
+            self._lose(f"offset {self._next[key]} of {_name(key)} is gone")
+            self._skip_to_what_is_left(key)
+        elif is_absent(error):
+            self._lose(f"{_name(key)} is gone")
+            self._next[key] = self._ends[key]
 
-    def _skip_to_what_is_left(self) -> None:
-        place = Place(self._range.topic, self._range.partition)
-        low, high = self._idle.consumer.get_watermark_offsets(place, timeout=_WATERMARK_SECONDS)
-        if self._next_offset < low < self._range.end_offset:
-            self._next_offset = low
-        elif not low <= self._next_offset < high:
-            self._next_offset = self._range.end_offset
-        self._seek(self._next_offset)
+    def _skip_to_what_is_left(self, key: TopicPartition) -> None:
+        low, high = self._idle.consumer.get_watermark_offsets(
+            Place(*key), timeout=_WATERMARK_SECONDS
+        )
+        if self._next[key] < low < self._ends[key]:
+            self._next[key] = low
+        elif not low <= self._next[key] < high:
+            self._next[key] = self._ends[key]
+        self._assign()
 
-    def _seek(self, offset: int) -> None:
-        self._idle.consumer.assign([Place(self._range.topic, self._range.partition, offset)])
+    def _assign(self) -> None:
+        self._idle.held = []
+        self._idle.consumer.assign([Place(*key, offset) for key, offset in self._next.items()])
 
     def _lose(self, what: str) -> None:
         report_loss(what, fail=self._reader.fail_on_data_loss)
@@ -166,12 +221,22 @@ class _Reading:
     def _complain_of_standstill(self) -> None:
         waited_ms = (clock.now_seconds() - self._last_progress) * 1000
         if waited_ms > self._reader.poll_timeout_ms:
-            raise TimeoutError(
-                f"no record of {self._place()} at offset {self._next_offset} for {waited_ms:.0f} ms"
-            )
+            missing = [key for key, end in self._ends.items() if self._next[key] < end]
+            places = ", ".join(f"{_name(key)} at offset {self._next[key]}" for key in missing)
+            raise TimeoutError(f"no record of {places} for {waited_ms:.0f} ms")
 
-    def _place(self) -> str:
-        return f"{self._range.topic}-{self._range.partition}"
+
+def _place_of(message: Message) -> tuple[TopicPartition, int]:
+    """Return the partition and the offset of a message."""
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    assert topic is not None
+    assert partition is not None
+    assert offset is not None
+    return (topic, partition), offset
+
+
+def _name(key: TopicPartition) -> str:
+    return f"{key[0]}-{key[1]}"
 
 
 def _new_consumer(client: Mapping[str, str]) -> Consumer:

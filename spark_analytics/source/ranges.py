@@ -3,6 +3,9 @@
 One task a partition of Kafka, and more of them when `minPartitions` or `maxRecordsPerPartition` ask
 for it: the big ranges are cut, the small ones stay whole. Rules of Spark's Kafka connector
 (OffsetRangeCalculator).
+
+Fewer of them with `minRecordsPerPartition`, which the connector has not: a task of ours is a Python
+process, so a micro-batch of a few records from each of many partitions is best read by one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,6 +29,23 @@ def split_ranges(
     if min_partitions is not None and len(parts) < min_partitions:
         parts = list(_cut_by_share(parts, min_partitions))
     return parts
+
+
+def group_ranges(
+    ranges: Sequence[OffsetRange], min_records: int | None
+) -> list[tuple[OffsetRange, ...]]:
+    """Put ranges together into tasks of about so many records or more; without it one each."""
+    if min_records is None:
+        return [(item,) for item in ranges]
+    total = sum(item.size for item in ranges)
+    groups: list[list[OffsetRange]] = [[] for _ in range(max(1, total // min_records))]
+    sizes = [0] * len(groups)
+    # The largest first, each to the task that has least.
+    for item in sorted(ranges, key=lambda item: -item.size):
+        lightest = sizes.index(min(sizes))
+        groups[lightest].append(item)
+        sizes[lightest] += item.size
+    return [tuple(group) for group in groups if group]
 
 
 def cut(item: OffsetRange, parts: int) -> list[OffsetRange]:

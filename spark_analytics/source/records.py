@@ -41,16 +41,16 @@ ARROW_SCHEMA_WITH_HEADERS = to_arrow_schema(SCHEMA_WITH_HEADERS, timezone="UTC")
 _MICROSECONDS = 1000
 
 
-def record_batch(messages: Sequence[Message], *, include_headers: bool) -> pa.RecordBatch:
-    """Make one Arrow batch of one partition's messages, at least one."""
+def record_batch(
+    messages: Sequence[Message], *, include_headers: bool, is_one_partition: bool = True
+) -> pa.RecordBatch:
+    """Make one Arrow batch of messages, at least one."""
     schema = ARROW_SCHEMA_WITH_HEADERS if include_headers else ARROW_SCHEMA
-    count = len(messages)
     times = [message.timestamp() for message in messages]
     columns = [
         pa.array([message.key() for message in messages], pa.binary()),
         pa.array([message.value() for message in messages], pa.binary()),
-        pa.repeat(pa.scalar(messages[0].topic(), pa.string()), count),
-        pa.repeat(pa.scalar(messages[0].partition(), pa.int32()), count),
+        *_places(messages, is_one_partition=is_one_partition),
         pa.array([message.offset() for message in messages], pa.int64()),
         pa.array([time[1] * _MICROSECONDS for time in times], pa.int64()).cast(
             schema.field("timestamp").type
@@ -61,6 +61,18 @@ def record_batch(messages: Sequence[Message], *, include_headers: bool) -> pa.Re
     if include_headers:
         columns.append(_headers(messages, schema.field("headers").type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _places(messages: Sequence[Message], *, is_one_partition: bool) -> list[pa.Array]:
+    """Return the columns topic and partition."""
+    if is_one_partition:
+        first = messages[0]
+        scalars = pa.scalar(first.topic(), pa.string()), pa.scalar(first.partition(), pa.int32())
+        return [pa.repeat(scalar, len(messages)) for scalar in scalars]
+    return [
+        pa.array([message.topic() for message in messages], pa.string()),
+        pa.array([message.partition() for message in messages], pa.int32()),
+    ]
 
 
 def _headers(messages: Sequence[Message], kind: pa.DataType) -> pa.Array:

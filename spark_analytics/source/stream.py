@@ -32,6 +32,7 @@ from spark_analytics.source.offsets import Offsets, document_of, offsets_of
 from spark_analytics.source.options import SourceOptions
 from spark_analytics.source.planner import Planner
 from spark_analytics.source.range_reader import RangeReader
+from spark_analytics.source.ranges import group_ranges
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -86,7 +87,8 @@ class MillraceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the tasks of a micro-batch."""
         plan = self._plan()
         ranges = self._insist(lambda: plan.stream_ranges(offsets_of(start), offsets_of(end)))
-        return [InputPartition(item) for item in ranges]
+        groups = group_ranges(ranges, self._options.min_records_per_partition)
+        return [InputPartition(group) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task's records, in a worker."""

@@ -1,0 +1,153 @@
+"""The demo as a load to measure under: every process of it, and what each uses.
+
+The demo runs in a folder of its own with a first handful of orders and then serves on; whoever
+measures sends more. Processes are named by the module they run; Spark's Java and Python workers
+count by themselves.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from bench.ports import free_ports
+from bench.servers import CLOCK_TICKS, ROOT
+
+PORTS = 10
+REGISTRY, ORDERS, STREAMS, SPARK, DASHBOARD = 1, 2, 7, 8, 9  # where each lies behind the first
+_READY_SECONDS = 300.0
+_STOP_SECONDS = 60.0
+
+
+class DemoStack:
+    """A demo from its start to its end; its output is in `log`."""
+
+    def __init__(self, *, lite: bool = False, warm_up_orders: int = 100) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="bench-demo-", dir=ROOT / "build")
+        self.log = Path(self._folder.name) / "demo.log"
+        self._first_port = free_ports(PORTS)
+        self._arguments = ["--count", str(warm_up_orders), "--rate", "20"]
+        self._arguments += ["--ports", str(self._first_port), *(["--lite"] if lite else [])]
+        self.started_at = 0.0
+
+    def __enter__(self) -> Self:
+        self.started_at = time.monotonic()
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "millrace", "demo", *self._arguments],
+                cwd=self._folder.name,
+                env={**os.environ, "PYTHONPATH": str(ROOT), "ONCE": "", "LITE": ""},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.terminate()
+        self._process.wait(_STOP_SECONDS)
+        if error is not None:
+            sys.stderr.write(self.log.read_text())
+        self._folder.cleanup()
+
+    def url(self, place: int) -> str:
+        """Return the address of a program."""
+        return f"http://127.0.0.1:{self._first_port + place}"
+
+    def wait_until_serving(self) -> None:
+        """Return when the first orders are through."""
+        deadline = time.monotonic() + _READY_SECONDS
+        while "serving until" not in self.log.read_text():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"the demo does not serve:\n{self.log.read_text()}")
+            time.sleep(0.2)
+
+    def get(self, place: int, path: str) -> Any:
+        """Return a JSON answer, None while there is none."""
+        try:
+            with urllib.request.urlopen(self.url(place) + path, timeout=30) as response:
+                return json.loads(response.read())
+        except urllib.error.URLError:
+            return None
+
+    def spark_log(self) -> str:
+        """Return what the streaming job has logged."""
+        return (Path(self._folder.name) / "build/demo/logs/spark.log").read_text()
+
+    def processes(self) -> dict[int, str]:
+        """Return the demo and all below it: process id -> name."""
+        parents = {pid: _parent(pid) for pid in _process_ids()}
+        found = {self._process.pid: "demo"}
+        grown = True
+        while grown:
+            below = [pid for pid, parent in parents.items() if parent in found and pid not in found]
+            found |= {pid: name for pid in below if (name := _name(pid))}
+            grown = any(pid in found for pid in below)
+        return found
+
+    def cpu_seconds(self) -> Mapping[str, float]:
+        """Return the processor time used so far, by name."""
+        used: Counter[str] = Counter()
+        for pid, name in self.processes().items():
+            fields = _stat(pid)
+            used[name] += (int(fields[11]) + int(fields[12])) / CLOCK_TICKS if fields else 0
+        return used
+
+    def memory_bytes(self) -> Mapping[str, int]:
+        """Return proportional memory (pages shared by n processes count 1/n in each), by name."""
+        used: Counter[str] = Counter()
+        for pid, name in self.processes().items():
+            used[name] += _proportional_bytes(pid)
+        return used
+
+
+def _process_ids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def _parent(pid: int) -> int:
+    fields = _stat(pid)
+    return int(fields[1]) if fields else 0
+
+
+def _name(pid: int) -> str:
+    """Return what a process is; empty when it has just ended."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().rstrip("\0").split("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    module = words[words.index("-m") + 1] if "-m" in words else ""
+    if Path(words[0]).name == "java":
+        return "spark: java"
+    if module.startswith("pyspark.") or "pyspark/daemon" in " ".join(words):
+        return "spark: python workers"
+    return {"spark_analytics.jobs": "spark: driver in python"}.get(module, module)
+
+
+def _proportional_bytes(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    found = [line for line in lines if line.startswith("Pss:")]
+    return int(found[0].split()[1]) * 1024 if found else 0
