@@ -260,7 +260,16 @@ class Node:
         return f"millrace controller {config.node_id} ready on {endpoint.host}:{endpoint.port}"
 
     def _readiness(self) -> Page:
-        return text("ready\n") if self._is_ready else problem(503, "Not ready")
+        why_not = self._why_not_ready()
+        return text("ready\n") if why_not is None else problem(503, why_not)
+
+    def _why_not_ready(self) -> str | None:
+        if not self._is_ready or self._quorum is None:
+            return "Starting or stopping"
+        if self._broker is None:
+            return "No controller is elected" if self._quorum.leader_id == NO_NODE else None
+        registered = self._quorum.image.brokers.get(self._config.node_id)
+        return "Fenced" if registered is None or registered.is_fenced else None
 
     def _metrics(self) -> Page:
         assert self._quorum is not None, "the pages are served once the quorum is open"
