@@ -29,9 +29,8 @@ _logger = logging.getLogger(__name__)
 
 def write_offsets(storage: Storage, path: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Write a checkpoint of one offset per partition."""
-    _write(
-        storage, path, (f"{key.topic} {key.partition} {offset}" for key, offset in offsets.items())
-    )
+    lines = (f"{key.topic} {key.partition} {offset}" for key, offset in offsets.items())
+    replace_file(storage, path, _text(lines))
 
 
 def read_offsets(storage: Storage, path: str) -> dict[TopicPartition, int]:
@@ -46,10 +45,12 @@ def read_offsets(storage: Storage, path: str) -> dict[TopicPartition, int]:
     return offsets
 
 
-def write_epochs(storage: Storage, path: str, entries: Iterable[OffsetAndEpoch]) -> None:
+def write_epochs(
+    storage: Storage, path: str, entries: Iterable[OffsetAndEpoch], *, is_durable: bool = True
+) -> None:
     """Write `leader-epoch-checkpoint`; the caller syncs the directory."""
     lines = (f"{entry.leader_epoch} {entry.offset}" for entry in entries)
-    _write(storage, path, lines, syncs_name=False)
+    replace_file(storage, path, _text(lines), is_durable=is_durable, syncs_name=False)
 
 
 def read_epochs(storage: Storage, path: str) -> list[OffsetAndEpoch] | None:
@@ -63,10 +64,9 @@ def read_epochs(storage: Storage, path: str) -> list[OffsetAndEpoch] | None:
         return None
 
 
-def _write(storage: Storage, path: str, lines: Iterable[str], *, syncs_name: bool = True) -> None:
+def _text(lines: Iterable[str]) -> bytes:
     entries = list(lines)
-    text = "\n".join((_VERSION, str(len(entries)), *entries, ""))
-    replace_file(storage, path, text.encode(), syncs_name=syncs_name)
+    return "\n".join((_VERSION, str(len(entries)), *entries, "")).encode()
 
 
 def _read(storage: Storage, path: str, columns: int) -> list[list[str]]:

@@ -16,12 +16,12 @@ UNDEFINED = -1
 class LeaderEpochs:
     """The epochs of one partition's log; changes are on disk after `save`."""
 
-    __slots__ = ("_is_changed", "_path", "_storage", "entries", "latest_epoch")
+    __slots__ = ("_path", "_storage", "entries", "is_changed", "latest_epoch")
 
     def __init__(self, storage: Storage, directory: str) -> None:
         self._storage = storage
         self._path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
-        self._is_changed = False
+        self.is_changed = False
         self.entries: list[OffsetAndEpoch] = []
         self.latest_epoch = UNDEFINED
 
@@ -29,19 +29,20 @@ class LeaderEpochs:
         """Read the checkpoint; False when it is damaged and must be rebuilt from the log."""
         entries = read_epochs(self._storage, self._path)
         self._replace(entries or [])
-        self._is_changed = False
+        self.is_changed = False
         return entries is not None
 
-    def save(self) -> bool:
+    def save(self, *, is_durable: bool = True) -> bool:
         """Write the checkpoint if anything changed; True when the directory must be synced.
 
         It is written before the recovery point moves, not with every new epoch: what is above the
-        recovery point is read again from the batches.
+        recovery point is read again from the batches. Not durable is for a caller who syncs the
+        whole file system next.
         """
-        if not self._is_changed:
+        if not self.is_changed:
             return False
-        write_epochs(self._storage, self._path, self.entries)
-        self._is_changed = False
+        write_epochs(self._storage, self._path, self.entries, is_durable=is_durable)
+        self.is_changed = False
         return True
 
     def move_to(self, directory: str) -> None:
@@ -94,6 +95,6 @@ class LeaderEpochs:
         self._replace([])
 
     def _replace(self, entries: list[OffsetAndEpoch]) -> None:
-        self._is_changed = self._is_changed or entries != self.entries
+        self.is_changed = self.is_changed or entries != self.entries
         self.entries = entries
         self.latest_epoch = entries[-1].leader_epoch if entries else UNDEFINED

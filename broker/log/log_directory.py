@@ -280,6 +280,8 @@ class LogDirectory:
         logs = [*self.logs.values(), *self.future_logs.values()]
         dirty = [log for log in logs if log.prepare_close()]
         if len(dirty) > MANY_LOGS:
+            for log in dirty:
+                log.epochs.save(is_durable=False)
             self._storage.sync_all(self.path)
             for log in dirty:
                 log.note_all_synced()

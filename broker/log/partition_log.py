@@ -322,14 +322,17 @@ class PartitionLog:
             self.flush()
 
     def prepare_close(self) -> bool:
-        """Write what a clean stop leaves beside the records; tell whether a flush is due."""
+        """Write what a clean stop leaves beside the records; tell whether a flush is due.
+
+        The epochs are written with that flush, or by `note_all_synced`'s caller before the sync.
+        """
         if not self.has_files:
             return False
         self.segments.active.close_indexes()
         self.producers.map_end_offset = self.log_end_offset
         self.producers.take_snapshot()
-        self.epochs.save()
-        return self.recovery_point < self.log_end_offset or bool(self.prepare_flush().segments)
+        is_behind = self.recovery_point < self.log_end_offset or self.epochs.is_changed
+        return is_behind or bool(self.prepare_flush().segments)
 
     def note_all_synced(self) -> None:
         """Take notice that the whole file system has been synced."""

@@ -41,7 +41,7 @@ class OpenHints:
     high_watermark: int = 0
     timestamp_ms: int = 0
     on_progress: Callable[[int], None] = lambda size_bytes: None
-    """Told after every megabyte or so how many bytes of log have been checked."""
+    """Told after every batch how many bytes of log have been read; twice when producers follow."""
 
 
 def open_partition_log(
@@ -81,7 +81,7 @@ def open_partition_log(
     log.epochs.truncate_from_end(log.log_end_offset)
     log.epochs.truncate_from_start(log.log_start_offset)
     log.high_watermark = min(max(hints.high_watermark, log.log_start_offset), log.log_end_offset)
-    load_producers(log, hints.timestamp_ms)
+    load_producers(log, hints.timestamp_ms, hints.on_progress)
     log.producers.on_high_watermark(log.high_watermark)
     return log
 

@@ -1,5 +1,6 @@
 """Bringing the producer state up to the log's end from the batches above its snapshot."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.log.append import marker_of
@@ -12,7 +13,11 @@ if TYPE_CHECKING:
     from broker.log.partition_log import PartitionLog
 
 
-def load_producers(log: "PartitionLog", timestamp_ms: int) -> None:
+def load_producers(
+    log: "PartitionLog",
+    timestamp_ms: int,
+    on_progress: Callable[[int], None] = lambda size_bytes: None,
+) -> None:
     """Start from the newest usable snapshot and feed what follows it."""
     producers = log.producers
     producers.load(log.log_start_offset, log.log_end_offset, timestamp_ms)
@@ -24,6 +29,7 @@ def load_producers(log: "PartitionLog", timestamp_ms: int) -> None:
         for _, batch in walk_batches(segment.file, position, segment.size_bytes):
             if batch.header.producer_id >= 0 and batch.header.record_count:
                 _replay(log, segment, batch)
+            on_progress(batch.header.size_bytes)
         if segment is not log.segments.active:
             if segment.transaction_index.entries:
                 segment.save_transaction_index()

@@ -88,10 +88,8 @@ def _walk_each(  # noqa: C901, PLR0912, PLR0915 - one loop without calls is what
 ) -> tuple[int, bool]:
     """Read records one by one; give where they end and whether their offset deltas are `indexes`.
 
-    Numbers stay in their zigzag form: an odd one is negative, a negative length is null (any is, as
-    in Kafka). Varints of one and two bytes are read here, for they are nearly all there are. No
-    bound is checked on the way: reading beyond the data raises IndexError, and a record whose parts
-    do not fill it does not end at `end`.
+    Numbers stay in zigzag form: an odd one is negative, a negative length null (any is, in Kafka).
+    Most varints have one or two bytes and are read here. Reading beyond the data raises IndexError.
     """
     previous = -1
     is_consecutive = True
@@ -107,7 +105,6 @@ def _walk_each(  # noqa: C901, PLR0912, PLR0915 - one loop without calls is what
         if number & 1:
             raise CorruptBatch(f"a negative record length at {position}")
         end = body + (number >> 1)
-
         number = data[body + 1]
         if number < 0x80:
             at = body + 2
@@ -119,7 +116,6 @@ def _walk_each(  # noqa: C901, PLR0912, PLR0915 - one loop without calls is what
         if number != previous:
             previous = number
             deltas.add((number >> 1) ^ -(number & 1))
-
         number = data[at]
         if number < 0x80:
             at += 1
@@ -130,7 +126,6 @@ def _walk_each(  # noqa: C901, PLR0912, PLR0915 - one loop without calls is what
             number, at = read_zigzag(data, at, INT_BYTES)
         if number >> 1 != index or number & 1:
             is_consecutive = False
-
         number = data[at]
         if number < 0x80:
             at += 1
@@ -138,7 +133,6 @@ def _walk_each(  # noqa: C901, PLR0912, PLR0915 - one loop without calls is what
             number, at = read_zigzag(data, at, INT_BYTES)
         if not number & 1:
             at += number >> 1
-
         number = data[at]
         if number < 0x80:
             at += 1
@@ -149,7 +143,6 @@ def _walk_each(  # noqa: C901, PLR0912, PLR0915 - one loop without calls is what
             number, at = read_zigzag(data, at, INT_BYTES)
         if not number & 1:
             at += number >> 1
-
         # A single zero byte says "no headers", the common case.
         at = _skip_headers(data, at) if data[at] else at + 1
         if at != end:
