@@ -63,6 +63,7 @@ class ControllerParts(NamedTuple):
     """The active controller's."""
     describe_cluster: Callable[[DescribeClusterRequest], Message]
     image: Callable[[], MetadataImage]
+    applied_offset: Callable[[], int]
     on_heartbeat: Callable[[Connection, int], None]
     on_closed: Callable[[Connection], None]
 
@@ -86,7 +87,7 @@ class ControllerDispatcher:
         context = RequestContext(connection, header)
         api_key = ApiKey(header.api_key)
         if api_key is ApiKey.API_VERSIONS:
-            return encode(header, api_versions(self._parts.image(), ErrorCode.NONE))
+            return encode(header, self._api_versions(ErrorCode.NONE))
         if isinstance(message, DescribeClusterRequest):
             return encode(header, self._parts.describe_cluster(message))
         if api_key in RAFT_APIS:
@@ -101,6 +102,9 @@ class ControllerDispatcher:
             return self._answer_unsupported(connection, header)
         return None
 
+    def _api_versions(self, code: ErrorCode) -> Message:
+        return api_versions(self._parts.image(), self._parts.applied_offset() - 1, code)
+
     def on_closed(self, connection: Connection) -> None:
         """Pass on that a connection is gone."""
         self._parts.on_closed(connection)
@@ -111,8 +115,7 @@ class ControllerDispatcher:
         """ApiVersions answers in version 0 with error 35 (KIP-511); others lose the connection."""
         if header.api_key == ApiKey.API_VERSIONS:
             old = RequestHeader(header.api_key, 0, header.correlation_id, header.client_id)
-            answer = api_versions(self._parts.image(), ErrorCode.UNSUPPORTED_VERSION)
-            return encode(old, answer)
+            return encode(old, self._api_versions(ErrorCode.UNSUPPORTED_VERSION))
         log.warning(
             "closed: not served by a controller api_key=%d api_version=%d client=%s",
             header.api_key,
@@ -123,8 +126,10 @@ class ControllerDispatcher:
         return None
 
 
-def api_versions(image: MetadataImage, code: ErrorCode) -> ApiVersionsResponse:
-    """List what is served on a controller listener, and the feature levels."""
+def api_versions(
+    image: MetadataImage, last_applied_offset: int, code: ErrorCode
+) -> ApiVersionsResponse:
+    """List what is served on a controller listener, and the feature levels at an offset."""
     return ApiVersionsResponse(
         error_code=code,
         api_keys=[
@@ -139,6 +144,7 @@ def api_versions(image: MetadataImage, code: ErrorCode) -> ApiVersionsResponse:
             SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
             for name, (lowest, highest) in sorted(SUPPORTED_FEATURES.items())
         ],
+        finalized_features_epoch=last_applied_offset,
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in sorted(image.features.items())

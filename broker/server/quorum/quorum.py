@@ -125,6 +125,7 @@ class Quorum:
                 submit=self.submit,
                 describe_cluster=self._describe_cluster,
                 image=lambda: self.image,
+                applied_offset=lambda: self.applied_offset,
                 on_heartbeat=self._on_heartbeat,
                 on_closed=self._probe.on_closed,
             )
