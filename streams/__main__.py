@@ -64,7 +64,9 @@ class Program:
         while not self._stopping.is_set():
             try:
                 replicas = await ensure_topics(
-                    self._settings.bootstrap_servers, self._settings.application_id
+                    self._settings.bootstrap_servers,
+                    self._settings.application_id,
+                    self._settings.replication_factor,
                 )
             except AWAY as error:
                 log.warning("Kafka is not there, waiting for it error=%r", error)

@@ -25,6 +25,7 @@ class Settings:
     )
     application_id: str = setting("millrace-streams", "consumer group, and prefix of changelogs")
     session_timeout_ms: int = setting(10_000, "a silent instance loses its partitions after this")
+    replication_factor: int = setting(3, "replicas of a new topic; fewer where brokers are fewer")
     standby_replicas: int = setting(1, "other instances that keep a copy of each table partition")
     tumbling_seconds: int = setting(3600, "size of the tumbling windows by product")
     hopping_seconds: int = setting(24 * 3600, "size of the hopping windows by product")

@@ -44,16 +44,19 @@ def wanted_topics(application_id: str) -> dict[str, Mapping[str, str]]:
     }
 
 
-async def ensure_topics(bootstrap_servers: str, application_id: str) -> int:
+async def ensure_topics(
+    bootstrap_servers: str, application_id: str, replication_factor: int = 3
+) -> int:
     """Create the topics that are missing; return the replication factor they get."""
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
     await admin.start()
     try:
         brokers = len((await admin.describe_cluster())["brokers"])
+        replicas = min(replication_factor, brokers)
         wanted = wanted_topics(application_id)
         existing = set(await admin.list_topics()) & wanted.keys()
         missing = sorted(wanted.keys() - existing)
-        await _create(admin, {name: wanted[name] for name in missing}, brokers)
+        await _create(admin, {name: wanted[name] for name in missing}, replicas)
         # Dead letters meet nobody: whoever was first decided how many partitions they have.
         joined = sorted(name for name in existing if not name.endswith(".dead-letter"))
         if joined:
@@ -64,22 +67,20 @@ async def ensure_topics(bootstrap_servers: str, application_id: str) -> int:
                     raise WrongPartitionCountError(
                         f"topic {name} has {count} partitions, needs {PARTITION_COUNT}"
                     )
-        return min(3, brokers)
+        return replicas
     finally:
         await admin.close()
 
 
 async def _create(
-    admin: AIOKafkaAdminClient, missing: Mapping[str, Mapping[str, str]], brokers: int
+    admin: AIOKafkaAdminClient, missing: Mapping[str, Mapping[str, str]], replicas: int
 ) -> None:
     if not missing:
         return
-    replication = {"min.insync.replicas": "2"} if brokers >= 3 else {}
+    replication = {"min.insync.replicas": "2"} if replicas >= 3 else {}
     response = await admin.create_topics(
         [
-            NewTopic(
-                name, PARTITION_COUNT, min(3, brokers), topic_configs={**config, **replication}
-            )
+            NewTopic(name, PARTITION_COUNT, replicas, topic_configs={**config, **replication})
             for name, config in missing.items()
         ]
     )

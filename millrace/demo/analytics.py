@@ -73,7 +73,7 @@ def why_not() -> str | None:
 
 
 async def start_analytics(
-    children: Children, where: list[str], folder: Path, ports: list[int]
+    children: Children, where: list[str], topics: list[str], folder: Path, ports: list[int]
 ) -> Analytics:
     """Start streams, the Spark job and the dashboard side by side; return when all are ready."""
     store = ("--store", str(folder / "serving.sqlite"))
@@ -83,6 +83,7 @@ async def start_analytics(
                 "streams",
                 "streams",
                 *where,
+                *topics,
                 *("--data-dir", str(folder / "streams"), "--http-port", str(ports[0])),
             )
         )

@@ -53,7 +53,7 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> O
     parser.add_argument(
         "--bootstrap",
         default=value("BOOTSTRAP", ""),
-        help="use this Kafka, host:port, instead of our broker",
+        help="use this Kafka, host:port, instead of brokers of our own",
     )
     parser.add_argument(
         "--count", type=_count, default=value("COUNT") or "500", help="made-up orders to send"

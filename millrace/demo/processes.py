@@ -10,9 +10,10 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from millrace.launch import program_command, program_environment
 
@@ -30,8 +31,18 @@ class ChildDiedError(Exception):
 class Child:
     """One program running as a process."""
 
-    def __init__(self, name: str, log_file: Path, *, is_revived: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        log_file: Path,
+        *,
+        is_revived: bool = False,
+        environment: Mapping[str, str] | None = None,
+        stop_seconds: float = _STOP_SECONDS,
+    ) -> None:
         self.name = name
+        self._environment = {**_environment(), **(environment or {})}
+        self._stop_seconds = stop_seconds
         self.address = ""
         self._revivals_left = _MAX_REVIVALS if is_revived else 0
         self._log_file = log_file
@@ -47,7 +58,7 @@ class Child:
         with self._log_file.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *program_command(module, *arguments),
-                env=_environment(),
+                env=self._environment,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
@@ -98,7 +109,7 @@ class Child:
         with suppress(ProcessLookupError):
             process.terminate()
         try:
-            async with asyncio.timeout(_STOP_SECONDS):
+            async with asyncio.timeout(self._stop_seconds):
                 await process.wait()
         except TimeoutError:
             with suppress(ProcessLookupError):
@@ -115,11 +126,15 @@ class Child:
 
 
 class Children:
-    """All children, in the order they were started."""
+    """All children, on levels: those of one level rest on those of the levels below."""
 
     def __init__(self, log_folder: Path) -> None:
         self._log_folder = log_folder
-        self._children: list[Child] = []
+        self._levels: list[list[Child]] = [[]]
+
+    def begin_level(self) -> None:
+        """Say that what is started from now on rests on what has been started."""
+        self._levels.append([])
 
     async def start(
         self,
@@ -127,20 +142,24 @@ class Children:
         module: str,
         *arguments: str,
         ready_seconds: float = _READY_SECONDS,
-        is_revived: bool = False,
+        **options: Any,
     ) -> Child:
-        """Start a program and return when it is ready; `is_revived`: start it again if it dies."""
+        """Start a program and return when it is ready; the options are those of `Child`.
+
+        One that `is_revived` is started again when it dies.
+        """
         self._log_folder.mkdir(parents=True, exist_ok=True)
         log_file = self._log_folder / f"{name}.log"
         log_file.unlink(missing_ok=True)
-        child = Child(name, log_file, is_revived=is_revived)
-        self._children.append(child)
+        child = Child(name, log_file, **options)
+        self._levels[-1].append(child)
         await child.start(module, *arguments, ready_seconds=ready_seconds)
         return child
 
     async def watch(self) -> None:
         """Raise ChildDiedError as soon as one of them ends."""
-        watching = [asyncio.ensure_future(child.watch()) for child in self._children]
+        children = [child for level in self._levels for child in level]
+        watching = [asyncio.ensure_future(child.watch()) for child in children]
         try:
             await asyncio.gather(*watching)
         finally:
@@ -148,8 +167,8 @@ class Children:
                 task.cancel()
 
     async def stop(self) -> None:
-        """Stop all: those started first, on which others rest, last."""
-        for level in (self._children[2:], self._children[1:2], self._children[:1]):
+        """Stop all: those on which others rest last."""
+        for level in reversed(self._levels):
             await asyncio.gather(*(child.stop() for child in level))
 
 

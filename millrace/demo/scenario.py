@@ -5,11 +5,14 @@ import shutil
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import count, islice, repeat
 from pathlib import Path
+from typing import NamedTuple
 
 import aiohttp
 
 from millrace.demo.analytics import Analytics, start_analytics, why_not
+from millrace.demo.brokers import NODE_IDS, REPLICATION_FACTOR, start_brokers
 from millrace.demo.display import Display
 from millrace.demo.invoices import read_scenery
 from millrace.demo.observing import Observer
@@ -65,35 +68,33 @@ async def _start(
     options: Options, display: Display, children: Children, data_folder: Path
 ) -> Addresses:
     started_at = time.monotonic()
-    count = len(SERVICES) + 2 + _ANALYTICS_PORTS
-    ports = [options.ports + number if options.ports else 0 for number in range(count)]
+    ports = _assign_ports(options.ports)
     bootstrap_servers = options.bootstrap
     if bootstrap_servers:
         deleted = await delete_pipeline_topics(bootstrap_servers)
         if deleted:
             display.say("deleted, to start clean: " + ", ".join(deleted))
+        topics = []
     else:
-        broker = await children.start(
-            "broker",
-            "broker",
-            "start",
-            *("--override", f"listeners=PLAINTEXT://127.0.0.1:{ports[0]}"),
-            *("--override", f"log.dirs={data_folder}"),
-            # Kafka waits three seconds for more members of a new group; ours have only one.
-            *("--override", "group.initial.rebalance.delay.ms=0"),
+        bootstrap_servers = await start_brokers(
+            children, data_folder, ports.brokers, ports.controllers
         )
-        bootstrap_servers = broker.address
+        topics = ["--replication-factor", str(REPLICATION_FACTOR)]
     where = ["--bootstrap-servers", bootstrap_servers]
+    children.begin_level()
     registry = await children.start(
-        "registry", "schemas.registry", *where, "--http-port", str(ports[1])
+        "registry", "schemas.registry", *where, *topics, "--http-port", str(ports.registry)
     )
     where += ["--registry-url", registry.address]
+    children.begin_level()
     async with asyncio.TaskGroup() as group:
         starting = {
             service: group.create_task(
-                children.start(service, f"services.{service}", *where, "--http-port", str(port))
+                children.start(
+                    service, f"services.{service}", *where, *topics, "--http-port", str(port)
+                )
             )
-            for service, port in zip(SERVICES, ports[2:], strict=False)
+            for service, port in zip(SERVICES, ports.services, strict=True)
         }
     urls = {"registry": registry.address}
     urls |= {service: task.result().address for service, task in starting.items()}
@@ -101,13 +102,34 @@ async def _start(
     lacking = None if options.lite else why_not()
     if not options.lite and lacking is None:
         display.say("starting Spark, streams and the dashboard")
-        analytics_ports = ports[-_ANALYTICS_PORTS:]
-        analytics = await start_analytics(children, where, data_folder, analytics_ports)
+        analytics = await start_analytics(children, where, topics, data_folder, ports.analytics)
         urls |= analytics.urls
     elif lacking is not None:
         display.say(f"without Spark, streams and dashboard: {lacking}")
     display.say(f"all ready after {time.monotonic() - started_at:.1f} s")
     return Addresses(bootstrap_servers, urls, analytics)
+
+
+class _Ports(NamedTuple):
+    """Where everything listens; 0 is any free port."""
+
+    brokers: list[int]
+    controllers: list[int]
+    registry: int
+    services: list[int]
+    analytics: list[int]
+
+
+def _assign_ports(first: int) -> _Ports:
+    """Number the ports from the first; those of the first broker, which all need, come first."""
+    numbers = iter(count(first) if first else repeat(0))
+    broker = next(numbers)
+    registry = next(numbers)
+    services = list(islice(numbers, len(SERVICES)))
+    analytics = list(islice(numbers, _ANALYTICS_PORTS))
+    brokers = [broker, *islice(numbers, len(NODE_IDS) - 1)]
+    controllers = list(islice(numbers, len(NODE_IDS)))
+    return _Ports(brokers, controllers, registry, services, analytics)
 
 
 async def _while_children_live(children: Children, performing: Awaitable[int]) -> int:

@@ -5,19 +5,15 @@ test can part any two nodes. Clients, and controllers that look whether a broker
 reach every node directly.
 """
 
-import base64
-import random
 import re
 import shutil
-import socket
 import tempfile
 import time
-import uuid
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from millrace.cluster_layout import free_ports, node_settings, random_cluster_id
 from millrace.testing.links import Links
 from millrace.testing.local_broker import TEST_SETTINGS
 from millrace.testing.node_process import BrokerFailedError, NodeProcess, settings_text
@@ -31,9 +27,6 @@ CLUSTER_SETTINGS = {
 FIRST_CONTROLLER_ID = 3001
 LEADER_TIMEOUT_SECONDS = 60.0
 POLL_SECONDS = 0.01
-# Below the ports the system gives to outgoing connections, so that a node that is down finds its
-# own free when it comes back.
-PORTS = range(15_000, 32_000)
 _LEADER = re.compile(r" leader leader_id=(?P<leader_id>\d+) leader_epoch=(?P<epoch>\d+)")
 
 
@@ -60,7 +53,7 @@ class LocalCluster:
             if controllers is None
             else list(range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + controllers))
         )
-        self.cluster_id = _random_cluster_id()
+        self.cluster_id = random_cluster_id()
         self._settings = {**TEST_SETTINGS, **CLUSTER_SETTINGS, **settings_text(settings)}
         self._has_links = has_links
         self._folder: Path | None = None
@@ -210,7 +203,7 @@ class LocalCluster:
 
     def _make(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="millrace-cluster-"))
-        ports = _free_ports()
+        ports = free_ports()
         self._ports = {broker_id: next(ports) for broker_id in self.broker_ids}
         controller_ports = {node_id: next(ports) for node_id in self.controller_ids}
         self._links = Links() if self._has_links else None
@@ -221,24 +214,15 @@ class LocalCluster:
             self._leaders[node_id] = _LeaderLog(self._nodes[node_id].log_file)
 
     def _node_settings(self, node_id: int, controller_ports: dict[int, int]) -> dict[str, str]:
-        listeners, roles = [], []
-        if node_id in self.broker_ids:
-            roles.append("broker")
-            listeners.append(f"PLAINTEXT://{self.address(node_id)}")
-        if node_id in self.controller_ids:
-            roles.append("controller")
-            listeners.append(f"CONTROLLER://127.0.0.1:{controller_ports[node_id]}")
-        voters = (
-            f"{voter}@127.0.0.1:{self._dialled_port(node_id, voter, port)}"
-            for voter, port in controller_ports.items()
+        return node_settings(
+            node_id,
+            client_port=self._ports.get(node_id),
+            controller_port=controller_ports.get(node_id),
+            voters={
+                voter: self._dialled_port(node_id, voter, port)
+                for voter, port in controller_ports.items()
+            },
         )
-        return {
-            "node.id": str(node_id),
-            "process.roles": ",".join(roles),
-            "listeners": ",".join(listeners),
-            "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": ",".join(voters),
-        }
 
     def _dialled_port(self, source: int, target: int, port: int) -> int:
         if self._links is None or source == target:
@@ -268,18 +252,3 @@ class _LeaderLog:
             for found in _LEADER.finditer(complete.decode(errors="replace")):
                 self._latest = max(self._latest, (int(found["epoch"]), int(found["leader_id"])))
         return self._latest
-
-
-def _random_cluster_id() -> str:
-    return base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).rstrip(b"=").decode()
-
-
-def _free_ports() -> Iterator[int]:
-    candidates: Iterable[int] = random.Random().sample(PORTS, len(PORTS))
-    for port in candidates:
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        yield port

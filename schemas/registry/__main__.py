@@ -27,6 +27,11 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--http-port", type=int, default=int(environment.get("MILLRACE_HTTP_PORT", "8081"))
     )
+    parser.add_argument(
+        "--replication-factor",
+        type=int,
+        default=int(environment.get("MILLRACE_REPLICATION_FACTOR", "3")),
+    )
     return parser.parse_args(arguments)
 
 
@@ -34,7 +39,7 @@ async def serve(arguments: argparse.Namespace) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    topic = SchemaTopic(arguments.bootstrap_servers)
+    topic = SchemaTopic(arguments.bootstrap_servers, arguments.replication_factor)
     runner = web.AppRunner(build_app(topic), access_log=None)
     await runner.setup()
     try:

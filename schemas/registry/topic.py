@@ -30,9 +30,10 @@ log = logging.getLogger(__name__)
 class SchemaTopic:
     """Owns the connection to Kafka and the registry folded from the topic."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(self, bootstrap_servers: str, replication_factor: int = 3) -> None:
         self.registry = Registry()
         self._bootstrap_servers = bootstrap_servers
+        self._replication_factor = replication_factor
         self._end_offset = 0
         self._moved = asyncio.Condition()
         self._writing = asyncio.Lock()
@@ -60,7 +61,7 @@ class SchemaTopic:
                 await self._disconnect()
 
     async def _follow(self) -> None:
-        await _create_topic(self._bootstrap_servers)
+        await _create_topic(self._bootstrap_servers, self._replication_factor)
         self._producer = AIOKafkaProducer(
             bootstrap_servers=self._bootstrap_servers, acks="all", enable_idempotence=True
         )
@@ -136,12 +137,13 @@ class SchemaTopic:
             await producer.stop()
 
 
-async def _create_topic(bootstrap_servers: str) -> None:
+async def _create_topic(bootstrap_servers: str, replication_factor: int) -> None:
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
     await admin.start()
     try:
         brokers = len((await admin.describe_cluster())["brokers"])
-        topic = NewTopic(TOPIC, 1, min(3, brokers), topic_configs={"cleanup.policy": "compact"})
+        replicas = min(replication_factor, brokers)
+        topic = NewTopic(TOPIC, 1, replicas, topic_configs={"cleanup.policy": "compact"})
         response = await admin.create_topics([topic])
         for _, code, *_ in response.topic_errors:
             if code not in (0, TopicAlreadyExistsError.errno):

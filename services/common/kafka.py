@@ -60,30 +60,33 @@ class WrongPartitionCountError(Exception):
     """A topic exists with a number of partitions that the pipeline cannot work with."""
 
 
-async def ensure_topics(bootstrap_servers: str, topics: Iterable[Topic]) -> None:
-    """Create the topics that are missing, with three replicas where there are three brokers."""
+async def ensure_topics(
+    bootstrap_servers: str, topics: Iterable[Topic], *, replication_factor: int
+) -> None:
+    """Create the topics that are missing, with as many replicas, or one on each broker."""
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
     await admin.start()
     try:
         broker_count = len((await admin.describe_cluster())["brokers"])
         wanted = {topic.name: topic for topic in topics}
         existing = set(await admin.list_topics())
-        await _create(admin, [t for t in wanted.values() if t.name not in existing], broker_count)
+        missing = [topic for topic in wanted.values() if topic.name not in existing]
+        await _create(admin, missing, min(replication_factor, broker_count))
         await _check_partition_counts(admin, wanted, existing & wanted.keys())
     finally:
         await admin.close()
 
 
-async def _create(admin: AIOKafkaAdminClient, missing: list[Topic], broker_count: int) -> None:
+async def _create(admin: AIOKafkaAdminClient, missing: list[Topic], replicas: int) -> None:
     if not missing:
         return
-    replication = {"min.insync.replicas": "2"} if broker_count >= 3 else {}
+    replication = {"min.insync.replicas": "2"} if replicas >= 3 else {}
     response = await admin.create_topics(
         [
             NewTopic(
                 topic.name,
                 topic.partition_count,
-                min(3, broker_count),
+                replicas,
                 topic_configs={**topic.config, **replication},
             )
             for topic in missing

@@ -142,7 +142,11 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         topics = self._worker.inputs
         dead_letters = [Topic(dead_letter_of(topic.name), 1) for topic in topics]
         wanted = [*topics, *self._worker.outputs, *dead_letters]
-        await ensure_topics(self._settings.bootstrap_servers, wanted)
+        await ensure_topics(
+            self._settings.bootstrap_servers,
+            wanted,
+            replication_factor=self._settings.replication_factor,
+        )
         self._producer = build_producer(self._settings.bootstrap_servers, self.application)
         await self._producer.start()
         self._end_offsets = EndOffsets(self._settings.bootstrap_servers)

@@ -13,6 +13,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord
 
 from services.common.kafka import EndOffsets, Topic, ensure_topics
+from services.common.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -23,9 +24,10 @@ class FollowedTable:
     """Feeds every record of a topic to `replay`, from the beginning, again after a failure."""
 
     def __init__(
-        self, bootstrap_servers: str, topic: Topic, replay: Callable[[ConsumerRecord], None]
+        self, settings: Settings, topic: Topic, replay: Callable[[ConsumerRecord], None]
     ) -> None:
-        self._bootstrap_servers = bootstrap_servers
+        self._bootstrap_servers = settings.bootstrap_servers
+        self._replication_factor = settings.replication_factor
         self._topic = topic
         self._replay = replay
         self._end_offsets: EndOffsets | None = None
@@ -69,7 +71,9 @@ class FollowedTable:
         return all(self._next_offsets.get(p, 0) >= end for p, end in end_offsets.items())
 
     async def _follow(self) -> None:
-        await ensure_topics(self._bootstrap_servers, [self._topic])
+        await ensure_topics(
+            self._bootstrap_servers, [self._topic], replication_factor=self._replication_factor
+        )
         self._end_offsets = EndOffsets(self._bootstrap_servers)
         await self._end_offsets.start()
         consumer = AIOKafkaConsumer(

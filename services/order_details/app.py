@@ -26,9 +26,9 @@ APPLICATION = "order-details"
 class Catalogue:
     """The ids of all products, followed from their topic."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._product_ids: set[str] = set()
-        self.table = FollowedTable(bootstrap_servers, PRODUCTS, self.replay)
+        self.table = FollowedTable(settings, PRODUCTS, self.replay)
 
     def replay(self, record: ConsumerRecord) -> None:
         product_id = record.key.decode()
@@ -108,7 +108,7 @@ async def assemble(settings: Settings, url: str, events: Events, running: Runnin
     await events.writer(PRODUCTS.name, "catalogue/product")
     writer = await events.writer(ORDER_VALIDATIONS.name, "orders/order_validation")
     publisher = VerdictPublisher("ORDER_DETAILS", APPLICATION, writer, running.metrics)
-    catalogue = Catalogue(settings.bootstrap_servers)
+    catalogue = Catalogue(settings)
     running.tables.append(catalogue.table)
     worker = OrderDetailsWorker(catalogue, events, publisher)
     running.processor = Processor(APPLICATION, settings, worker, running.metrics)

@@ -1,5 +1,6 @@
 """`millrace demo` as its users run it: made-up orders, real orders, a broker of one's own."""
 
+import contextlib
 import csv
 import gzip
 import json
@@ -161,6 +162,47 @@ def test_second_run_on_the_same_kafka_starts_clean(tmp_path: Path) -> None:
         assert "deleted, to start clean: " in process.stdout
 
 
+def broker_pid(demo_pid: int, node_id: int) -> int | None:
+    """Find the process of a broker among the demo's children."""
+    with contextlib.suppress(FileNotFoundError):  # one of them, or the demo, has just ended
+        children = Path(f"/proc/{demo_pid}/task/{demo_pid}/children").read_text().split()
+        for pid in map(int, children):
+            if b"node.id=%d\0" % node_id in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return pid
+    return None
+
+
+def test_a_broker_may_be_stopped_or_killed_while_orders_go_through(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "millrace", "demo"],
+        cwd=tmp_path,
+        env=environment(ONCE="1", COUNT="300", RATE="40"),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("all ready"):
+                break
+        for node_id, ending in ((2, signal.SIGKILL), (3, signal.SIGTERM)):
+            found = broker_pid(process.pid, node_id)
+            assert found is not None
+            os.kill(found, ending)
+            wait_until(
+                lambda: (
+                    process.poll() is not None
+                    or broker_pid(process.pid, node_id) not in (None, found)  # noqa: B023
+                ),
+                60,
+            )
+        rest = process.stdout.read()
+        process.wait(120)
+    assert process.returncode == 0, rest
+    report = json.loads((tmp_path / "build" / "demo" / "report.json").read_text())
+    assert report["posted"] == 300
+    assert sum(report["states"].values()) == report["accepted"]
+
+
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 def test_demo_serves_until_it_is_ended_and_leaves_no_child(
     tmp_path: Path, ending: signal.Signals
@@ -182,7 +224,7 @@ def test_demo_serves_until_it_is_ended_and_leaves_no_child(
         assert call("GET", urls["orders"] + "/health/ready").status == 200
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         pids = [int(pid) for pid in children.read_text().split()]
-        assert len(pids) == 7
+        assert len(pids) == 9  # three brokers, the registry, five services
         process.send_signal(ending)
         process.wait(30)
         if ending is signal.SIGINT:

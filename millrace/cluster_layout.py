@@ -1,0 +1,56 @@
+"""The settings that make nodes of one machine a cluster: who votes, who listens where."""
+
+import base64
+import random
+import socket
+import uuid
+from collections.abc import Iterator, Mapping
+
+# Below the ports that a system gives to outgoing connections, so that a node that was down finds
+# its own free when it comes back.
+_PORTS = range(15_000, 32_000)
+
+
+def node_settings(
+    node_id: int,
+    *,
+    client_port: int | None,
+    controller_port: int | None,
+    voters: Mapping[int, int],
+) -> dict[str, str]:
+    """Give the settings of one node; a port it does not have is a role it does not have.
+
+    `voters` are the ports at which this node reaches the controllers, by their ids.
+    """
+    roles, listeners = [], []
+    if client_port is not None:
+        roles.append("broker")
+        listeners.append(f"PLAINTEXT://127.0.0.1:{client_port}")
+    if controller_port is not None:
+        roles.append("controller")
+        listeners.append(f"CONTROLLER://127.0.0.1:{controller_port}")
+    return {
+        "node.id": str(node_id),
+        "process.roles": ",".join(roles),
+        "listeners": ",".join(listeners),
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": ",".join(
+            f"{voter}@127.0.0.1:{port}" for voter, port in voters.items()
+        ),
+    }
+
+
+def random_cluster_id() -> str:
+    """Give the id of a new cluster; it never begins with a dash, as Kafka's own never do."""
+    return base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).rstrip(b"=").decode()
+
+
+def free_ports() -> Iterator[int]:
+    """Give ports that nothing listens on just now, no port twice."""
+    for port in random.Random().sample(_PORTS, len(_PORTS)):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        yield port

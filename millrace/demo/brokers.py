@@ -1,0 +1,66 @@
+"""The demo's own cluster: three nodes, each broker and controller.
+
+Their ports are settled before the first starts: the nodes must know each other's, and a node that
+is started again must come back where it was.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from millrace.cluster_layout import free_ports, node_settings, random_cluster_id
+from millrace.demo.processes import Children
+
+NODE_IDS = (1, 2, 3)
+SETTINGS = {
+    # Kafka waits three seconds for more members of a new group; ours have only one.
+    "group.initial.rebalance.delay.ms": "0",
+    # Topics have one replica each until there is replication.
+    "offsets.topic.replication.factor": "1",
+}
+REPLICATION_FACTOR = 1
+# Its data is removed with the demo's folder: what the last nodes would hand over nobody takes.
+_STOP_SECONDS = 2.0
+
+
+async def start_brokers(
+    children: Children,
+    data_folder: Path,
+    client_ports: Sequence[int],
+    controller_ports: Sequence[int],
+) -> str:
+    """Start the nodes side by side; return where clients connect. Port 0 is any free one."""
+    free = free_ports()
+    clients = _settled(client_ports, free)
+    voters = _settled(controller_ports, free)
+    cluster_id = random_cluster_id()
+    async with asyncio.TaskGroup() as group:
+        for node_id in NODE_IDS:
+            settings = {
+                **node_settings(
+                    node_id,
+                    client_port=clients[node_id],
+                    controller_port=voters[node_id],
+                    voters=voters,
+                ),
+                "log.dirs": str(data_folder / f"broker-{node_id}"),
+                **SETTINGS,
+            }
+            overrides = (f"{name}={value}" for name, value in settings.items())
+            group.create_task(
+                children.start(
+                    f"broker-{node_id}",
+                    "broker",
+                    "start",
+                    *(part for override in overrides for part in ("--override", override)),
+                    environment={"CLUSTER_ID": cluster_id},
+                    stop_seconds=_STOP_SECONDS,
+                    # Its log and the others' votes are there: it goes on where it was.
+                    is_revived=True,
+                )
+            )
+    return ",".join(f"127.0.0.1:{port}" for port in clients.values())
+
+
+def _settled(ports: Sequence[int], free: Iterator[int]) -> dict[int, int]:
+    return {node_id: port or next(free) for node_id, port in zip(NODE_IDS, ports, strict=True)}
