@@ -24,7 +24,13 @@ from broker.log.log_directory import DirectorySettings
 from broker.log.storage import RealStorage
 from broker.model import TopicPartition
 from broker.records.build import build_batch
-from broker.records.header import BytesLike
+from broker.records.compression import Codec
+from broker.records.header import BatchHeader, BytesLike
+from broker.records.validation import (
+    TimestampLimits,
+    read_single_batch,
+    validate_client_batch,
+)
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = bytes(15) + b"\x01"
@@ -95,6 +101,45 @@ def append_seconds(folder: Path, batches: Sequence[BytesLike]) -> float:
     del directories, log
     gc.collect()  # Only now the file is closed and its pages are free.
     return seconds
+
+
+def bench_validation() -> None:
+    """What a leader pays to check a batch, CRC included, for each of its records."""
+    limits = TimestampLimits(
+        uses_log_append_time=False, before_max_ms=2**63 - 1, after_max_ms=3_600_000
+    )
+    for name, count, size_bytes, spread, codec in (
+        ("1 MB of 100 B records", 9_000, 100, 0, Codec.NONE),
+        ("1 MB of 100 B records, 50 to 150 B", 9_000, 100, 50, Codec.NONE),
+        ("1 MB of 1 KB records", 1_000, 1_000, 0, Codec.NONE),
+        ("1 MB of 1 KB records, 500 to 1,500 B", 1_000, 1_000, 500, Codec.NONE),
+        ("16 KB of 100 B records", 150, 100, 0, Codec.NONE),
+        ("128 KB of 1 KB records, lz4", 128, 1_000, 0, Codec.LZ4),
+        ("128 KB of 1 KB records, lz4, 500 to 1,500 B", 128, 1_000, 500, Codec.LZ4),
+        ("128 KB of 1 KB records, zstd", 128, 1_000, 0, Codec.ZSTD),
+    ):
+        source = random.Random(count)
+        text = b" ".join(source.randbytes(3).hex().encode() for _ in range(300))
+        values = [
+            text[: size_bytes + source.randint(-spread, spread)] + b"%08d" % number
+            for number in range(count)
+        ]
+        batch = memoryview(
+            build_batch([(None, value, (), NOW_MS) for value in values], compression=codec)
+        )
+        header = read_single_batch(batch)
+        rounds = max(1, 500 // count)
+
+        def validate(header: BatchHeader = header, batch: BytesLike = batch) -> None:
+            validate_client_batch(header, batch, limits, NOW_MS)
+
+        best = float("inf")
+        for _ in range(100):
+            started = time.process_time()
+            for _ in range(rounds):
+                validate()
+            best = min(best, time.process_time() - started)
+        report(f"check, {name}", best / rounds / count * 1e9, "ns/record")
 
 
 def bench_idempotent(folder: Path) -> None:
@@ -236,6 +281,7 @@ def main(arguments: list[str] | None = None) -> int:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
+        bench_validation()
         for bench in (
             bench_append,
             bench_idempotent,

@@ -33,7 +33,7 @@ from broker.records.header import (
     read_header,
 )
 from broker.records.record import SMALLEST_RECORD_BYTES, parse_records
-from broker.records.walk import Walked, records_worth_walking, walk_records
+from broker.records.walk import WALKED_AT_LEAST, Walked, records_worth_walking, walk_records
 
 MAGIC_POSITION = 16
 SMALLEST_MESSAGE_BYTES = 14
@@ -108,23 +108,25 @@ def validate_client_batch(
     """
     _validate_header(header, records)
     payload = memoryview(records)[HEADER_BYTES:]
+    is_compressed = header.attributes & CODEC_MASK
     try:
-        if header.attributes & CODEC_MASK:
+        if is_compressed:
             payload = memoryview(decompress(header.codec, payload, _SCRATCH))
-        walked = _walk(header, payload)
+        walked = _walk(header.record_count, payload)
         latest = _validate_timestamps(header, payload, walked, limits, timestamp_ms)
-        if header.attributes & CODEC_MASK and not walked.has_consecutive_offsets:
-            # Kafka would renumber them, and fails for want of the records it has not read.
-            raise KafkaError(
-                ErrorCode.UNKNOWN_SERVER_ERROR, "The offsets of compressed records do not follow"
-            )
     except UnreadableCompression as error:
         # No InvalidRecordException in Kafka, which then knows no better code.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
     except CorruptBatch as error:
         raise _invalid(str(error)) from None
     finally:
-        _SCRATCH.trim(len(payload))
+        if is_compressed:
+            _SCRATCH.trim(len(payload))
+    if is_compressed and not walked.has_consecutive_offsets:
+        # Kafka would renumber them, and fails for want of the records it has not read.
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, "The offsets of compressed records do not follow"
+        )
     is_right = latest == header.max_timestamp and not header.attributes & LOG_APPEND_TIME_FLAG
     if is_right or limits.uses_log_append_time:
         return records
@@ -136,7 +138,7 @@ def _validate_header(header: BatchHeader, records: BytesLike) -> None:
         raise _invalid(f"The base offset of an appended batch is 0, not {header.base_offset}")
     if crc32c(memoryview(records)[ATTRIBUTES_POSITION:]) != header.crc:
         raise _corrupt(f"Record is corrupt (stored crc {header.crc})")
-    if header.codec > Codec.ZSTD:
+    if header.attributes & CODEC_MASK > Codec.ZSTD:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown codec {header.codec}")
     count = header.record_count
     if count <= 0 or count != header.last_offset_delta + 1:
@@ -152,11 +154,13 @@ def _validate_header(header: BatchHeader, records: BytesLike) -> None:
         raise _invalid("Transactional records need a producer id")
 
 
-def _walk(header: BatchHeader, payload: memoryview) -> Walked:
-    count = header.record_count
-    if count * SMALLEST_RECORD_BYTES > len(payload):
-        raise CorruptBatch(f"{count} records do not fit in {len(payload)} bytes")
-    return walk_records(payload, count, records_worth_walking(len(payload)))
+def _walk(count: int, payload: memoryview) -> Walked:
+    size_bytes = len(payload)
+    if count * SMALLEST_RECORD_BYTES > size_bytes:
+        raise CorruptBatch(f"{count} records do not fit in {size_bytes} bytes")
+    if count <= WALKED_AT_LEAST:
+        return walk_records(payload, count)
+    return walk_records(payload, count, records_worth_walking(size_bytes))
 
 
 def _validate_timestamps(

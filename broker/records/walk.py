@@ -124,7 +124,7 @@ def _walk_each(  # noqa: C901, PLR0912, PLR0915 - one loop without calls is what
             at += 2
         else:
             number, at = read_zigzag(data, at, INT_BYTES)
-        if number >> 1 != index or number & 1:
+        if number != index + index:
             is_consecutive = False
         number = data[at]
         if number < 0x80:
