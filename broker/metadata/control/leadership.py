@@ -5,7 +5,7 @@ in-sync set, then from the eligible leader replicas, then there is none. A broke
 again what nobody leads and it can.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from broker.metadata.control.partition_change import Election, PartitionChange
 from broker.metadata.control.view import ClusterView
@@ -203,34 +203,21 @@ def _leader_and_isr_changes(
     def is_acceptable(replica: int) -> bool:
         return replica not in gone and (replica == added or view.is_active(replica))
 
-    changes = (
-        _without(view, topic, partition, gone, unclean, is_acceptable)
-        for topic, partition in _partitions(view, concerns)
-    )
-    return [record for record in changes if record is not None]
-
-
-def _partitions(
-    view: ClusterView, concerns: Callable[[PartitionImage], bool]
-) -> Iterator[tuple[TopicImage, PartitionImage]]:
+    records: list[Message] = []
     for topic in view.image.topics.by_id.values():
-        for partition in topic.partitions.values():
-            if concerns(partition):
-                yield topic, partition
-
-
-def _without(
-    view: ClusterView,
-    topic: TopicImage,
-    partition: PartitionImage,
-    gone: frozenset[int],
-    unclean: int,
-    is_acceptable: Callable[[int], bool],
-) -> PartitionChangeRecord | None:
-    change = partition_change(view, topic, partition, is_acceptable=is_acceptable)
-    if view.allows_unclean_election(topic.name):
-        change.election = Election.UNCLEAN
-    change.isr = [replica for replica in partition.isr if replica not in gone]
-    if unclean != NO_BROKER:
-        change.unclean_shutdown = frozenset({unclean})
-    return change.record()
+        concerned = [part for part in topic.partitions.values() if concerns(part)]
+        if not concerned:
+            continue
+        min_isr = view.min_isr(topic)
+        is_unclean_allowed = view.allows_unclean_election(topic.name)
+        for partition in concerned:
+            change = partition_change(
+                view, topic, partition, is_acceptable=is_acceptable, min_isr=min_isr
+            )
+            change.election = Election.UNCLEAN if is_unclean_allowed else Election.ONLINE
+            change.isr = [replica for replica in partition.isr if replica not in gone]
+            change.unclean_shutdown = frozenset({unclean}) - {NO_BROKER}
+            record = change.record()
+            if record is not None:
+                records.append(record)
+    return records

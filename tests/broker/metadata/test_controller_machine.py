@@ -245,8 +245,9 @@ class ClusterMachine(RuleBasedStateMachine):
         assert answer.error_code == 0
         result = answer.topics[0].partitions[0]
         if result.error_code == 0:
-            assert tuple(result.isr) == partition.isr
-            assert result.partition_epoch == partition.partition_epoch
+            after = topic.partitions[index]
+            assert tuple(result.isr) == after.isr
+            assert result.partition_epoch == after.partition_epoch
 
     # --- what must hold after every step ---
 
