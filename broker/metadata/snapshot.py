@@ -5,6 +5,7 @@ rest, then brokers, controllers, topics, settings, quotas and producer ids.
 """
 
 from collections.abc import Iterator
+from itertools import chain, starmap
 
 from broker.metadata.features import METADATA_VERSION
 from broker.metadata.image import MetadataImage
@@ -30,24 +31,20 @@ def snapshot_records(image: MetadataImage) -> list[Message]:
 
 
 def each_snapshot_record(image: MetadataImage) -> Iterator[Message]:
-    """Go through the same records, one at a time. The image must stay as it is meanwhile."""
-    yield from _features(image)
-    for broker_id in sorted(image.brokers):
-        yield _broker(image.brokers[broker_id])
-    yield from _controllers(image)
-    for topic in image.topics.by_id.values():
-        yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
-        for partition in topic.partitions.values():
-            yield partition_record(topic.topic_id, partition)
-    yield from _configs(image)
-    yield from _quotas(image)
-    ids = image.producer_ids
-    if ids.next_producer_id:
-        yield ProducerIdsRecord(
-            broker_id=ids.broker_id,
-            broker_epoch=ids.broker_epoch,
-            next_producer_id=ids.next_producer_id,
-        )
+    """Go through the same records one at a time: of the image as it is now, whatever it becomes.
+
+    What there is little of is taken at once. Of the topics, of which there is much, only the
+    images of the partitions are kept, and those are replaced, never changed.
+    """
+    before = _features(image)
+    before += [_broker(image.brokers[broker_id]) for broker_id in sorted(image.brokers)]
+    before += _controllers(image)
+    topics = [
+        (topic.name, topic.topic_id, tuple(topic.partitions.values()))
+        for topic in image.topics.by_id.values()
+    ]
+    after = _configs(image) + _quotas(image) + _producer_ids(image)
+    return chain(before, chain.from_iterable(starmap(_topic, topics)), after)
 
 
 def _features(image: MetadataImage) -> list[Message]:
@@ -82,6 +79,12 @@ def _controllers(image: MetadataImage) -> list[Message]:
         )
         for _, controller in sorted(image.controllers.items())
     ]
+
+
+def _topic(name: str, topic_id: bytes, partitions: tuple[PartitionImage, ...]) -> Iterator[Message]:
+    yield TopicRecord(name=name, topic_id=topic_id)
+    for partition in partitions:
+        yield partition_record(topic_id, partition)
 
 
 def partition_record(topic_id: bytes, partition: PartitionImage) -> PartitionRecord:
@@ -120,4 +123,17 @@ def _quotas(image: MetadataImage) -> list[Message]:
         )
         for entity, quotas in image.client_quotas.items()
         for key, value in sorted(quotas.items())
+    ]
+
+
+def _producer_ids(image: MetadataImage) -> list[Message]:
+    ids = image.producer_ids
+    if not ids.next_producer_id:
+        return []
+    return [
+        ProducerIdsRecord(
+            broker_id=ids.broker_id,
+            broker_epoch=ids.broker_epoch,
+            next_producer_id=ids.next_producer_id,
+        )
     ]

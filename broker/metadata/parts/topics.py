@@ -27,7 +27,11 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class PartitionImage:
-    """One partition: who holds it, who leads it, where it moves (KIP-455, KIP-704, KIP-966)."""
+    """One partition: who holds it, who leads it, where it moves (KIP-455, KIP-704, KIP-966).
+
+    One that is in the image is never changed but replaced, so whoever keeps it keeps what was: a
+    snapshot of very many is written bit by bit while the image goes on.
+    """
 
     partition: int
     replicas: tuple[int, ...]
@@ -41,6 +45,10 @@ class PartitionImage:
     last_known_elr: tuple[int, ...] = ()
     leader_recovery_state: int = RECOVERED
     directories: tuple[bytes, ...] = ()  # of each replica, in the order of `replicas`
+
+    def copy(self) -> "PartitionImage":
+        """Return an equal one that may be changed."""
+        return PartitionImage(*map(self.__getattribute__, self.__slots__))
 
     @property
     def is_reassigning(self) -> bool:
@@ -119,11 +127,13 @@ class TopicsImage:
 
     def replay_partition_change(self, record: PartitionChangeRecord) -> None:
         """Change what the record names; every change is a new partition epoch."""
-        partition = self.by_id[record.topic_id].partitions[record.partition_id]
+        partitions = self.by_id[record.topic_id].partitions
+        partition = partitions[record.partition_id].copy()
         change_partition(partition, record)
         partition.replicas = self._share(partition.replicas)
         partition.isr = self._share(partition.isr)
         partition.directories = self._share(partition.directories)
+        partitions[record.partition_id] = partition
 
     def replay_remove(self, topic_id: bytes) -> TopicImage:
         """Forget a topic; return what it was."""
@@ -136,7 +146,8 @@ class TopicsImage:
         """Forget the eligible leaders of one topic, of all for ""; return whose partitions."""
         images = [self.by_name[name]] if name else list(self.by_name.values())
         for image in images:
-            for partition in image.partitions.values():
+            for number, before in image.partitions.items():
+                image.partitions[number] = partition = before.copy()
                 partition.elr = partition.last_known_elr = ()
         return images
 

@@ -1,23 +1,39 @@
 """When a snapshot of the metadata is taken, and which records it makes superfluous (KIP-630).
 
 One is due after `metadata.log.max.record.bytes.between.snapshots` of records, or when there are any
-and `metadata.log.max.snapshot.interval.ms` have passed. Every node takes its own. The records
-before the *former* snapshot go then: a replica that is a little behind still finds them, and need
-not load a snapshot.
+and `metadata.log.max.snapshot.interval.ms` have passed. Every node takes its own. It is written a
+slice at a time, so that a large cluster's does not keep the event loop from everything else. The
+records before the *former* snapshot go then: a replica that is a little behind still finds them,
+and need not load a snapshot.
 """
 
 import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
 
 from broker.config.quorum_config import QuorumConfig
-from broker.metadata.snapshot import snapshot_records
+from broker.metadata.snapshot import each_snapshot_record
+from broker.model import OffsetAndEpoch
+from broker.protocol.message import Message
 from broker.protocol.records.metadata import encode_metadata_record
 from broker.protocol.records.quorum import VotersRecord
 from broker.raft.config import NEVER_MS
 from broker.server.quorum.metadata_machine import MetadataMachine
 from broker.server.quorum.partition_raft_log import PartitionRaftLog
-from broker.server.quorum.snapshot_format import build_snapshot
+from broker.server.quorum.snapshot_format import RECORDS_PER_BATCH, SnapshotWriter
 
 log = logging.getLogger("millrace.quorum.snapshots")
+
+
+@dataclass(slots=True)
+class _Unfinished:
+    """A snapshot of which not everything is written; `position` is where its next part goes."""
+
+    snapshot_id: OffsetAndEpoch
+    writer: SnapshotWriter
+    records: Iterator[Message]
+    position: int = 0
 
 
 class MetadataSnapshots:
@@ -37,43 +53,64 @@ class MetadataSnapshots:
         self._config = config
         self._taken_ms = now_ms
         self._voters = voters
+        self._unfinished: _Unfinished | None = None
 
     def next_deadline_ms(self) -> int:
-        """Give when a snapshot is due though nothing more is committed."""
+        """Give when there is something to do though nothing more is committed; 0 is at once."""
+        if self._unfinished is not None:
+            return 0
         if not self._machine.bytes_since_snapshot or not self._config.snapshot_interval_ms:
             return NEVER_MS
         return self._taken_ms + self._config.snapshot_interval_ms
 
-    def is_due(self, now_ms: int) -> bool:
-        """Whether to take one now."""
+    def advance(self, now_ms: int, timestamp_ms: int) -> None:
+        """Begin a snapshot that is due, or write the next slice of the one that was begun."""
+        if self._unfinished is None:
+            if not self._is_due(now_ms):
+                return
+            self._unfinished = self._begin(now_ms, timestamp_ms)
+        self._write_slice(self._unfinished)
+
+    def _is_due(self, now_ms: int) -> bool:
         return (
             self._machine.bytes_since_snapshot >= self._config.snapshot_after_bytes
             or now_ms >= self.next_deadline_ms()
         )
 
-    def take(self, now_ms: int, timestamp_ms: int) -> None:
-        """Write a snapshot of what is applied, then drop what the former one contains."""
+    def _begin(self, now_ms: int, timestamp_ms: int) -> _Unfinished:
         machine = self._machine
         snapshot_id = machine.position
-        former_ids = self._log.snapshot_ids()
         self._taken_ms = now_ms
         machine.bytes_since_snapshot = 0
-        if snapshot_id in former_ids:
+        writer = SnapshotWriter(snapshot_id.leader_epoch, timestamp_ms)
+        unfinished = _Unfinished(snapshot_id, writer, each_snapshot_record(machine.image))
+        self._write(unfinished, writer.start(machine.last_timestamp_ms, self._voters))
+        return unfinished
+
+    def _write_slice(self, unfinished: _Unfinished) -> None:
+        records = islice(unfinished.records, RECORDS_PER_BATCH)
+        values = [encode_metadata_record(record) for record in records]
+        if values:
+            self._write(unfinished, unfinished.writer.batch(values))
+        if len(values) == RECORDS_PER_BATCH:
             return
-        values = [encode_metadata_record(record) for record in snapshot_records(machine.image)]
-        data = build_snapshot(
-            values,
-            snapshot_id.leader_epoch,
-            machine.last_timestamp_ms,
-            timestamp_ms,
-            self._voters,
-        )
-        self._log.store_snapshot(snapshot_id, data)
+        self._write(unfinished, unfinished.writer.end())
+        self._unfinished = None
+        self._finish(unfinished)
+
+    def _write(self, unfinished: _Unfinished, part: bytes) -> None:
+        self._log.write_snapshot(unfinished.snapshot_id, unfinished.position, part)
+        unfinished.position += len(part)
+
+    def _finish(self, unfinished: _Unfinished) -> None:
+        """Give it its name, then drop what the former one contains."""
+        former_ids = self._log.snapshot_ids()
+        if not self._log.finish_snapshot(unfinished.snapshot_id):
+            return
         if former_ids:
             self._log.delete_before_snapshot(former_ids[-1])
         log.info(
-            "snapshot taken end_offset=%d leader_epoch=%d size_bytes=%d record_count=%d",
-            *snapshot_id,
-            len(data),
-            len(values),
+            "snapshot taken end_offset=%d leader_epoch=%d size_bytes=%d",
+            *unfinished.snapshot_id,
+            unfinished.position,
         )

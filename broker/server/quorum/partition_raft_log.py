@@ -140,6 +140,17 @@ class PartitionRaftLog:
         self._snapshots.write(snapshot_id, 0, data)
         self._snapshots.finish(snapshot_id)
 
+    def finish_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
+        """Keep a snapshot of this node's own state that was written part by part.
+
+        False when a later one of the leader's has come meanwhile: then it goes.
+        """
+        if snapshot_id.offset < self.start_offset:
+            self._snapshots.abandon(snapshot_id)
+            return False
+        self._snapshots.finish(snapshot_id)
+        return True
+
     def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
         """Drop the records, and the older snapshots, that a snapshot makes superfluous."""
         assert snapshot_id in self._snapshots.ids, snapshot_id

@@ -324,8 +324,7 @@ class Quorum:
                 self._active.advance(self.applied_offset, now_ms)
             self._tell_of_leader()
             has_work = self._raft.has_work or (self._active is not None and self._active.has_work)
-        if self._snapshots.is_due(self._clock.now_ms()):
-            self._snapshots.take(self._clock.now_ms(), self._clock.timestamp_ms())
+        self._snapshots.advance(self._clock.now_ms(), self._clock.timestamp_ms())
 
     def _take_leader_changes(self) -> None:
         changes, self._machine.leader_changes = self._machine.leader_changes, []

@@ -53,6 +53,10 @@ class SnapshotFiles:
         self._storage.sync_directory(self._directory)
         self.ids = sorted({*self.ids, snapshot_id})
 
+    def abandon(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Remove an unfinished snapshot."""
+        remove_files(self._storage, [self._path(snapshot_id) + PART_SUFFIX])
+
     def remove_before(self, offset: int) -> None:
         """Remove the snapshots that end before an offset."""
         older = [snapshot_id for snapshot_id in self.ids if snapshot_id.offset < offset]

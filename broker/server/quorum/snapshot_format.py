@@ -21,7 +21,7 @@ from broker.records.control import ControlType, control_type
 from broker.records.errors import CorruptBatch
 from broker.records.record import NewRecord
 
-RECORDS_PER_BATCH = 1_000
+RECORDS_PER_BATCH = 500
 KRAFT_VERSION = 1
 """Of a quorum whose voters are in the log: the finalized level of `kraft.version`."""
 
@@ -36,6 +36,43 @@ def build_control_batch(number: ControlType, message: Message, timestamp_ms: int
     return build_batch([_control_record(number, message, timestamp_ms)], is_control=True)
 
 
+class SnapshotWriter:
+    """Makes the parts of one snapshot in their order: `start`, any number of `batch`, `end`."""
+
+    def __init__(self, leader_epoch: int, timestamp_ms: int) -> None:
+        self._leader_epoch = leader_epoch
+        self._timestamp_ms = timestamp_ms
+        self._offset = 0
+
+    def start(self, last_contained_timestamp_ms: int, voters: VotersRecord | None) -> bytes:
+        """Make the header, with who votes if that is not configured."""
+        now_ms = self._timestamp_ms
+        header = SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_timestamp_ms)
+        records = [_control_record(ControlType.SNAPSHOT_HEADER, header, now_ms)]
+        if voters is not None:
+            version = KRaftVersionRecord(k_raft_version=KRAFT_VERSION)
+            records.append(_control_record(ControlType.KRAFT_VERSION, version, now_ms))
+            records.append(_control_record(ControlType.KRAFT_VOTERS, voters, now_ms))
+        return self._build(records, is_control=True)
+
+    def batch(self, values: Sequence[bytes]) -> bytes:
+        """Make a batch of records."""
+        records: list[NewRecord] = [(None, value, (), self._timestamp_ms) for value in values]
+        return self._build(records)
+
+    def end(self) -> bytes:
+        """Make the footer."""
+        footer = SnapshotFooterRecord()
+        record = _control_record(ControlType.SNAPSHOT_FOOTER, footer, self._timestamp_ms)
+        return self._build([record], is_control=True)
+
+    def _build(self, records: list[NewRecord], *, is_control: bool = False) -> bytes:
+        offset, self._offset = self._offset, self._offset + len(records)
+        return build_batch(
+            records, base_offset=offset, leader_epoch=self._leader_epoch, is_control=is_control
+        )
+
+
 def build_snapshot(
     values: Sequence[bytes],
     leader_epoch: int,
@@ -43,25 +80,12 @@ def build_snapshot(
     timestamp_ms: int,
     voters: VotersRecord | None = None,
 ) -> bytes:
-    """Make a snapshot of the records that a state adds up from."""
-    header = SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_timestamp_ms)
-    first = [_control_record(ControlType.SNAPSHOT_HEADER, header, timestamp_ms)]
-    if voters is not None:
-        version = KRaftVersionRecord(k_raft_version=KRAFT_VERSION)
-        first.append(_control_record(ControlType.KRAFT_VERSION, version, timestamp_ms))
-        first.append(_control_record(ControlType.KRAFT_VOTERS, voters, timestamp_ms))
-    parts = [build_batch(first, is_control=True, leader_epoch=leader_epoch)]
-    offset = len(first)
-    for start in range(0, len(values), RECORDS_PER_BATCH):
-        chunk = values[start : start + RECORDS_PER_BATCH]
-        records = [(None, value, (), timestamp_ms) for value in chunk]
-        parts.append(build_batch(records, base_offset=offset, leader_epoch=leader_epoch))
-        offset += len(chunk)
-    footer = _control_record(ControlType.SNAPSHOT_FOOTER, SnapshotFooterRecord(), timestamp_ms)
-    parts.append(
-        build_batch([footer], is_control=True, base_offset=offset, leader_epoch=leader_epoch)
-    )
-    return b"".join(parts)
+    """Make a whole snapshot of the records that a state adds up from."""
+    writer = SnapshotWriter(leader_epoch, timestamp_ms)
+    starts = range(0, len(values), RECORDS_PER_BATCH)
+    first = writer.start(last_contained_timestamp_ms, voters)
+    batches = [writer.batch(values[start : start + RECORDS_PER_BATCH]) for start in starts]
+    return b"".join([first, *batches, writer.end()])
 
 
 def snapshot_values(data: bytes) -> Iterator[bytes]:
