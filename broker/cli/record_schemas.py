@@ -1,17 +1,14 @@
-"""Records that only the tools read so far: transactions and controllers."""
+"""Records of transactions, which only the tools read so far."""
 
 from broker.protocol.message import (
     Message,
     Struct,
     array,
-    boolean,
     int8,
     int16,
     int32,
     int64,
     string,
-    uint16,
-    uuid,
 )
 
 
@@ -36,28 +33,3 @@ class TransactionLogValue(Message, api_key=0, versions="0-1", flexible="1+"):
     transaction_last_update_timestamp_ms: int = int64()
     transaction_start_timestamp_ms: int = int64()
     client_transaction_version: int = int16("1+", default=0, tag=2)
-
-
-class ControllerEndpoint(Struct):
-    name: str = string()
-    host: str = string()
-    port: int = uint16()
-    security_protocol: int = int16()
-
-
-class ControllerFeature(Struct):
-    name: str = string()
-    min_supported_version: int = int16()
-    max_supported_version: int = int16()
-
-
-class RegisterControllerRecord(Message, api_key=27, versions="0", flexible="0+"):
-    controller_id: int = int32()
-    incarnation_id: bytes = uuid()
-    zk_migration_ready: bool = boolean()
-    end_points: list[ControllerEndpoint] = array(ControllerEndpoint)
-    features: list[ControllerFeature] = array(ControllerFeature)
-
-
-class ClearElrRecord(Message, api_key=28, versions="0", flexible="0+"):
-    topic_name: str = string()

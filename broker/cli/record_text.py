@@ -9,11 +9,10 @@ from struct import unpack_from
 from typing import Any, NamedTuple, TypeAlias
 
 from broker.cli.record_schemas import (
-    ClearElrRecord,
-    RegisterControllerRecord,
     TransactionLogKey,
     TransactionLogValue,
 )
+from broker.cli.record_schemas_security import SECURITY_RECORDS
 from broker.log.checkpoints import encode_uuid
 from broker.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -154,9 +153,7 @@ def _open_members(group: GroupMetadataValue, content: dict[str, Any]) -> None:
                 continue  # Not the consumer protocol after all: the bytes stay.
 
 
-_METADATA_SCHEMAS = dict(METADATA_RECORDS) | {
-    record.__api_key__: record for record in (RegisterControllerRecord, ClearElrRecord)
-}
+_METADATA_SCHEMAS = SECURITY_RECORDS | dict(METADATA_RECORDS)
 
 
 def metadata_text(record: Record) -> RecordText:

@@ -5,9 +5,16 @@ from pathlib import Path
 import pytest
 
 from broker.cli.dump_log import main
+from broker.cli.record_schemas_security import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    RemoveAccessControlEntryRecord,
+    UserScramCredentialRecord,
+)
 from broker.log.append import AppendOrigin
 from broker.log.config import LogConfig
 from broker.log.storage import RealStorage
+from broker.protocol.message import Message
 from broker.protocol.records.group import OffsetCommitKey, OffsetCommitValue
 from broker.protocol.records.metadata import TopicRecord, encode_metadata_record
 from broker.protocol.structs import encode_struct
@@ -148,3 +155,62 @@ def test_the_decoders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     path = write_segment(tmp_path, (transaction, None))
     _, lines, _ = dump(capsys, "--transaction-log-decoder", "--files", path)
     assert 'key: {"type":"0","data":{"transactionalId":"id"}} payload: <DELETE>' in lines[3]
+
+
+SHOWN_BY_APACHE_KAFKA = [
+    (
+        AccessControlEntryRecord(
+            id=bytes(range(16)),
+            resource_type=2,
+            resource_name="t",
+            pattern_type=3,
+            principal="User:a",
+            host="*",
+            operation=3,
+            permission_type=3,
+        ),
+        '{"type":"ACCESS_CONTROL_ENTRY_RECORD","version":0,"data":{"id":"AAECAwQFBgcICQoLDA0ODw",'
+        '"resourceType":2,"resourceName":"t","patternType":3,"principal":"User:a","host":"*",'
+        '"operation":3,"permissionType":3}}',
+    ),
+    (
+        RemoveAccessControlEntryRecord(id=bytes(range(16))),
+        '{"type":"REMOVE_ACCESS_CONTROL_ENTRY_RECORD","version":0,'
+        '"data":{"id":"AAECAwQFBgcICQoLDA0ODw"}}',
+    ),
+    (
+        UserScramCredentialRecord(
+            name="u",
+            mechanism=1,
+            salt=b"\1\2",
+            stored_key=b"\3",
+            server_key=b"\4",
+            iterations=4096,
+        ),
+        '{"type":"USER_SCRAM_CREDENTIAL_RECORD","version":0,"data":{"name":"u","mechanism":1,'
+        '"salt":"AQI=","storedKey":"Aw==","serverKey":"BA==","iterations":4096}}',
+    ),
+    (
+        DelegationTokenRecord(
+            owner="User:o",
+            requester="User:r",
+            renewers=["User:x"],
+            issue_timestamp=1,
+            max_timestamp=2,
+            expiration_timestamp=3,
+            token_id="id",
+        ),
+        '{"type":"DELEGATION_TOKEN_RECORD","version":0,"data":{"owner":"User:o",'
+        '"requester":"User:r","renewers":["User:x"],"issueTimestamp":1,"maxTimestamp":2,'
+        '"expirationTimestamp":3,"tokenId":"id"}}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("record", "shown"), SHOWN_BY_APACHE_KAFKA)
+def test_records_about_security_are_shown_as_apache_kafka_shows_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], record: Message, shown: str
+) -> None:
+    path = write_segment(tmp_path, (None, encode_metadata_record(record)))
+    _, lines, _ = dump(capsys, "--cluster-metadata-decoder", "--files", path)
+    assert lines[3].endswith(f"payload: {shown}")
