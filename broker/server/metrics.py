@@ -29,45 +29,14 @@ def prometheus_text(broker: "Broker | None", quorum: "Quorum") -> bytes:
     """Return all metrics of a node in Prometheus' text format."""
     from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
+    from broker.server.quorum.quorum_metrics import QuorumCollector
+
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
-    registry.register(_QuorumCollector(quorum))
+    registry.register(QuorumCollector(quorum))
     if broker is not None:
         registry.register(_BrokerCollector(broker))
     return generate_latest(registry)
-
-
-class _QuorumCollector:
-    """Presents this node's part in the metadata quorum."""
-
-    def __init__(self, quorum: "Quorum") -> None:
-        self._quorum = quorum
-
-    def describe(self) -> list[Any]:
-        return []
-
-    def collect(self) -> list[Any]:
-        from prometheus_client.core import GaugeMetricFamily
-
-        quorum = self._quorum
-        brokers = quorum.image.brokers.values()
-        fenced_count = sum(broker.is_fenced for broker in brokers)
-        return [
-            GaugeMetricFamily(f"kafka_server_raft_metrics_{name}", text, value)
-            for name, text, value in (
-                ("current_leader", "Id of the leader, -1 when none is known", quorum.leader_id),
-                ("current_epoch", "Epoch of the quorum", quorum.leader_epoch),
-                ("log_end_offset", "Offset of the next metadata record", quorum.end_offset),
-                ("high_watermark", "End of what is committed", quorum.node.high_watermark),
-            )
-        ] + [
-            GaugeMetricFamily(f"kafka_controller_{name}", text, value)
-            for name, text, value in (
-                ("active_controller_count", "Whether this node is the one", quorum.is_serving),
-                ("active_broker_count", "Brokers that live", len(brokers) - fenced_count),
-                ("fenced_broker_count", "Brokers that are fenced", fenced_count),
-            )
-        ]
 
 
 class _BrokerCollector:

@@ -46,7 +46,7 @@ class QuorumCollector:
         from prometheus_client.core import GaugeMetricFamily
 
         state = GaugeMetricFamily(
-            "kafka_server_raft_current_state",
+            "kafka_server_raft_metrics_current_state",
             "The role of this node in the metadata quorum: 1 for the one it has",
             labels=["state"],
         )
@@ -54,12 +54,16 @@ class QuorumCollector:
             state.add_metric([name], int(isinstance(node.role, role)))
         return [
             state,
-            _gauge("raft_current_leader", "Leader of the quorum, -1 for none", quorum.leader_id),
-            _gauge("raft_current_epoch", "Epoch of the quorum", quorum.leader_epoch),
+            _gauge(
+                "raft_metrics_current_leader", "Leader of the quorum, -1 for none", quorum.leader_id
+            ),
+            _gauge("raft_metrics_current_epoch", "Epoch of the quorum", quorum.leader_epoch),
             _gauge(
                 "raft_high_watermark", "First metadata offset not committed", node.high_watermark
             ),
-            _gauge("raft_log_end_offset", "Next offset of the metadata log", quorum.end_offset),
+            _gauge(
+                "raft_metrics_log_end_offset", "Next offset of the metadata log", quorum.end_offset
+            ),
             _gauge(
                 "metadata_last_applied_offset",
                 "Offset of the last metadata record applied, -1 for none",
@@ -73,7 +77,7 @@ class QuorumCollector:
         elections = self._quorum.elections
         return [
             SummaryMetricFamily(
-                "kafka_server_raft_election_latency_seconds",
+                "kafka_server_raft_metrics_election_latency_seconds",
                 "Times from the loss of a leader to the next one",
                 count_value=elections.count,
                 sum_value=elections.total_ms / 1000,

@@ -23,13 +23,13 @@ def test_a_node_alone(tmp_path: Path) -> None:
         quorum.start()
         await create_topic(quorum, "a")
         numbers = numbers_of(quorum)
-        assert numbers["kafka_server_raft_current_leader"] == 1
-        assert numbers["kafka_server_raft_current_epoch"] == 1
-        assert numbers["kafka_server_raft_high_watermark"] == quorum.end_offset
-        assert numbers["kafka_server_raft_log_end_offset"] == quorum.end_offset
+        assert numbers["kafka_server_raft_metrics_current_leader"] == 1
+        assert numbers["kafka_server_raft_metrics_current_epoch"] == 1
+        assert numbers["kafka_server_raft_metrics_high_watermark"] == quorum.end_offset
+        assert numbers["kafka_server_raft_metrics_log_end_offset"] == quorum.end_offset
         assert numbers["kafka_server_metadata_last_applied_offset"] == quorum.end_offset - 1
-        assert numbers['kafka_server_raft_current_state{state="leader"}'] == 1
-        assert numbers['kafka_server_raft_current_state{state="follower"}'] == 0
+        assert numbers['kafka_server_raft_metrics_current_state{state="leader"}'] == 1
+        assert numbers['kafka_server_raft_metrics_current_state{state="follower"}'] == 0
         assert numbers["kafka_controller_active_controller_count"] == 1
         assert numbers["kafka_controller_global_topic_count"] == 1
         assert numbers["kafka_controller_active_broker_count"] == 0
@@ -47,9 +47,9 @@ def test_an_election_has_a_latency(tmp_path: Path) -> None:
         nodes.kill(leader.node_id)
         await nodes.find_leader()
         numbers = numbers_of(stays)
-        assert numbers["kafka_server_raft_election_latency_seconds_count"] >= 1
-        longest = numbers["kafka_server_raft_election_latency_max_seconds"]
-        assert 0 <= longest <= numbers["kafka_server_raft_election_latency_seconds_sum"]
+        assert numbers["kafka_server_raft_metrics_election_latency_seconds_count"] >= 1
+        longest = numbers["kafka_server_raft_metrics_election_latency_max_seconds"]
+        assert 0 <= longest <= numbers["kafka_server_raft_metrics_election_latency_seconds_sum"]
         assert numbers["kafka_controller_active_controller_count"] == int(stays.is_serving)
         nodes.kill_all()
 
