@@ -15,6 +15,7 @@ from broker.cli.record_text import (
     metadata_text,
     offsets_text,
     plain_text,
+    share_state_text,
     transaction_text,
 )
 from broker.log.index.offset_index import OffsetIndex
@@ -60,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         ("--offsets-decoder", "read the records as those of __consumer_offsets"),
         ("--transaction-log-decoder", "read the records as those of __transaction_state"),
         ("--cluster-metadata-decoder", "read the records as those of __cluster_metadata"),
+        ("--share-group-state-decoder", "read the records as those of __share_group_state"),
         ("--skip-record-metadata", "print keys and values only"),
     ):
         parser.add_argument(flag, action="store_true", help=text)
@@ -73,6 +75,8 @@ def _decoder(options: argparse.Namespace) -> RecordDecoder:
         return offsets_text
     if options.transaction_log_decoder:
         return transaction_text
+    if options.share_group_state_decoder:
+        return share_state_text
     return metadata_text if options.cluster_metadata_decoder else plain_text
 
 

@@ -13,6 +13,12 @@ from broker.cli.record_schemas import (
     TransactionLogValue,
 )
 from broker.cli.record_schemas_security import SECURITY_RECORDS
+from broker.cli.record_schemas_share import (
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
+)
 from broker.log.checkpoints import encode_uuid
 from broker.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -103,6 +109,11 @@ _TRANSACTION_SCHEMAS: dict[int, tuple[type[Message], type[Message]]] = {
     0: (TransactionLogKey, TransactionLogValue)
 }
 
+_SHARE_SCHEMAS: dict[int, tuple[type[Message], type[Message]]] = {
+    0: (ShareSnapshotKey, ShareSnapshotValue),
+    1: (ShareUpdateKey, ShareUpdateValue),
+}
+
 
 def offsets_text(record: Record) -> RecordText:
     """Show a record of `__consumer_offsets`."""
@@ -112,6 +123,11 @@ def offsets_text(record: Record) -> RecordText:
 def transaction_text(record: Record) -> RecordText:
     """Show a record of `__transaction_state`."""
     return _coordinator_text(record, _TRANSACTION_SCHEMAS)
+
+
+def share_state_text(record: Record) -> RecordText:
+    """Show a record of `__share_group_state`."""
+    return _coordinator_text(record, _SHARE_SCHEMAS)
 
 
 def _coordinator_text(

@@ -11,6 +11,13 @@ from broker.cli.record_schemas_security import (
     RemoveAccessControlEntryRecord,
     UserScramCredentialRecord,
 )
+from broker.cli.record_schemas_share import (
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
+    StateBatch,
+)
 from broker.log.append import AppendOrigin
 from broker.log.config import LogConfig
 from broker.log.storage import RealStorage
@@ -214,3 +221,48 @@ def test_records_about_security_are_shown_as_apache_kafka_shows_them(
     path = write_segment(tmp_path, (None, encode_metadata_record(record)))
     _, lines, _ = dump(capsys, "--cluster-metadata-decoder", "--files", path)
     assert lines[3].endswith(f"payload: {shown}")
+
+
+def test_share_group_state_is_shown_as_apache_kafka_shows_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic_id = bytes(range(16))
+    batches = [StateBatch(first_offset=1, last_offset=2, delivery_state=2, delivery_count=3)]
+    snapshot = ShareSnapshotValue(
+        snapshot_epoch=1,
+        state_epoch=2,
+        leader_epoch=3,
+        start_offset=4,
+        delivery_complete_count=6,
+        create_timestamp=7,
+        write_timestamp=8,
+        state_batches=batches,
+    )
+    update = ShareUpdateValue(
+        snapshot_epoch=1, leader_epoch=3, start_offset=4, state_batches=batches
+    )
+    keys = [
+        ShareSnapshotKey(group_id="g", topic_id=topic_id, partition=1),
+        ShareUpdateKey(group_id="g", topic_id=topic_id, partition=1),
+    ]
+    snapshot_key, update_key = (bytes([0, n]) + encode_struct(keys[n], 0) for n in (0, 1))
+    path = write_segment(
+        tmp_path,
+        (snapshot_key, b"\0\0" + encode_struct(snapshot, 0)),
+        (update_key, b"\0\0" + encode_struct(update, 0)),
+        (update_key, None),
+    )
+    flags = ("--share-group-state-decoder", "--skip-record-metadata")
+    _, lines, _ = dump(capsys, *flags, "--files", path)
+    shown_ids = '"data":{"groupId":"g","topicId":"AAECAwQFBgcICQoLDA0ODw","partition":1}}'
+    shown_batches = (
+        '"stateBatches":[{"firstOffset":1,"lastOffset":2,"deliveryState":2,"deliveryCount":3}]}}'
+    )
+    assert lines[3:] == [
+        f'| key: {{"type":"0",{shown_ids} payload: {{"version":"0","data":{{"snapshotEpoch":1,'
+        '"stateEpoch":2,"leaderEpoch":3,"startOffset":4,"deliveryCompleteCount":6,'
+        f'"createTimestamp":7,"writeTimestamp":8,{shown_batches}',
+        f'| key: {{"type":"1",{shown_ids} payload: {{"version":"0","data":{{"snapshotEpoch":1,'
+        f'"leaderEpoch":3,"startOffset":4,{shown_batches}',
+        f'| key: {{"type":"1",{shown_ids} payload: <DELETE>',
+    ]
