@@ -53,6 +53,7 @@ def rich_cluster() -> ControlledCluster:
             last_known_elr=[3],
             adding_replicas=[4],
             replicas=[2, 3, 1, 4],
+            directories=[b"directory %06d" % broker_id for broker_id in (2, 3, 1, 4)],
             leader_recovery_state=1,
         ),
     ]
