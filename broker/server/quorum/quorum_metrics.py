@@ -59,7 +59,9 @@ class QuorumCollector:
             ),
             _gauge("raft_metrics_current_epoch", "Epoch of the quorum", quorum.leader_epoch),
             _gauge(
-                "raft_high_watermark", "First metadata offset not committed", node.high_watermark
+                "raft_metrics_high_watermark",
+                "First metadata offset not committed",
+                node.high_watermark,
             ),
             _gauge(
                 "raft_metrics_log_end_offset", "Next offset of the metadata log", quorum.end_offset
@@ -83,7 +85,7 @@ class QuorumCollector:
                 sum_value=elections.total_ms / 1000,
             ),
             _gauge(
-                "raft_election_latency_max_seconds",
+                "raft_metrics_election_latency_max_seconds",
                 "The longest of them",
                 elections.longest_ms / 1000,
             ),
