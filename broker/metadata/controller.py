@@ -14,22 +14,16 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.errors import KafkaError
-from broker.metadata.control.configs import handle_alter_configs, handle_incremental_alter_configs
-from broker.metadata.control.elections import handle_elect_leaders
-from broker.metadata.control.features import bootstrap_records, handle_update_features
 from broker.metadata.control.heartbeats import handle_broker_heartbeat
-from broker.metadata.control.isr import handle_alter_partition
-from broker.metadata.control.leadership import fence_broker
-from broker.metadata.control.partitions import handle_create_partitions
-from broker.metadata.control.producer_ids import handle_allocate_producer_ids
-from broker.metadata.control.quotas import (
-    handle_alter_client_quotas,
-    handle_describe_client_quotas,
-)
-from broker.metadata.control.reassignments import (
+from broker.metadata.control.leadership.broker_changes import fence_broker
+from broker.metadata.control.leadership.elections import handle_elect_leaders
+from broker.metadata.control.leadership.isr import handle_alter_partition
+from broker.metadata.control.leadership.reassignments import (
     handle_alter_partition_reassignments,
     handle_list_partition_reassignments,
 )
+from broker.metadata.control.partitions import handle_create_partitions
+from broker.metadata.control.producer_ids import handle_allocate_producer_ids
 from broker.metadata.control.refusals import refuse
 from broker.metadata.control.registration import (
     handle_broker_registration,
@@ -37,6 +31,15 @@ from broker.metadata.control.registration import (
     handle_unregister_broker,
 )
 from broker.metadata.control.sessions import NEVER_MS
+from broker.metadata.control.settings.configs import (
+    handle_alter_configs,
+    handle_incremental_alter_configs,
+)
+from broker.metadata.control.settings.features import bootstrap_records, handle_update_features
+from broker.metadata.control.settings.quotas import (
+    handle_alter_client_quotas,
+    handle_describe_client_quotas,
+)
 from broker.metadata.control.topics import handle_create_topics, handle_delete_topics
 from broker.metadata.control.view import (
     ClusterView,

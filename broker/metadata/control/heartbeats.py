@@ -14,7 +14,7 @@ What a heartbeat makes of a broker; a dash is no change:
 
 from enum import Enum, auto
 
-from broker.metadata.control.leadership import (
+from broker.metadata.control.leadership.broker_changes import (
     begin_controlled_shutdown,
     fail_directories,
     fence_broker,

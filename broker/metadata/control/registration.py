@@ -6,7 +6,7 @@ is refused to another incarnation.
 """
 
 from broker.errors import ErrorCode, KafkaError
-from broker.metadata.control.leadership import begin_incarnation, unregister_broker
+from broker.metadata.control.leadership.broker_changes import begin_incarnation, unregister_broker
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.features import METADATA_VERSION
 from broker.metadata.image import BrokerImage

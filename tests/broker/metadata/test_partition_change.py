@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.metadata.control.partition_change import Election, PartitionChange
+from broker.metadata.control.leadership.partition_change import Election, PartitionChange
 from broker.metadata.parts.topics import RECOVERING, PartitionImage, change_partition
 
 HOME = [bytes([15 + number]) * 16 for number in range(10)]  # the directory of each broker

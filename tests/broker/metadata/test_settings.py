@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from broker.errors import ErrorCode, KafkaError
-from broker.metadata.control.config_operations import APPEND, DELETE, SET, SUBTRACT
 from broker.metadata.control.producer_ids import BLOCK_SIZE
+from broker.metadata.control.settings.operations import APPEND, DELETE, SET, SUBTRACT
 from broker.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from broker.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,

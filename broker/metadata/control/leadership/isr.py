@@ -5,8 +5,8 @@ wants in must be alive in the incarnation the leader has seen.
 """
 
 from broker.errors import ErrorCode, KafkaError
-from broker.metadata.control.leadership import partition_change
-from broker.metadata.control.partition_change import Election
+from broker.metadata.control.leadership.broker_changes import partition_change
+from broker.metadata.control.leadership.partition_change import Election
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.image import PartitionImage, TopicImage
 from broker.metadata.parts.topics import NO_LEADER_CHANGE, RECOVERED, RECOVERING, change_partition

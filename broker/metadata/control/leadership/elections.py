@@ -1,9 +1,9 @@
 """ElectLeaders: lead by the preferred replica again, or by any (KIP-183, KIP-460)."""
 
 from broker.errors import ErrorCode, KafkaError
-from broker.metadata.control.leadership import partition_change
+from broker.metadata.control.leadership.broker_changes import partition_change
+from broker.metadata.control.leadership.partition_change import Election
 from broker.metadata.control.limits import validate_record_count
-from broker.metadata.control.partition_change import Election
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.parts.topics import NO_LEADER
 from broker.protocol.message import Message

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from broker.errors import ErrorCode, KafkaError
 from broker.log.config import TOPIC_SETTINGS, SettingType, format_value
-from broker.metadata.control.config_operations import compute_value
-from broker.metadata.control.config_rules import validate_settings
-from broker.metadata.control.leadership import clear_elr
+from broker.metadata.control.leadership.broker_changes import clear_elr
 from broker.metadata.control.limits import duplicates, validate_record_count
+from broker.metadata.control.settings.operations import compute_value
+from broker.metadata.control.settings.rules import validate_settings
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.parts.configs import BROKER_RESOURCE, TOPIC_RESOURCE, Resource
 from broker.protocol.message import Message

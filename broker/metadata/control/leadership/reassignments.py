@@ -13,9 +13,9 @@ from broker.metadata.control.assignments import (
     validate_manual_assignment,
     validate_replication_factor,
 )
-from broker.metadata.control.leadership import partition_change
+from broker.metadata.control.leadership.broker_changes import partition_change
+from broker.metadata.control.leadership.partition_change import Election
 from broker.metadata.control.limits import validate_record_count
-from broker.metadata.control.partition_change import Election
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.image import PartitionImage, TopicImage
 from broker.protocol.message import Message

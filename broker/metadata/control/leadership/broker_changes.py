@@ -7,7 +7,7 @@ again what nobody leads and it can.
 
 from collections.abc import Callable, Iterable
 
-from broker.metadata.control.partition_change import Election, PartitionChange
+from broker.metadata.control.leadership.partition_change import Election, PartitionChange
 from broker.metadata.control.view import ClusterView
 from broker.metadata.image import BrokerImage, PartitionImage, TopicImage
 from broker.metadata.parts.brokers import FENCE, IN_CONTROLLED_SHUTDOWN, LOST_DIRECTORY, UNFENCE

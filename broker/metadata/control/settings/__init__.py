@@ -1,0 +1,1 @@
+"""What is set for the cluster: settings of resources, quotas, feature levels."""
