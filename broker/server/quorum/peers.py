@@ -6,6 +6,7 @@ more behind it: then an election need not wait for a timeout (when fast failure 
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 
 from broker.config.broker_config import Voter
@@ -13,6 +14,8 @@ from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from broker.protocol.message import Message
 from broker.raft.output import Envelope
 from broker.server.quorum.client_connection import ClientConnection, ClientSettings
+
+log = logging.getLogger("millrace.quorum.peers")
 
 
 class Peers:
@@ -25,6 +28,7 @@ class Peers:
         settings: ClientSettings,
         request_timeout_ms: int,
     ) -> None:
+        self._loop = loop
         self._request_timeout_ms = request_timeout_ms
         self.on_answer: Callable[[Envelope], None] = lambda envelope: None
         self.on_failed: Callable[[Envelope], None] = lambda envelope: None
@@ -51,7 +55,13 @@ class Peers:
                 source, destination, correlation_id, _ = envelope
                 self.on_answer(Envelope(destination, source, correlation_id, answer))
 
-        connection = self._connections[envelope.destination]
+        connection = self._connections.get(envelope.destination)
+        if connection is None:
+            # The others know of a voter that this node's configuration does not have.
+            log.warning("no address of the voter node_id=%d", envelope.destination)
+            pause_s = self._request_timeout_ms / 1000
+            self._loop.call_later(pause_s, on_answer, None)
+            return
         connection.ask(request, version, self._request_timeout_ms, on_answer)
 
     def wake(self, node_id: int) -> None:
