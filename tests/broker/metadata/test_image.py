@@ -1,5 +1,7 @@
 """The image: what its delta tells, and that its snapshot gives it again."""
 
+import tracemalloc
+
 from broker.metadata.image import MetadataImage
 from broker.metadata.snapshot import snapshot_records
 from broker.protocol.message import Message
@@ -185,3 +187,16 @@ def test_records_that_only_frame_others_change_nothing() -> None:
     cluster.commit([NoOpRecord()])
     assert cluster.image == before
     assert cluster.take_delta().is_empty
+
+
+def test_ten_thousand_partitions_take_little_memory() -> None:
+    cluster = ControlledCluster(1, 2, 3)
+    for number in range(100):
+        cluster.create(f"t{number}", num_partitions=100, replication_factor=3)
+    tracemalloc.start()
+    image = cluster.replayed()
+    image.take_delta()
+    size_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert image == cluster.image
+    assert size_bytes < 5_000_000

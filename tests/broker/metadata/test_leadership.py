@@ -428,3 +428,15 @@ def test_the_feature_is_not_lowered_while_a_partition_lives_by_it() -> None:
     cluster.heartbeat(1)
     assert cluster.ask(request).error_code == 0
     assert cluster.partition("orders").elr == ()
+
+
+def test_the_only_replica_leads_again_after_it_was_killed() -> None:
+    cluster = with_elr(1)
+    cluster.tick(after_ms=20_000)
+    for incarnation in (2, 3):
+        cluster.start(1, incarnation)
+        partition = cluster.partition("orders")
+        assert (partition.leader, partition.isr) == (1, (1,))
+        assert partition.leader_recovery_state == RECOVERING
+        cluster.tick(after_ms=20_000)
+        assert cluster.partition("orders").leader == -1

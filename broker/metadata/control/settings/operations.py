@@ -1,7 +1,5 @@
 """What the operations of IncrementalAlterConfigs make of settings (KIP-339)."""
 
-from collections.abc import Mapping
-
 from broker.errors import ErrorCode, KafkaError
 
 SET, DELETE, APPEND, SUBTRACT = range(4)  # AlterConfigOp.OpType
@@ -36,28 +34,3 @@ def compute_value(
         return ",".join(dict.fromkeys([*items, *changes]))
     taken = set(changes)
     return ",".join(item for item in items if item not in taken)
-
-
-def apply_operation(
-    current: Mapping[str, str],
-    *,
-    name: str,
-    operation: int,
-    value: str | None,
-    default: str,
-    is_list: bool,
-) -> dict[str, str]:
-    """Return the settings after one operation; raises as `compute_value` does."""
-    result = dict(current)
-    changed = compute_value(
-        current.get(name),
-        name=name,
-        operation=operation,
-        value=value,
-        list_default=default if is_list else None,
-    )
-    if changed is None:
-        result.pop(name, None)
-    else:
-        result[name] = changed
-    return result
