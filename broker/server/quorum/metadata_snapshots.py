@@ -63,13 +63,17 @@ class MetadataSnapshots:
             return NEVER_MS
         return self._taken_ms + self._config.snapshot_interval_ms
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether a snapshot was begun and is not finished."""
+        return self._unfinished is not None
+
     def advance(self, now_ms: int, timestamp_ms: int) -> None:
         """Begin a snapshot that is due, or write the next slice of the one that was begun."""
-        if self._unfinished is None:
-            if not self._is_due(now_ms):
-                return
-            self._unfinished = self._begin(now_ms, timestamp_ms)
-        self._write_slice(self._unfinished)
+        if self._unfinished is None and self._is_due(now_ms):
+            self.begin(now_ms, timestamp_ms)
+        if self._unfinished is not None:
+            self._write_slice(self._unfinished)
 
     def _is_due(self, now_ms: int) -> bool:
         return (
@@ -77,7 +81,8 @@ class MetadataSnapshots:
             or now_ms >= self.next_deadline_ms()
         )
 
-    def _begin(self, now_ms: int, timestamp_ms: int) -> _Unfinished:
+    def begin(self, now_ms: int, timestamp_ms: int) -> None:
+        """Begin a snapshot of the image as it is now; `advance` writes it."""
         machine = self._machine
         snapshot_id = machine.position
         self._taken_ms = now_ms
@@ -85,7 +90,7 @@ class MetadataSnapshots:
         writer = SnapshotWriter(snapshot_id.leader_epoch, timestamp_ms)
         unfinished = _Unfinished(snapshot_id, writer, each_snapshot_record(machine.image))
         self._write(unfinished, writer.start(machine.last_timestamp_ms, self._voters))
-        return unfinished
+        self._unfinished = unfinished
 
     def _write_slice(self, unfinished: _Unfinished) -> None:
         records = islice(unfinished.records, RECORDS_PER_BATCH)

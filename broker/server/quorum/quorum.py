@@ -50,6 +50,7 @@ from broker.server.quorum.election_times import ElectionTimes
 from broker.server.quorum.failure_probe import FailureProbe
 from broker.server.quorum.metadata_machine import MetadataMachine
 from broker.server.quorum.metadata_snapshots import MetadataSnapshots
+from broker.server.quorum.partition_raft_log import PartitionRaftLog
 from broker.server.quorum.peers import Peers
 from broker.server.quorum.raft_shell import RaftParts, RaftShell
 from broker.server.quorum.voters import stored_voters
@@ -95,7 +96,7 @@ class Quorum:
             detects_failures_fast=config.quorum.detects_failures_fast,
         )
         self._raft.on_input = self._pump
-        self._snapshots = MetadataSnapshots(
+        self.snapshots = MetadataSnapshots(
             self._raft.log,
             self._machine,
             config.quorum,
@@ -156,6 +157,11 @@ class Quorum:
     def applied_offset(self) -> int:
         """Up to where the log is applied."""
         return self._raft.applied_offset
+
+    @property
+    def raft_log(self) -> PartitionRaftLog:
+        """This node's copy of the metadata log, with its snapshots, to look at."""
+        return self._raft.log
 
     @property
     def end_offset(self) -> int:
@@ -281,7 +287,7 @@ class Quorum:
         due_ms = min(
             self.node.next_deadline_ms(),
             self._active.next_deadline_ms() if self._active is not None else NEVER_MS,
-            self._snapshots.next_deadline_ms(),
+            self.snapshots.next_deadline_ms(),
         )
         if due_ms >= self._timer_ms:
             return
@@ -324,7 +330,7 @@ class Quorum:
                 self._active.advance(self.applied_offset, now_ms)
             self._tell_of_leader()
             has_work = self._raft.has_work or (self._active is not None and self._active.has_work)
-        self._snapshots.advance(self._clock.now_ms(), self._clock.timestamp_ms())
+        self.snapshots.advance(self._clock.now_ms(), self._clock.timestamp_ms())
 
     def _take_leader_changes(self) -> None:
         changes, self._machine.leader_changes = self._machine.leader_changes, []

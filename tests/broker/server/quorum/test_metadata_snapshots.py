@@ -27,7 +27,7 @@ def commit(quorum: Quorum, *records) -> None:
 
 
 def image_in(quorum: Quorum, snapshot_id: OffsetAndEpoch) -> MetadataImage:
-    log, image = quorum._raft.log, MetadataImage()
+    log, image = quorum.raft_log, MetadataImage()
     for value in snapshot_values(log.read_snapshot(snapshot_id, 0, 1 << 30)):
         image.replay(decode_metadata_record(value))
     return image
@@ -43,15 +43,15 @@ def test_a_snapshot_is_of_one_moment_though_it_is_written_bit_by_bit(tmp_path: P
         ]
         commit(quorum, TopicRecord(name="large", topic_id=TOPIC_ID), *partitions)
         then = OffsetAndEpoch(quorum.applied_offset, quorum.leader_epoch)
-        snapshots = quorum._snapshots
-        snapshots._unfinished = snapshots._begin(0, 0)
+        snapshots = quorum.snapshots
+        snapshots.begin(0, 0)
         commit(
             quorum, PartitionChangeRecord(partition_id=1_100, topic_id=TOPIC_ID, leader=-1, isr=[])
         )
         assert await create_topic(quorum, "later") == 0
-        while snapshots._unfinished is not None:
+        while snapshots.is_writing:
             snapshots.advance(0, 0)
-        assert quorum._raft.log.snapshot_ids() == [then]
+        assert quorum.raft_log.snapshot_ids() == [then]
         image = image_in(quorum, then)
         assert list(image.topics.by_name) == ["large"]
         assert image.topics.by_name["large"].partitions[1_100].leader == 1
@@ -67,9 +67,9 @@ def test_the_records_before_the_former_snapshot_go_and_a_restart_goes_on(tmp_pat
         quorum.start()
         for name in "abcd":
             assert await create_topic(quorum, name) == 0
-        ids = quorum._raft.log.snapshot_ids()
+        ids = quorum.raft_log.snapshot_ids()
         assert len(ids) == 2
-        assert quorum._raft.log.start_offset == ids[0].offset
+        assert quorum.raft_log.start_offset == ids[0].offset
         assert ids[1].offset == quorum.applied_offset
         assert image_in(quorum, ids[1]) == quorum.image
         quorum._close()
@@ -85,12 +85,12 @@ def test_age_alone_makes_one_due_only_when_something_was_committed(tmp_path: Pat
     async def scenario() -> None:
         quorum = open_quorum(tmp_path, {INTERVAL: "1000"})
         quorum.start()
-        snapshots = quorum._snapshots
+        snapshots = quorum.snapshots
         due_ms = snapshots.next_deadline_ms()
         snapshots.advance(due_ms - 1, 0)
-        assert quorum._raft.log.snapshot_ids() == []
+        assert quorum.raft_log.snapshot_ids() == []
         snapshots.advance(due_ms, 0)
-        assert len(quorum._raft.log.snapshot_ids()) == 1
+        assert len(quorum.raft_log.snapshot_ids()) == 1
         assert snapshots.next_deadline_ms() == NEVER_MS
         assert await create_topic(quorum, "a") == 0
         assert snapshots.next_deadline_ms() < NEVER_MS
@@ -103,8 +103,9 @@ def test_an_own_snapshot_goes_when_the_leader_sent_a_later_one(tmp_path: Path) -
     async def scenario() -> None:
         quorum = open_quorum(tmp_path, NEVER)
         quorum.start()
-        log, snapshots = quorum._raft.log, quorum._snapshots
-        early = snapshots._begin(0, 0)
+        log, snapshots = quorum.raft_log, quorum.snapshots
+        snapshots.begin(0, 0)
+        early, snapshots._unfinished = snapshots._unfinished, None
         for name in "abc":
             assert await create_topic(quorum, name) == 0
         later = OffsetAndEpoch(quorum.applied_offset, quorum.leader_epoch)

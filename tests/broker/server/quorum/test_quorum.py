@@ -210,7 +210,7 @@ def test_a_node_that_was_away_is_told_what_a_snapshot_changed(tmp_path: Path) ->
         nodes.kill(away.node_id)
         for number in range(5):
             assert await create_topic(leader, f"topic-{number}") == ErrorCode.NONE
-        assert leader._raft.log.start_offset > away.applied_offset
+        assert leader.raft_log.start_offset > away.applied_offset
         back = open_quorum(tmp_path / str(away.node_id), nodes.settings_of(away.node_id))
         created: set[bytes] = set()
         back.on_change = lambda delta: created.update(delta.created_topics)
