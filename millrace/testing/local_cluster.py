@@ -49,7 +49,7 @@ class LocalCluster:
     ) -> None:
         self.broker_ids = list(range(1, brokers + 1))
         self.controller_ids = (
-            self.broker_ids
+            list(self.broker_ids)
             if controllers is None
             else list(range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + controllers))
         )
@@ -59,6 +59,7 @@ class LocalCluster:
         self._folder: Path | None = None
         self._links: Links | None = None
         self._ports: dict[int, int] = {}
+        self._controller_ports: dict[int, int] = {}
         self._nodes: dict[int, NodeProcess] = {}
         self._leaders: dict[int, _LeaderLog] = {}
 
@@ -128,6 +129,16 @@ class LocalCluster:
         except BrokerFailedError as error:
             raise BrokerFailedError(f"{error}\n{self._report()}") from None
         return self
+
+    def add_broker(self) -> int:
+        """Add a broker that is no controller, and give its id when it serves."""
+        assert self._folder is not None, "the cluster is not started"
+        broker_id = max(self.broker_ids) + 1
+        self._ports[broker_id] = next(free_ports())
+        self._make_node(self._folder, broker_id)
+        self.broker_ids.append(broker_id)
+        self.start(broker_id)
+        return broker_id
 
     def stop(self, *node_ids: int) -> None:
         """Stop nodes cleanly (SIGTERM), all when none is named.
@@ -205,24 +216,26 @@ class LocalCluster:
         self._folder = Path(tempfile.mkdtemp(prefix="millrace-cluster-"))
         ports = free_ports()
         self._ports = {broker_id: next(ports) for broker_id in self.broker_ids}
-        controller_ports = {node_id: next(ports) for node_id in self.controller_ids}
+        self._controller_ports = {node_id: next(ports) for node_id in self.controller_ids}
         self._links = Links() if self._has_links else None
         for node_id in self.node_ids:
-            folder = self._folder / f"node-{node_id}"
-            settings = {**self._node_settings(node_id, controller_ports), **self._settings}
-            self._nodes[node_id] = NodeProcess(folder, settings, self.cluster_id)
-            self._leaders[node_id] = _LeaderLog(self._nodes[node_id].log_file)
+            self._make_node(self._folder, node_id)
 
-    def _node_settings(self, node_id: int, controller_ports: dict[int, int]) -> dict[str, str]:
-        return node_settings(
+    def _make_node(self, folder: Path, node_id: int) -> None:
+        settings = node_settings(
             node_id,
             client_port=self._ports.get(node_id),
-            controller_port=controller_ports.get(node_id),
+            controller_port=self._controller_ports.get(node_id),
             voters={
                 voter: self._dialled_port(node_id, voter, port)
-                for voter, port in controller_ports.items()
+                for voter, port in self._controller_ports.items()
             },
         )
+        node = NodeProcess(
+            folder / f"node-{node_id}", {**settings, **self._settings}, self.cluster_id
+        )
+        self._nodes[node_id] = node
+        self._leaders[node_id] = _LeaderLog(node.log_file)
 
     def _dialled_port(self, source: int, target: int, port: int) -> int:
         if self._links is None or source == target:

@@ -1,0 +1,235 @@
+"""What a cluster of three costs: topics, a joining broker, memory of the metadata, failovers.
+
+`python -m bench cluster [topics | joining | failover]`, everything when nothing is named. Nodes are
+real processes without links between them. Apache Kafka's three nodes create the same topics when
+its jars and Java are there.
+"""
+
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import confluent_kafka.admin
+
+from bench.servers import PAGE_BYTES, ROOT, find_kafka
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from millrace.cluster_layout import free_ports, node_settings
+from millrace.testing import LocalCluster
+from tests.lib.raw_kafka import RawConnection
+
+TOPICS = 1_000
+PARTITIONS = 10
+BATCH = 100
+FAILOVERS = 20
+KAFKA_CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
+KAFKA_SETTINGS = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and print."""
+    parts = {"topics": measure_topics, "joining": measure_joining, "failover": measure_failover}
+    for name in arguments or parts:
+        if name not in parts:
+            print(f"usage: python -m bench cluster [{' | '.join(parts)}]", file=sys.stderr)
+            return 2
+        parts[name]()
+    return 0
+
+
+# Topics.
+
+
+def measure_topics() -> None:
+    """Time the creation of many topics until every broker knows them all."""
+    with LocalCluster(has_links=False) as cluster:
+        addresses = [cluster.address(one) for one in cluster.broker_ids]
+        ours = [create_one_by_one(addresses), create_in_batches(addresses)]
+    print(f"{TOPICS} topics x {PARTITIONS} partitions, s: one by one, {BATCH} in a request")
+    print(f"millrace: {ours[0]:.2f} {ours[1]:.2f}", flush=True)
+    libs = find_kafka()
+    if libs is None:
+        print("Apache Kafka is not here")
+        return
+    with kafka_cluster(libs) as addresses:
+        theirs = [create_one_by_one(addresses), create_in_batches(addresses)]
+    print(f"Apache Kafka: {theirs[0]:.2f} {theirs[1]:.2f}")
+    print(f"ratio: {theirs[0] / ours[0]:.2f}x {theirs[1] / ours[1]:.2f}x")
+
+
+def create_one_by_one(addresses: list[str]) -> float:
+    """Create topics, one request after the other on one connection."""
+    started = time.monotonic()
+    with RawConnection(addresses[0], 60) as connection:
+        for number in range(TOPICS):
+            create(connection, f"single-{number}", PARTITIONS)
+    wait_until_all_know(addresses, "single-")
+    return time.monotonic() - started
+
+
+def create_in_batches(addresses: list[str]) -> float:
+    """Create as many topics with a stock client, a hundred in a request."""
+    admin = admin_client(addresses[0])
+    started = time.monotonic()
+    for first in range(0, TOPICS, BATCH):
+        new = [
+            confluent_kafka.admin.NewTopic(f"batch-{number}", PARTITIONS, 1)
+            for number in range(first, first + BATCH)
+        ]
+        for future in admin.create_topics(new, operation_timeout=60, request_timeout=90).values():
+            future.result(90)
+    wait_until_all_know(addresses, "batch-")
+    return time.monotonic() - started
+
+
+def admin_client(addresses: str) -> confluent_kafka.admin.AdminClient:
+    """Make a stock client, one that does not tell of every connection it loses."""
+    return confluent_kafka.admin.AdminClient({"bootstrap.servers": addresses, "log_level": 0})
+
+
+def create(connection: RawConnection, name: str, partitions: int) -> None:
+    """Create one topic; fails when it is refused."""
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
+    answer = connection.ask(ApiKey.CREATE_TOPICS, 7, request)
+    (result,) = answer.topics  # type: ignore[attr-defined]
+    assert result.error_code == 0, result
+
+
+def wait_until_all_know(addresses: list[str], prefix: str) -> None:
+    """Wait until every broker lists all topics, each with a leader for every partition."""
+    for address in addresses:
+        admin = admin_client(address)
+        while True:
+            found = admin.list_topics(timeout=60).topics
+            known = [topic for name, topic in found.items() if name.startswith(prefix)]
+            if len(known) == TOPICS and all(
+                partition.leader >= 0 for topic in known for partition in topic.partitions.values()
+            ):
+                break
+            time.sleep(0.02)
+
+
+@contextmanager
+def kafka_cluster(libs: Path) -> Iterator[list[str]]:
+    """Run three combined nodes of Apache Kafka; gives their addresses."""
+    ports = free_ports()
+    clients = {node_id: next(ports) for node_id in (1, 2, 3)}
+    voters = {node_id: next(ports) for node_id in (1, 2, 3)}
+    (ROOT / "build").mkdir(exist_ok=True)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=ROOT / "build")))
+        for node_id in clients:
+            settings = {
+                **node_settings(
+                    node_id,
+                    client_port=clients[node_id],
+                    controller_port=voters[node_id],
+                    voters=voters,
+                ),
+                **KAFKA_SETTINGS,
+                "log.dirs": str(folder / f"data-{node_id}"),
+            }
+            file = folder / f"{node_id}.properties"
+            file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+            java = ["java", "-Xms512m", "-Xmx512m", "-cp", f"{libs}/*"]
+            tool = ["kafka.tools.StorageTool", "format", "-t", KAFKA_CLUSTER_ID, "-c", str(file)]
+            subprocess.run([*java, *tool], check=True, capture_output=True)
+            log = stack.enter_context((folder / f"{node_id}.log").open("wb"))
+            process = subprocess.Popen([*java, "kafka.Kafka", str(file)], stdout=log, stderr=log)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+        addresses = [f"127.0.0.1:{port}" for port in clients.values()]
+        admin = admin_client(",".join(addresses))
+        until(lambda: len(admin.list_topics(timeout=60).brokers) == len(clients))
+        yield addresses
+
+
+# A broker that joins.
+
+
+def measure_joining() -> None:
+    """Time a broker that joins, and weigh what the metadata adds to it."""
+    with LocalCluster(has_links=False) as cluster:
+        empty_bytes = resident_bytes(cluster.node(cluster.add_broker()).pid)
+        addresses = [cluster.address(one) for one in cluster.broker_ids]
+        with RawConnection(addresses[0], 60) as connection:
+            for number in range(TOPICS):
+                create(connection, f"single-{number}", PARTITIONS)
+        wait_until_all_know(addresses, "single-")
+        started = time.monotonic()
+        joined = cluster.add_broker()
+        ready = time.monotonic() - started
+        wait_until_all_know([cluster.address(joined)], "single-")
+        full_bytes = resident_bytes(cluster.node(joined).pid)
+        leader_bytes = resident_bytes(cluster.node(cluster.active_controller()).pid)
+    partitions = TOPICS * PARTITIONS
+    print(f"broker joining with {partitions} partitions in the log, ready after {ready:.2f} s")
+    megabytes = [size / 1e6 for size in (empty_bytes, full_bytes, leader_bytes)]
+    print(
+        f"resident, MB: {megabytes[0]:.1f} without topics, {megabytes[1]:.1f} with them, "
+        f"{megabytes[2]:.1f} the active controller, which also leads a quarter of them"
+    )
+    print(f"the metadata's part, MB: {megabytes[1] - megabytes[0]:.1f}", flush=True)
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the resident memory of a process."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
+
+
+# Failovers.
+
+
+def measure_failover() -> None:
+    """Time from the end of the active controller to the next confirmed creation of a topic."""
+    with LocalCluster(has_links=False) as cluster:
+        for name, end in (("kill -9", signal.SIGKILL), ("SIGTERM", signal.SIGTERM)):
+            times = [fail_over(cluster, end, f"{end.name}-{turn}") for turn in range(FAILOVERS)]
+            known = statistics.median(known for known, _ in times)
+            confirmed = sorted(confirmed for _, confirmed in times)
+            print(
+                f"{name}: new leader known after {known:.2f} s, next topic confirmed after "
+                f"{statistics.median(confirmed):.2f} s ({confirmed[0]:.2f}..{confirmed[-1]:.2f}), "
+                f"medians of {FAILOVERS}",
+                flush=True,
+            )
+
+
+def fail_over(cluster: LocalCluster, end: signal.Signals, topic: str) -> tuple[float, float]:
+    """End the active controller and start it again; gives two times in seconds."""
+    old = cluster.active_controller()
+    survivor = next(one for one in cluster.broker_ids if one != old)
+    # As with Kafka's tools, the client is connected before: what is measured is the cluster.
+    with RawConnection(cluster.address(survivor), 60) as connection:
+        create(connection, f"before-{topic}", 1)
+        started = time.monotonic()
+        os.kill(cluster.node(old).pid, end)
+        while cluster.active_controller() == old:
+            time.sleep(0.002)  # a clean stop hands over while the process still runs
+        known = time.monotonic() - started
+        create(connection, f"after-{topic}", 1)
+        confirmed = time.monotonic() - started
+    cluster.stop(old)
+    cluster.start(old)
+    return known, confirmed
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what takes long at most."""
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
