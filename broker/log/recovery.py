@@ -58,8 +58,9 @@ def open_partition_log(
     log.producers.list_snapshots(names, [segment.base_offset for segment in log.segments])
     epochs_are_known = log.epochs.load()
     log.recovery_point = hints.recovery_point
+    without_producers: set[int] = set()
     if not hints.is_clean or not epochs_are_known:
-        _recover(log, hints, everything=not epochs_are_known)
+        without_producers = _recover(log, hints, everything=not epochs_are_known)
         # Nobody knows which names had been synced when the process died.
         log.has_new_names = log.has_new_directory = True
     active = log.segments.active
@@ -81,7 +82,7 @@ def open_partition_log(
     log.epochs.truncate_from_end(log.log_end_offset)
     log.epochs.truncate_from_start(log.log_start_offset)
     log.high_watermark = min(max(hints.high_watermark, log.log_start_offset), log.log_end_offset)
-    load_producers(log, hints.timestamp_ms, hints.on_progress)
+    load_producers(log, hints.timestamp_ms, hints.on_progress, without_producers)
     log.producers.on_high_watermark(log.high_watermark)
     return log
 
@@ -112,14 +113,20 @@ def _find_segments(log: PartitionLog, names: list[str], hints: OpenHints) -> Non
         log.segments.add(segment)
 
 
-def _recover(log: PartitionLog, hints: OpenHints, *, everything: bool) -> None:
-    """Check the segments from the recovery point on; cut at the first bad batch."""
+def _recover(log: PartitionLog, hints: OpenHints, *, everything: bool) -> set[int]:
+    """Check the segments from the recovery point on; cut at the first bad batch.
+
+    Gives the base offsets of those in which no idempotent producer has written.
+    """
+    without_producers: set[int] = set()
     suspects = log.segments.from_offset(0 if everything else hints.recovery_point)
     # The transaction index of these is made anew, from producers as they were before them.
     log.producers.drop_snapshots_after(suspects[0].base_offset)
     for place, segment in enumerate(suspects):
         found_bytes = segment.size_bytes
-        reason = _recover_segment(log, segment, hints)
+        reason, has_producers = _recover_segment(log, segment, hints)
+        if not has_producers:
+            without_producers.add(segment.base_offset)
         following = suspects[place + 1 :]
         # A segment ends where the next begins, else its unsynced tail went with the power.
         is_short = (
@@ -127,11 +134,16 @@ def _recover(log: PartitionLog, hints: OpenHints, *, everything: bool) -> None:
         )
         if segment.size_bytes < found_bytes or is_short:
             _cut_tail(log, suspects[place:], found_bytes, reason)
-            return
+            break
+    return without_producers
 
 
-def _recover_segment(log: PartitionLog, segment: Segment, hints: OpenHints) -> str:
-    """Rebuild a segment's indexes from its batches; tell why it ends where it ends."""
+def _recover_segment(log: PartitionLog, segment: Segment, hints: OpenHints) -> tuple[str, bool]:
+    """Rebuild a segment's indexes from its batches.
+
+    Tells why it ends where it ends, and whether a batch in it has a producer id.
+    """
+    has_producers = False
     found_bytes = segment.size_bytes
     segment.reset()
     # Not even an empty file is known to be so on disk: what was cut off it might come back.
@@ -143,6 +155,7 @@ def _recover_segment(log: PartitionLog, segment: Segment, hints: OpenHints) -> s
         for position, batch in walk_batches(segment.file, 0, found_bytes):
             _validate_place(segment, batch)
             header = batch.header
+            has_producers = has_producers or header.producer_id >= 0
             segment.note(place_of(batch, position), log.append_limits.index_interval_bytes)
             log.epochs.assign(header.partition_leader_epoch, header.base_offset)
             hints.on_progress(header.size_bytes)
@@ -151,7 +164,7 @@ def _recover_segment(log: PartitionLog, segment: Segment, hints: OpenHints) -> s
     if segment is not log.segments.active:
         segment.close_indexes()
         segment.unload()
-    return reason
+    return reason, has_producers
 
 
 def _validate_place(segment: Segment, batch: RecordBatch) -> None:

@@ -1,6 +1,6 @@
 """Bringing the producer state up to the log's end from the batches above its snapshot."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from broker.log.append import marker_of
@@ -17,13 +17,17 @@ def load_producers(
     log: "PartitionLog",
     timestamp_ms: int,
     on_progress: Callable[[int], None] = lambda size_bytes: None,
+    without_producers: Collection[int] = (),
 ) -> None:
-    """Start from the newest usable snapshot and feed what follows it."""
+    """Start from the newest usable snapshot and feed what follows it.
+
+    Segments whose base offset is in `without_producers` have nothing to feed, and are not read.
+    """
     producers = log.producers
     producers.load(log.log_start_offset, log.log_end_offset, timestamp_ms)
     start = producers.map_end_offset
     for segment in log.segments.from_offset(start):
-        if not segment.size_bytes:
+        if not segment.size_bytes or segment.base_offset in without_producers:
             continue
         position = segment.position_of(start)
         for _, batch in walk_batches(segment.file, position, segment.size_bytes):
