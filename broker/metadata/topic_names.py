@@ -18,11 +18,16 @@ def validate_topic_name(name: str) -> None:
     if name == "":
         problem = "the empty string is not allowed"
     elif name in {".", ".."}:
-        problem = '"." or ".." are not allowed'
+        problem = f"'{name}' is not allowed"
     elif len(name) > MAX_NAME_CHARACTERS:
-        problem = f"the length of {len(name)} is longer than the max allowed {MAX_NAME_CHARACTERS}"
+        problem = (
+            f"the length of '{name}' is longer than the max allowed length {MAX_NAME_CHARACTERS}"
+        )
     elif not _legal(name):
-        problem = "it contains a character other than ASCII alphanumerics, '.', '_' and '-'"
+        problem = (
+            f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' "
+            "and '-'"
+        )
     elif name == CLUSTER_METADATA:
         problem = f"{CLUSTER_METADATA} is the cluster's own log"
     else:

@@ -144,9 +144,7 @@ def _cancel(
     view: ClusterView, topic: TopicImage, partition: PartitionImage
 ) -> PartitionChangeRecord | None:
     if not partition.is_reassigning:
-        raise KafkaError(
-            ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress."
-        )
+        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     coming = partition.adding_replicas
     replicas = [replica for replica in partition.replicas if replica not in coming]
     isr = [replica for replica in partition.isr if replica not in coming]

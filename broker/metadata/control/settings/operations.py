@@ -19,7 +19,7 @@ def compute_value(
     if operation not in {SET, APPEND, SUBTRACT}:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operation type id {operation}")
     if value is None:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for {name}")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
     if operation == SET:
         return value
     if list_default is None:

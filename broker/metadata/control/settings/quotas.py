@@ -141,7 +141,10 @@ def _validate_value(entity: QuotaEntity, key: str, value: float) -> None:
     if highest is None:
         return
     if value > highest:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Proposed value for {key} is too large.")
+        kind = "an INT" if highest == INT32_MAX else "a LONG"
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Proposed value for {key} is too large for {kind}."
+        )
     if value % 1.0 > MAX_FRACTION:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} cannot be a fractional value.")
 
@@ -179,11 +182,7 @@ def _filter(components: list[ComponentData]) -> dict[str, ComponentData]:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"Unknown match type {component.match_type}"
             )
-        if (component.match is None) == (component.match_type == EXACT):
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                f"Match type {component.match_type} does not go with match {component.match}.",
-            )
+        _validate_match(component)
         result[kind] = component
     if IP in result and len(result) > 1:
         raise KafkaError(
@@ -192,6 +191,21 @@ def _filter(components: list[ComponentData]) -> dict[str, ComponentData]:
             "with user or clientId filter component.",
         )
     return result
+
+
+def _validate_match(component: ComponentData) -> None:
+    if component.match_type == EXACT:
+        if component.match is None:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                "Request specified MATCH_TYPE_EXACT, but set match string to null.",
+            )
+    elif component.match is not None:
+        name = "DEFAULT" if component.match_type == DEFAULT else "SPECIFIED"
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Request specified MATCH_TYPE_{name}, but also specified a match string.",
+        )
 
 
 def _matches(

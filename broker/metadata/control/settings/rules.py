@@ -14,10 +14,10 @@ from broker.metadata.parts.configs import (
 )
 from broker.metadata.topic_names import validate_topic_name
 
-# Of groups (KIP-848): the lowest value of each.
+# Of groups (KIP-848): the lowest and highest value of each, and the broker settings they are from.
 GROUP_SETTINGS = {
-    "consumer.heartbeat.interval.ms": 1,
-    "consumer.session.timeout.ms": 1,
+    "consumer.heartbeat.interval.ms": (5_000, 15_000, "heartbeat.interval.ms"),
+    "consumer.session.timeout.ms": (45_000, 60_000, "session.timeout.ms"),
 }
 # Of clients' metrics (KIP-714).
 MIN_METRICS_INTERVAL_MS, MAX_METRICS_INTERVAL_MS = 100, 3_600_000
@@ -70,15 +70,17 @@ def _validate_group(name: str, wanted: Mapping[str, str]) -> None:
     if name == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     for key, text in wanted.items():
-        lowest = GROUP_SETTINGS.get(key)
-        if lowest is None:
+        if key not in GROUP_SETTINGS:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {key}")
-        value = _whole(text)
-        if value is None or value < lowest:
-            raise KafkaError(
-                ErrorCode.INVALID_CONFIG,
-                f"Invalid value {text} for configuration {key}: Value must be at least {lowest}",
-            )
+        lowest, highest, limit = GROUP_SETTINGS[key]
+        value = _number(key, text)
+        if value < lowest:
+            problem = f"greater than or equal to group.consumer.min.{limit}"
+        elif value > highest:
+            problem = f"less than or equal to group.consumer.max.{limit}"
+        else:
+            continue
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{key} must be {problem}")
 
 
 def _validate_client_metrics(name: str, wanted: Mapping[str, str]) -> None:
@@ -94,13 +96,23 @@ def _validate_client_metrics(name: str, wanted: Mapping[str, str]) -> None:
 
 
 def _validate_metrics_interval(text: str) -> None:
-    value = _whole(text)
-    if value is None or not MIN_METRICS_INTERVAL_MS <= value <= MAX_METRICS_INTERVAL_MS:
+    value = _number("interval.ms", text)
+    if not MIN_METRICS_INTERVAL_MS <= value <= MAX_METRICS_INTERVAL_MS:
         raise KafkaError(
-            ErrorCode.INVALID_CONFIG,
+            ErrorCode.INVALID_REQUEST,
             f"Invalid value {text} for interval.ms, interval must be between "
             f"{MIN_METRICS_INTERVAL_MS} and {MAX_METRICS_INTERVAL_MS} (1 hour)",
         )
+
+
+def _number(key: str, text: str) -> int:
+    value = _whole(text)
+    if value is None:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"Invalid value {text} for configuration {key}: Not a number of type INT",
+        )
+    return value
 
 
 def _whole(text: str) -> int | None:
