@@ -22,7 +22,7 @@ from typing import Any, Self
 from bench.ports import free_ports
 from bench.servers import CLOCK_TICKS, ROOT
 
-PORTS = 10
+PORTS = 15
 REGISTRY, ORDERS, STREAMS, SPARK, DASHBOARD = 1, 2, 7, 8, 9  # where each lies behind the first
 _READY_SECONDS = 300.0
 _STOP_SECONDS = 60.0
