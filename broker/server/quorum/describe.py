@@ -31,6 +31,8 @@ from broker.server.clock import Clock
 
 CONTROLLERS = 2  # an endpoint type of DescribeCluster
 LISTENER_NAME = "CONTROLLER"
+OBSERVER_SESSION_TIMEOUT_MS = 300_000
+"""Kafka's LeaderState: an observer that has not fetched for so long is not told any more."""
 
 
 def describe_quorum(
@@ -81,8 +83,16 @@ def _partition(node: RaftNode, node_id: int, clock: Clock) -> DescribeQuorumResp
         leader_epoch=node.leader_epoch,
         high_watermark=node.high_watermark,
         current_voters=_replicas(voters, node_id, clock),
-        observers=_replicas(observers, node_id, clock),
+        observers=_replicas(_alive(observers, clock.now_ms()), node_id, clock),
     )
+
+
+def _alive(observers: Mapping[int, ReplicaProgress], now_ms: int) -> dict[int, ReplicaProgress]:
+    return {
+        replica_id: replica
+        for replica_id, replica in observers.items()
+        if now_ms - replica.last_fetch_ms <= OBSERVER_SESSION_TIMEOUT_MS
+    }
 
 
 def _replicas(

@@ -28,11 +28,13 @@ from broker.protocol.messages.broker_registration import (
 from broker.protocol.messages.describe_cluster import DescribeClusterRequest
 from broker.protocol.messages.describe_quorum import DescribeQuorumRequest
 from broker.protocol.records.metadata import encode_metadata_record
+from broker.protocol.wire import DecodeError
 from broker.raft.config import NEVER_MS, RaftConfig
 from broker.raft.node import RaftNode
 from broker.raft.output import LeaderChange
 from broker.raft.quorum_state import NO_NODE
 from broker.records.build import build_batch
+from broker.records.errors import CorruptBatch
 from broker.server.clock import Clock, Random
 from broker.server.connection import Connection
 from broker.server.quorum.active_controller import ActiveController, OnResponse, Shell
@@ -207,11 +209,14 @@ class Quorum:
     def start(self) -> None:
         """Load what is on disk, take up a role, listen.
 
-        Raises OSError, and CorruptBatch, DamagedQuorumState or DecodeError for damaged files.
+        Raises OSError, also for a log or a snapshot that cannot be read.
         """
-        self._raft.start()
         self._is_pumping = True
-        self._go_on()
+        try:
+            self._raft.start()
+            self._go_on()
+        except (CorruptBatch, DecodeError) as error:
+            raise OSError(f"the metadata cannot be read: {error}") from error
         self._is_pumping = False
         self._listeners.open()
         self._set_timer()

@@ -4,11 +4,13 @@ An input waits in a queue until `run` gives it to the node and carries out what 
 that have piled up are carried out with one flush. `on_input` is called when one has come.
 """
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from broker.errors import ErrorCode
 from broker.log.partition_log import PartitionLog
 from broker.log.storage import Storage
 from broker.model import OffsetAndEpoch
@@ -20,7 +22,7 @@ from broker.raft.config import RaftConfig
 from broker.raft.messages import RaftResponse, partition_of, replica_id_of
 from broker.raft.node import RaftNode
 from broker.raft.output import Envelope, Output
-from broker.raft.quorum_state import NO_NODE
+from broker.raft.quorum_state import NO_NODE, DamagedQuorumState
 from broker.server.clock import Clock, Random
 from broker.server.dispatch import RequestContext
 from broker.server.quorum.driver import Effects, QuorumListener, RaftDriver
@@ -28,6 +30,8 @@ from broker.server.quorum.partition_raft_log import PartitionRaftLog
 from broker.server.quorum.peers import Peers
 from broker.server.quorum.quorum_state_file import load_quorum_state, save_quorum_state
 from broker.server.quorum.snapshot_files import SnapshotFiles
+
+log = logging.getLogger("millrace.quorum.raft")
 
 MAX_FETCH_WAIT_MS = 30_000
 
@@ -61,7 +65,10 @@ class RaftShell:
         self.log = PartitionRaftLog(
             parts.log, SnapshotFiles(storage, directory), clock.timestamp_ms
         )
-        quorum_state = load_quorum_state(storage, directory)
+        try:
+            quorum_state = load_quorum_state(storage, directory)
+        except DamagedQuorumState as error:
+            raise OSError(f"{directory}: {error}") from error
         self.node = RaftNode(config, quorum_state, self.log, parts.random_source)
         effects = Effects(
             lambda state: save_quorum_state(storage, directory, state), self._send, listener
@@ -70,6 +77,7 @@ class RaftShell:
         self._inputs: deque[Callable[[int], Output]] = deque()
         self._contexts: dict[int, RequestContext] = {}
         self._next_token = 0
+        self._strangers: set[int] = set()
         self._lost = (NO_NODE, -1)
         self.on_input: Callable[[], None] = lambda: None
         parts.peers.on_answer = self._on_answer
@@ -145,6 +153,11 @@ class RaftShell:
             context.reply(envelope.message)
 
     def _on_answer(self, envelope: Envelope) -> None:
+        code = getattr(envelope.message, "error_code", ErrorCode.NONE)
+        if code == ErrorCode.INCONSISTENT_CLUSTER_ID and envelope.source not in self._strangers:
+            # It is asked on, for it may be mended; but whoever looks must be able to see why.
+            self._strangers.add(envelope.source)
+            log.error("voter belongs to another cluster node_id=%d", envelope.source)
         self._input(partial(self.node.step, envelope))
 
     def _on_failed(self, envelope: Envelope) -> None:

@@ -1,6 +1,10 @@
 """Whole nodes of a quorum in one process: elections, requests to the controller, failures."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from broker.errors import ErrorCode
 from broker.metadata.features import SUPPORTED_FEATURES
@@ -12,6 +16,7 @@ from broker.protocol.messages.broker_registration import (
     Listener,
 )
 from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from broker.records.build import build_batch
 from tests.lib.quorum_nodes import (
     CLUSTER_ID,
     Nodes,
@@ -261,3 +266,37 @@ def test_a_disk_that_fails_ends_the_node(tmp_path: Path) -> None:
         assert [answer.topics[0].error_code for answer in answers] == [ErrorCode.REQUEST_TIMED_OUT]
 
     run(scenario)
+
+
+def test_what_cannot_be_read_is_told_at_the_start(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        quorum = open_quorum(tmp_path, {})
+        quorum.start()
+        quorum._raft.append(build_batch([(None, b"\x01\x7f\x00", (), 0)]))
+        quorum._raft.log.flush()
+        quorum._close()
+        with pytest.raises(OSError, match="unknown metadata record type 127"):
+            open_quorum(tmp_path, {}).start()
+        (tmp_path / "__cluster_metadata-0" / "quorum-state").write_bytes(b"")
+        with pytest.raises(OSError, match="quorum-state cannot be read"):
+            open_quorum(tmp_path, {})
+
+    run(scenario)
+
+
+def test_a_voter_of_another_cluster_is_named_once(tmp_path: Path, caplog: Any) -> None:
+    async def scenario() -> None:
+        nodes = Nodes(tmp_path, 2)
+        nodes.start(1)
+        stranger = nodes.start(2)
+        stranger._raft.node._state.config = replace(
+            stranger._raft.node._state.config, cluster_id="another"
+        )
+        await until(lambda: "another cluster" in caplog.text)
+        for quorum in nodes.running.values():
+            assert not quorum.is_serving
+        nodes.kill_all()
+
+    run(scenario)
+    lines = [line for line in caplog.messages if "another cluster" in line]
+    assert len(lines) == len(set(lines))
