@@ -5,7 +5,7 @@ and the channel through which it asks the active controller. What it is made of:
 
     raft_shell            the Raft node with what it touches; inputs wait there for `run`
       driver              persist, send, apply: the only safe order
-      partition_raft_log  Raft's log over a `PartitionLog`; snapshot_files and snapshot_format beside
+      partition_raft_log  its log over a `PartitionLog`; snapshot_files, snapshot_format beside
       quorum_state_file   epoch and vote on disk
       peers               one client_connection to each other voter; dialing opens it
     metadata_machine      committed batches in, image and deltas out
@@ -21,6 +21,7 @@ and the channel through which it asks the active controller. What it is made of:
 
 The life of a CreateTopics on three nodes: a broker asks its `controller_channel`; that sends it to
 the leader's `controller_listeners`; `active_controller` lets the rules decide and appends the
-records (`raft_shell.append`); the driver flushes and sends; the followers' next Fetch moves the high
-watermark; `metadata_machine` replays the batch; who follows the image is told; the answer goes out.
+records (`raft_shell.append`); the driver flushes and sends; the followers' next Fetch moves the
+high watermark; `metadata_machine` replays the batch; who follows the image is told; the answer
+goes out.
 """
