@@ -357,9 +357,9 @@ def run(max_examples: int) -> None:
 
 
 def test_random_administration_keeps_every_rule() -> None:
-    run(max_examples=40)
+    run(max_examples=20)
 
 
 @pytest.mark.slow
 def test_much_random_administration_keeps_every_rule() -> None:
-    run(max_examples=400)
+    run(max_examples=120)

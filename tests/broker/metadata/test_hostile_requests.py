@@ -148,7 +148,7 @@ def test_too_many_quotas_are_refused() -> None:
 
 
 @pytest.mark.parametrize("key", sorted(CONTROLLER_APIS), ids=lambda key: key.name)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_any_request_gets_an_answer_of_its_version(key: ApiKey, data: st.DataObject) -> None:
     versions = API_VERSION_RANGES[key]

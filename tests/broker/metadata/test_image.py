@@ -189,9 +189,9 @@ def test_records_that_only_frame_others_change_nothing() -> None:
     assert cluster.take_delta().is_empty
 
 
-def test_ten_thousand_partitions_take_little_memory() -> None:
+def test_a_thousand_partitions_take_less_than_half_a_megabyte() -> None:
     cluster = ControlledCluster(1, 2, 3)
-    for number in range(100):
+    for number in range(10):
         cluster.create(f"t{number}", num_partitions=100, replication_factor=3)
     tracemalloc.start()
     image = cluster.replayed()
@@ -199,4 +199,4 @@ def test_ten_thousand_partitions_take_little_memory() -> None:
     size_bytes, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert image == cluster.image
-    assert size_bytes < 5_000_000
+    assert size_bytes < 500_000
