@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from spark_analytics import clock
-from spark_analytics.jobs import failures, funnel, products, revenue, verdicts
+from spark_analytics.jobs import failures, funnel, history, products, revenue, verdicts
 from spark_analytics.jobs.decoding import decode
 from spark_analytics.jobs.events import EVENT
 from spark_analytics.jobs.repeats import Position, RecordKey, Sorted, check_key, event_key, sort_out
@@ -37,6 +37,7 @@ _INPUTS = {
     "verdicts": {VALIDATIONS},
     "funnel": {ORDERS, VALIDATIONS, DECISIONS},
     "product_names": {PRODUCTS},
+    "history": {ORDERS},
 }
 
 
@@ -59,12 +60,14 @@ class MicroBatches:
         self,
         store: ServingWriter,
         registry_url: str,
+        orders: history.OrderHistory,
         *,
         allowed_lateness_ms: int,
         timestamp_ms: Callable[[], int],
     ) -> None:
         self._store = store
         self._registry_url = registry_url
+        self._history = orders
         self._allowed_lateness_ms = allowed_lateness_ms
         self._timestamp_ms = timestamp_ms
 
@@ -92,6 +95,8 @@ class MicroBatches:
             set_aside=found.set_aside,
             newest_ordered_ms=found.newest_ordered_ms,
         )
+        # Before the store says that the batch is done: then it is not run again.
+        self._history.write(views.get("history", []), query_id, batch_id)
         revision = self._store.commit(result, timestamp_ms=self._timestamp_ms())
         return Committed(
             revision,
@@ -158,6 +163,7 @@ def collect_views(
         "verdicts": verdicts.transform,
         "funnel": funnel.transform,
         "product_names": products.names,
+        "history": history.transform,
     }
     frames = {
         name: transform(events) for name, transform in transforms.items() if _INPUTS[name] & topics

@@ -15,24 +15,18 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from spark_analytics.jobs.topics import RESULTS
-from spark_analytics.serving.writer import ServingWriter
+from spark_analytics.serving.writer import PUBLISHED_KEYS, ServingWriter
 
 log = logging.getLogger(__name__)
 
 _PUBLISHED = "published_revision"
 _PARTITIONS = 6
 _FLUSH_SECONDS = 10.0
-_KEYS = {
-    "revenue": ("grain", "window_start_ms", "state", "country"),
-    "products": ("product_id",),
-    "verdicts": ("check_name", "result", "code"),
-    "failures": ("check_name", "code"),
-}
 
 
 def message_of(view: str, row: dict[str, Any]) -> tuple[str, str]:
     """Return key and value of a view's row; amounts as decimal strings."""
-    key = "/".join([view, *(str(row[name]) for name in _KEYS[view])])
+    key = "/".join([view, *(str(row[name]) for name in PUBLISHED_KEYS[view])])
     value = {"view": view} | {
         name: value for name, value in row.items() if name not in ("revision", "revenue_e4")
     }
@@ -62,7 +56,7 @@ class ResultsPublisher:
             return 0
         producer = self._connected()
         count = 0
-        for view in _KEYS:
+        for view in PUBLISHED_KEYS:
             columns, rows = self._store.changed_rows(view, published)
             for row in rows:
                 key, value = message_of(view, dict(zip(columns, row, strict=True)))

@@ -6,6 +6,7 @@ The event loop that serves HTTP only looks at `missing`.
 
 import logging
 import threading
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -16,11 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_analytics import clock
+from spark_analytics.jobs.history import OrderHistory
 from spark_analytics.jobs.metrics import JobMetrics
 from spark_analytics.jobs.micro_batch import MicroBatches, warm_up
 from spark_analytics.jobs.publishing import ResultsPublisher
 from spark_analytics.jobs.segments_job import SegmentsJob
 from spark_analytics.jobs.settings import JobSettings
+from spark_analytics.jobs.stateful_queries import StatefulQueries
 from spark_analytics.jobs.topics import INPUTS
 from spark_analytics.serving.writer import ServingWriter
 from spark_analytics.session import spark_session
@@ -48,14 +51,20 @@ class OrderStream:
         self._stopping = threading.Event()
         # Held while a micro-batch is worked on, so that a stop waits for its end.
         self._in_batch = threading.Lock()
+        self._in_stateful_batch = threading.Lock()
         self._query_id = ""
         self._has_query_id = threading.Event()
         self._store = ServingWriter(Path(settings.store))
+        self._history = OrderHistory(Path(self._beside_store(settings.history, "history")))
         self._batches = MicroBatches(
             self._store,
             settings.registry_url,
+            self._history,
             allowed_lateness_ms=settings.allowed_lateness_ms,
             timestamp_ms=clock.timestamp_ms,
+        )
+        self._stateful = StatefulQueries(
+            settings, self._store, self._checkpoint(), self._in_stateful_batch
         )
         self._publisher = ResultsPublisher(settings.bootstrap_servers, self._store)
         self._admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 2})
@@ -69,7 +78,9 @@ class OrderStream:
         spark = self._start_session()
         try:
             warm_up(spark)
-            segments = SegmentsJob(spark, self._store, self._settings.segments_interval_ms)
+            segments = SegmentsJob(
+                spark, self._store, self._history, self._settings.segments_interval_ms
+            )
             with segments:
                 while not self._stopping.is_set():
                     self._wait_for_topics()
@@ -86,6 +97,9 @@ class OrderStream:
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.adaptive.enabled": "false",
             "spark.sql.session.timeZone": "UTC",
+            # Code made for a few hundred rows costs more than it saves: a quarter of the CPU time.
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.scheduler.mode": "FAIR",
             # A micro-batch is over before C2 has compiled anything for it, and on two cores the
             # compiler and a parallel collector take them from the work: half the CPU time.
@@ -126,22 +140,25 @@ class OrderStream:
             query = self._start_query(spark)
             self._query_id = str(query.id)
             self._has_query_id.set()
-            self._supervise(query)
+            self._supervise(spark, query)
+            self._stop_queries(spark)
         except PySparkException as error:
             _raise_if_spark_is_gone(spark)
+            self._stop_queries(spark)
             log.warning("query failed, starting it again error=%s", str(error)[:2000])
             self._metrics.restarts.inc()
             self._stopping.wait(_RESTART_SECONDS)
 
-    def _start_query(self, spark: SparkSession) -> StreamingQuery:
+    def _read(self, spark: SparkSession, topics: str) -> DataFrame:
+        """Return the records of topics, their names with commas between, as a stream."""
         settings = self._settings
-        records = (
+        return (
             spark.readStream.format(settings.source_format)
             .option("kafka.bootstrap.servers", settings.bootstrap_servers)
             .option("kafka.isolation.level", "read_committed")
             # A worker goes from partition to partition, each time after the fetch under way.
             .option("kafka.fetch.max.wait.ms", "20")
-            .option("subscribe", ",".join(INPUTS))
+            .option("subscribe", topics)
             .option("startingOffsets", "earliest")
             .option("maxOffsetsPerTrigger", settings.max_offsets_per_trigger)
             # A task is a Python process or two; the connector, which has threads, passes over it.
@@ -150,18 +167,26 @@ class OrderStream:
             .option("failOnDataLoss", "false")
             .load()
         )
+
+    def _start_query(self, spark: SparkSession) -> StreamingQuery:
         return (
-            records.writeStream.queryName(_QUERY_NAME)
+            self._read(spark, ",".join(INPUTS))
+            .writeStream.queryName(_QUERY_NAME)
             .foreachBatch(self._take_batch)
             .option("checkpointLocation", str(self._checkpoint()))
-            .trigger(processingTime=f"{settings.trigger_ms} milliseconds")
+            .trigger(processingTime=f"{self._settings.trigger_ms} milliseconds")
             .start()
         )
 
     def _checkpoint(self) -> str:
-        """Return the checkpoint's place: each store has its own, so the two always agree."""
-        folder = self._settings.checkpoint or f"{Path(self._settings.store).absolute()}-checkpoints"
-        return f"{folder.rstrip('/')}/{self._store.store_id}-v{_CHECKPOINT_VERSION}"
+        return (
+            f"{self._beside_store(self._settings.checkpoint, 'checkpoints')}-v{_CHECKPOINT_VERSION}"
+        )
+
+    def _beside_store(self, folder: str, kind: str) -> str:
+        """Return a place for what belongs to this store alone, so that the two always agree."""
+        folder = folder or f"{Path(self._settings.store).absolute()}-{kind}"
+        return f"{folder.rstrip('/')}/{self._store.store_id}"
 
     def _take_batch(self, records: DataFrame, batch_id: int) -> None:
         self._has_query_id.wait()
@@ -184,14 +209,18 @@ class OrderStream:
             committed.seconds,
         )
 
-    def _supervise(self, query: StreamingQuery) -> None:
-        """Beat the heart while the query runs; raise what it failed with."""
+    def _supervise(self, spark: SparkSession, query: StreamingQuery) -> None:
+        """Beat the heart while the queries run; raise what one failed with."""
+        queries = [query]
         while not self._stopping.wait(_HEARTBEAT_SECONDS):
-            if not query.isActive:
-                query.awaitTermination()  # raises its error
-                return
+            for running in queries:
+                if not running.isActive:
+                    running.awaitTermination()  # raises its error
+                    return
+            # The page first: the other queries begin when it shows something.
+            if len(queries) == 1 and self._store.property("revision"):
+                queries += self._stateful.start(spark, partial(self._read, spark))
             self._beat()
-        self._stop_query(query)
 
     def _beat(self) -> None:
         """Say in the store that the job is alive, if Kafka is: else the page shall say stale."""
@@ -206,14 +235,16 @@ class OrderStream:
         except KafkaException as error:
             log.warning("results are not published yet error=%s", error)
 
-    def _stop_query(self, query: StreamingQuery) -> None:
+    def _stop_queries(self, spark: SparkSession) -> None:
         # Spark can lose its way when it is stopped inside a Python batch (SPARK-39218).
-        is_between = self._in_batch.acquire(timeout=_BATCH_END_SECONDS)
+        locks = (self._in_batch, self._in_stateful_batch)
+        held = [lock for lock in locks if lock.acquire(timeout=_BATCH_END_SECONDS)]
         try:
-            query.stop()
+            for query in spark.streams.active:
+                query.stop()
         finally:
-            if is_between:
-                self._in_batch.release()
+            for lock in held:
+                lock.release()
 
 
 def _raise_if_spark_is_gone(spark: SparkSession) -> None:

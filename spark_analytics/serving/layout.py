@@ -15,7 +15,7 @@ the dashboard tell what is new.
 import sqlite3
 from pathlib import Path
 
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 _BUSY_TIMEOUT_SECONDS = 10.0
 
 _TABLES = """
@@ -63,6 +63,18 @@ CREATE TABLE IF NOT EXISTS customer_segments (
     customer_id TEXT PRIMARY KEY, recency_days INTEGER, frequency INTEGER, monetary_e4 INTEGER,
     recency_score INTEGER, frequency_score INTEGER, monetary_score INTEGER, segment TEXT)
     WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS closed_windows (
+    grain TEXT, window_start_ms INTEGER, state TEXT, country TEXT, orders INTEGER NOT NULL,
+    revenue_e4 INTEGER NOT NULL, revision INTEGER NOT NULL,
+    PRIMARY KEY (grain, window_start_ms, state, country)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS closed_windows_by_revision ON closed_windows (revision);
+CREATE TABLE IF NOT EXISTS latencies (
+    order_id TEXT, check_name TEXT, result TEXT NOT NULL, placed_ms INTEGER NOT NULL,
+    checked_latency_ms INTEGER NOT NULL, decided_latency_ms INTEGER NOT NULL,
+    revision INTEGER NOT NULL, PRIMARY KEY (order_id, check_name)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS latencies_by_time ON latencies (placed_ms);
+CREATE INDEX IF NOT EXISTS latencies_by_revision ON latencies (revision);
 
 CREATE TABLE IF NOT EXISTS set_aside (
     topic TEXT, "partition" INTEGER, "offset" INTEGER, problem TEXT NOT NULL,

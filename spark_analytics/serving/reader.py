@@ -136,6 +136,7 @@ class ServingReader:
                 "failures": self._failures(),
                 "products": self._products(),
                 "latency": self._latency(),
+                "check_latency": self._check_latency(),
                 "segments": self._segments(),
                 **self._quality(),
             }
@@ -150,7 +151,9 @@ class ServingReader:
             "sum(orders) FILTER (WHERE state = 'CREATED') AS orders, "
             "sum(orders) FILTER (WHERE state = 'VALIDATED') AS validated, "
             "sum(orders) FILTER (WHERE state = 'FAILED') AS failed, "
-            "sum(revenue_e4) FILTER (WHERE state = 'VALIDATED') AS revenue "
+            "sum(revenue_e4) FILTER (WHERE state = 'VALIDATED') AS revenue, "
+            "EXISTS (SELECT 1 FROM closed_windows AS closed WHERE closed.grain = revenue.grain "
+            "AND closed.window_start_ms = revenue.window_start_ms) AS is_closed "
             "FROM revenue WHERE grain = ? GROUP BY 1 ORDER BY 1 DESC LIMIT ?",
             grain,
             SERIES_WINDOWS,
@@ -162,6 +165,7 @@ class ServingReader:
                 "validated": row["validated"] or 0,
                 "failed": row["failed"] or 0,
                 "revenue": amount(row["revenue"]),
+                "closed": bool(row["is_closed"]),
             }
             for row in reversed(rows)
         ]
@@ -211,6 +215,19 @@ class ServingReader:
         return [
             self._percentiles(step, [row[f"step_{number}"] for row in rows])
             for number, step in enumerate(_STEPS)
+        ]
+
+    def _check_latency(self) -> list[Json]:
+        """Return how long each check took, as the join of the streams has it."""
+        rows = self._rows(
+            "SELECT check_name, checked_latency_ms FROM latencies ORDER BY placed_ms DESC LIMIT ?",
+            RECENT_ORDERS * len(CHECKS),
+        )
+        return [
+            self._percentiles(
+                check, [row["checked_latency_ms"] for row in rows if row["check_name"] == check]
+            )
+            for check in CHECKS
         ]
 
     @staticmethod

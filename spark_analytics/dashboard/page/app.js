@@ -49,6 +49,7 @@ function showSeries() {
     { title: "validated", of: (row) => count(row.validated) },
     { title: "failed", of: (row) => count(row.failed) },
     revenue,
+    { title: "closed", of: (row) => (row.closed ? "yes" : "–") },
   ], windows, (row) => label(row.start));
   return drawSeries(document.getElementById("series-chart"), windows);
 }
@@ -68,6 +69,9 @@ function showTables({ summary, ...rest }) {
     named("check", "check"),
     ...["PASS", "FAIL", "ERROR"].map((name) => ({ title: name, of: (row) => count(row[name]) })),
   ], checks, (row) => row.check);
+  fillTable("table-check-latency",
+    [named("check", "step"), timed("p50"), timed("p95"), timed("p99"), { ...words, title: "verdicts" }],
+    rest.check_latency, (row) => row.step);
   fillTable("table-verdicts", [named("check", "check"), named("reason", "code"), words],
     rest.verdicts, (row) => `${row.check} ${row.code}`, (row) => row.orders);
   fillTable("table-failures",

@@ -3,6 +3,8 @@
 import json
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +14,7 @@ import pytest
 from spark_analytics.serving.layout import connect_reader
 from spark_analytics.serving.reader import ServingReader
 from spark_analytics.serving.writer import ServingWriter
-from tests.lib.order_records import RECORDS, Record, RecordMaker, fetch_schema
+from tests.lib.order_records import NOON, RECORDS, Record, RecordMaker, fetch_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,6 +54,7 @@ class Job:
     """Feeds batches into a store, as the query would."""
 
     def __init__(self, spark: "SparkSession", registry_url: str, path: Path) -> None:
+        from spark_analytics.jobs.history import OrderHistory
         from spark_analytics.jobs.micro_batch import MicroBatches
 
         self._spark = spark
@@ -59,8 +62,13 @@ class Job:
         connection = connect_reader(path)
         assert connection is not None
         self._reader = ServingReader(connection)
+        self.history = OrderHistory(path.parent / "history")
         self._batches = MicroBatches(
-            self.store, registry_url, allowed_lateness_ms=60_000, timestamp_ms=lambda: 0
+            self.store,
+            registry_url,
+            self.history,
+            allowed_lateness_ms=60_000,
+            timestamp_ms=lambda: 0,
         )
 
     def take(
@@ -122,11 +130,58 @@ def test_batch_that_spark_runs_again_changes_nothing(job: Job) -> None:
     records = one_order(RecordMaker())
     job.take(records, 0)
     figures = job.figures()
+    files = {file: file.read_bytes() for file in job.history.files()}
 
     again = job.take(records, 0)
 
     assert again is None
     assert job.figures() == figures
+    assert len(files) == 1
+    assert {file: file.read_bytes() for file in job.history.files()} == files
+
+
+def test_history_is_whole_after_a_crash_before_the_commit(
+    job: Job, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = RecordMaker()
+    day_before = {"ordered_at": NOON - timedelta(days=1), "total": Decimal("0.0001")}
+    records = [
+        *one_order(make),
+        make.order("b", 1, "CREATED", **day_before),
+        make.order("b", 2, "FAILED", **day_before),
+        make.record("orders", b"junk"),
+    ]
+    with monkeypatch.context() as crashing:
+        crashing.setattr(job.store, "commit", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            job.take(records, 0)
+
+    job.take(records, 0)
+
+    days = [file.parent.name for file in job.history.files()]
+    assert days == ["day=2011-01-31", "day=2011-02-01"]
+    rows = job.history.read(spark).orderBy("order_id").collect()
+    assert [(row["order_id"], row["state"], row["total"], row["day"]) for row in rows] == [
+        ("a", "VALIDATED", Decimal("2.5000"), "2011-02-01"),
+        ("b", "FAILED", Decimal("0.0001"), "2011-01-31"),
+    ]
+
+
+def test_many_small_files_become_one_and_no_order_is_lost_or_doubled(
+    job: Job, spark: "SparkSession"
+) -> None:
+    row = {"version": 2, "state": "VALIDATED", "customer_id": "c", "country": None}
+    row |= {"ordered_ms": 1_296_561_600_000, "total_e4": 25_000, "day": "2011-02-01"}
+    orders = [{**row, "order_id": f"o{number}"} for number in range(40)]
+    for number, order in enumerate(orders):
+        job.history.write([order], "query", number)
+
+    job.history.compact()
+    job.history.write([orders[-1]], "query", len(orders) - 1)  # run again after a crash
+
+    assert len(job.history.files()) == 2
+    found = [row["order_id"] for row in job.history.read(spark).collect()]
+    assert sorted(found) == sorted(order["order_id"] for order in orders)
 
 
 def test_lost_checkpoint_counts_nothing_twice(job: Job) -> None:
@@ -152,11 +207,11 @@ def test_records_that_are_no_events_are_set_aside(job: Job) -> None:
     assert job.figures()["summary"]["orders"] == 1
 
 
-def test_customer_segments_are_made_from_the_store(job: Job, spark: "SparkSession") -> None:
+def test_customer_segments_are_made_from_the_history(job: Job, spark: "SparkSession") -> None:
     from spark_analytics.jobs.segments_job import SegmentsJob
 
     job.take(one_order(RecordMaker()), 0)
-    segments = SegmentsJob(spark, job.store, 60_000)
+    segments = SegmentsJob(spark, job.store, job.history, 60_000)
 
     assert segments.make() == 1
     assert segments.make() == 0
