@@ -99,7 +99,7 @@ class Controller:
         """Take over: return the first records of a new cluster, and begin every session anew."""
         for broker in self._view.image.brokers.values():
             if not broker.is_fenced:
-                self._view.sessions.assume(broker.broker_id, moment.now_ms)
+                self._view.sessions.touch(broker, moment.now_ms)
         return bootstrap_records(self._view)
 
     def handle(self, request: Message, api_version: int, moment: Moment) -> Decision:

@@ -28,7 +28,6 @@ from broker.protocol.messages.broker_registration import (
     Feature,
     Listener,
 )
-from broker.server.clock import random_uuid
 
 if TYPE_CHECKING:
     from broker.server.broker import Broker
@@ -65,7 +64,7 @@ class Lifecycle:
     def __init__(self, broker: "Broker", loop: asyncio.AbstractEventLoop) -> None:
         self._broker = broker
         self._loop = loop
-        self._incarnation_id = random_uuid().bytes
+        self._incarnation_id = broker.quorum.incarnation_id
         self._listeners: list[Listener] = []
         self._timer: asyncio.Handle | None = None
         self._is_asking = False

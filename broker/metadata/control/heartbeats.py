@@ -52,7 +52,12 @@ def handle_broker_heartbeat(
     now = current_state(view, broker)
     then = next_state(view, broker, request)
     records = _transition(view, broker, now, then)
-    _keep_session(view, request, then, moment, len(records))
+    if then in IS_FENCED:
+        view.sessions.end(broker.broker_id)
+    else:
+        session = view.sessions.touch(broker, moment.now_ms, request.current_metadata_offset)
+        if then is BrokerState.CONTROLLED_SHUTDOWN and session.shutdown_offset == NO_OFFSET:
+            session.shutdown_offset = moment.next_offset + len(records) - 1
     if not records:
         records += fail_directories(view, broker, frozenset(request.offline_log_dirs))
         records += _cordon(broker, request.cordoned_log_dirs)
@@ -128,21 +133,6 @@ def _transition(
             return begin_controlled_shutdown(view, broker)
         case _:
             return [] if broker.is_fenced else fence_broker(view, broker)
-
-
-def _keep_session(
-    view: ClusterView,
-    request: BrokerHeartbeatRequest,
-    then: BrokerState,
-    moment: Moment,
-    record_count: int,
-) -> None:
-    if then in IS_FENCED:
-        view.sessions.end(request.broker_id)
-        return
-    session = view.sessions.touch(request.broker_id, moment.now_ms, request.current_metadata_offset)
-    if then is BrokerState.CONTROLLED_SHUTDOWN and session.shutdown_offset == NO_OFFSET:
-        session.shutdown_offset = moment.next_offset + record_count - 1
 
 
 def _cordon(broker: BrokerImage, wanted: list[bytes] | None) -> list[Message]:

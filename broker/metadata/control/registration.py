@@ -2,7 +2,8 @@
 
 A registration's broker epoch is the offset of its decision: unique, and a heartbeat that has read
 the metadata up to it has read the registration. A broker comes fenced. An id whose session is alive
-is refused to another incarnation.
+is refused to another incarnation, but not to the broker in the controller's own process, before
+which there was none that is still there.
 """
 
 from broker.errors import ErrorCode, KafkaError
@@ -72,7 +73,7 @@ def handle_broker_registration(
         record.in_controlled_shutdown = existing.is_in_controlled_shutdown
         record.cordoned_log_dirs = _as_list(existing.cordoned_log_dirs)
         if not existing.is_fenced:
-            view.sessions.touch(existing.broker_id, moment.now_ms)
+            view.sessions.touch(existing, moment.now_ms)
     else:
         was_clean = existing is not None and request.previous_broker_epoch == existing.epoch
         records += begin_incarnation(view, request.broker_id, was_clean_shutdown=was_clean)
@@ -96,6 +97,7 @@ def _validate_registration(
     if (
         existing is not None
         and existing.incarnation_id != request.incarnation_id
+        and request.incarnation_id != view.config.own_incarnation_id
         and view.sessions.is_alive(request.broker_id, moment.now_ms)
     ):
         raise KafkaError(

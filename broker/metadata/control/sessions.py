@@ -4,12 +4,13 @@ A broker is *fenced* in the metadata when its session ends; until then it counts
 controller knows no heartbeats, so it gives every unfenced broker a whole session from its own
 beginning (KIP-631, Kafka's BrokerHeartbeatManager).
 
-The broker of the controller's own node needs no session: it lives as long as the controller does.
-So a node that is the whole cluster has no deadline at all. What the metadata says of it before it
-was heard of is of a process that is gone: its successor may register at once.
+The broker in the controller's own process lives as long as the controller does: its session never
+ends. So a node that is the whole cluster has no deadline at all.
 """
 
 from dataclasses import dataclass
+
+from broker.metadata.parts.brokers import BrokerImage
 
 NEVER_MS = 2**63 - 1  # a deadline that does not come
 NO_OFFSET = -1
@@ -20,7 +21,7 @@ class Session:
     """What one broker said last. `shutdown_offset` is where its controlled shutdown began."""
 
     last_contact_ms: int
-    was_heard: bool = False  # in the reign of this controller
+    can_end: bool = True
     metadata_offset: int = NO_OFFSET
     shutdown_offset: int = NO_OFFSET
 
@@ -28,21 +29,17 @@ class Session:
 class Sessions:
     """The sessions of the unfenced brokers, by id."""
 
-    def __init__(self, session_timeout_ms: int, own_broker_id: int) -> None:
+    def __init__(self, session_timeout_ms: int, own_incarnation_id: bytes | None) -> None:
         self.session_timeout_ms = session_timeout_ms
-        self._own_broker_id = own_broker_id
+        self._own_incarnation_id = own_incarnation_id
         self._sessions: dict[int, Session] = {}
 
-    def assume(self, broker_id: int, now_ms: int) -> None:
-        """Begin the session of an unfenced broker that this controller has not heard of."""
-        self._sessions[broker_id] = Session(now_ms)
-
-    def touch(self, broker_id: int, now_ms: int, metadata_offset: int = NO_OFFSET) -> Session:
-        """Begin or go on with the session of a broker that is heard of and not fenced."""
-        session = self._sessions.get(broker_id)
+    def touch(self, broker: BrokerImage, now_ms: int, metadata_offset: int = NO_OFFSET) -> Session:
+        """Begin or go on with the session of a broker that is not fenced."""
+        session = self._sessions.get(broker.broker_id)
         if session is None:
-            session = self._sessions[broker_id] = Session(now_ms)
-        session.was_heard = True
+            session = self._sessions[broker.broker_id] = Session(now_ms)
+        session.can_end = broker.incarnation_id != self._own_incarnation_id
         session.last_contact_ms = now_ms
         session.metadata_offset = metadata_offset
         return session
@@ -58,19 +55,11 @@ class Sessions:
     def is_alive(self, broker_id: int, now_ms: int) -> bool:
         """Return whether a broker was heard of within the session timeout."""
         session = self._sessions.get(broker_id)
-        if session is None:
-            return False
-        if broker_id == self._own_broker_id:
-            return session.was_heard
-        return now_ms <= self._deadline_ms(session)
+        return session is not None and now_ms <= self._deadline_ms(session)
 
     def next_deadline_ms(self) -> int:
         """Return when the first session ends, as far as is known now."""
-        deadlines = (
-            self._deadline_ms(session)
-            for broker_id, session in self._sessions.items()
-            if broker_id != self._own_broker_id
-        )
+        deadlines = map(self._deadline_ms, self._sessions.values())
         return min(deadlines, default=NEVER_MS - 1) + 1
 
     def first_ended(self, now_ms: int) -> int | None:
@@ -78,7 +67,7 @@ class Sessions:
         ended = [
             (session.last_contact_ms, broker_id)
             for broker_id, session in self._sessions.items()
-            if broker_id != self._own_broker_id and now_ms > self._deadline_ms(session)
+            if now_ms > self._deadline_ms(session)
         ]
         return min(ended)[1] if ended else None
 
@@ -92,4 +81,6 @@ class Sessions:
         return min(offsets, default=NEVER_MS)
 
     def _deadline_ms(self, session: Session) -> int:
+        if not session.can_end:
+            return NEVER_MS - 1
         return session.last_contact_ms + self.session_timeout_ms

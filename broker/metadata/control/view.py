@@ -63,6 +63,8 @@ class ControllerConfig:
     """What the node that runs the controller is configured to."""
 
     node_id: int = -1
+    own_incarnation_id: bytes | None = None
+    """Of the broker in this process, if there is one: it replaces those before it at once."""
     cluster_id: str = ""
     partition_count: int = 1
     replication_factor: int = 1
@@ -91,7 +93,7 @@ class ClusterView:
         self.image = image
         self.config = config
         self.random = random
-        self.sessions = Sessions(config.session_timeout_ms, config.node_id)
+        self.sessions = Sessions(config.session_timeout_ms, config.own_incarnation_id)
 
     def is_active(self, broker_id: int) -> bool:
         """Return whether a broker may lead and be in an in-sync set."""

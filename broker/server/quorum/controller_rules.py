@@ -25,7 +25,9 @@ class ControllerRules(NamedTuple):
     refuse: Callable[[Message, int, KafkaError], Message]
 
 
-def controller_config(config: BrokerConfig, cluster_id: str, storage: Storage) -> ControllerConfig:
+def controller_config(
+    config: BrokerConfig, cluster_id: str, storage: Storage, incarnation_id: bytes
+) -> ControllerConfig:
     """Give the controller what a node is configured to, and was formatted with."""
 
     def describe(own: Mapping[str, str]) -> list[CreatableTopicConfigs]:
@@ -42,6 +44,7 @@ def controller_config(config: BrokerConfig, cluster_id: str, storage: Storage) -
 
     return ControllerConfig(
         node_id=config.node_id,
+        own_incarnation_id=incarnation_id,
         cluster_id=cluster_id,
         partition_count=config.partition_count,
         replication_factor=config.replication_factor,

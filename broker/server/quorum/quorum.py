@@ -35,7 +35,7 @@ from broker.raft.output import LeaderChange
 from broker.raft.quorum_state import NO_NODE
 from broker.records.build import build_batch
 from broker.records.errors import CorruptBatch
-from broker.server.clock import Clock, Random
+from broker.server.clock import Clock, Random, random_uuid
 from broker.server.connection import Connection
 from broker.server.quorum.active_controller import ActiveController, OnResponse, Shell
 from broker.server.quorum.client_connection import client_settings
@@ -83,8 +83,10 @@ class Quorum:
         self.on_fatal: Callable[[str], None] = _log.critical
         self._clock = clock
         self._loop = loop
+        self.incarnation_id = random_uuid().bytes
+        """Of the broker in this process: every start of a node is another."""
         self._rules = rules or controller_rules(
-            controller_config(config, cluster_id, storage), random_source
+            controller_config(config, cluster_id, storage, self.incarnation_id), random_source
         )
         self._voters = {voter.node_id: voter for voter in config.voters}
         settings = client_settings(config)

@@ -82,14 +82,23 @@ def test_registering_the_same_incarnation_again_keeps_its_epoch_and_its_state() 
     assert cluster.broker(1).rack == "a"
 
 
-def test_the_controllers_own_node_may_come_again_at_once() -> None:
-    cluster = ControlledCluster(1, node_id=1)
+def test_the_broker_in_the_controllers_process_comes_again_at_once_and_needs_no_session() -> None:
+    cluster = ControlledCluster(1, own_incarnation_id=(2).to_bytes(16, "big"))
     cluster.create("orders", [1])
     cluster.elect_controller()
+    assert cluster.register(1, 3).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     assert cluster.register(1, 2).error_code == 0
     assert (cluster.broker(1).is_fenced, cluster.partition("orders").leader) == (True, -1)
     cluster.heartbeat(1)
     assert cluster.partition("orders").leader == 1
+    assert cluster.controller.next_deadline_ms() == NEVER_MS
+    cluster.tick(after_ms=1_000_000)
+    assert not cluster.broker(1).is_fenced
+    assert cluster.register(1, 3).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    cluster.elect_controller()
+    assert cluster.controller.next_deadline_ms() == NEVER_MS
+    cluster.lose(1)
+    assert cluster.broker(1).is_fenced
 
 
 def test_a_new_controller_gives_every_unfenced_broker_a_whole_session() -> None:

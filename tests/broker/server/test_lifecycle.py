@@ -72,7 +72,7 @@ class Cluster:
             cluster_id="cluster",
             cluster=SimpleNamespace(brokers={}),
             log_directories=SimpleNamespace(directories=[]),
-            quorum=SimpleNamespace(channel=self, applied_offset=10),
+            quorum=SimpleNamespace(channel=self, applied_offset=10, incarnation_id=b"i" * 16),
             is_following=False,
             follow=self._follow,
             on_fatal=self.fatal.append,
