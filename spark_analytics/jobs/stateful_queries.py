@@ -22,7 +22,7 @@ from spark_analytics.jobs import closed_windows, latencies
 from spark_analytics.jobs.decoding import decode
 from spark_analytics.jobs.settings import JobSettings
 from spark_analytics.jobs.topics import DECISIONS, ORDERS, VALIDATIONS
-from spark_analytics.serving.writer import BatchResult, ServingWriter
+from spark_analytics.serving.writer import BatchResult, Row, ServingWriter
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class StatefulQueries:
 
     def _take(self, view: str, frame: DataFrame, batch_id: int) -> None:
         with self._in_batch:
-            rows = [row.asDict() for row in frame.collect()]
+            rows: list[Row] = [row.asDict() for row in frame.collect()]
             if not rows:
                 return
             # Also a batch that is in the store already, run again after a crash: it changes

@@ -13,7 +13,7 @@ from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from spark_analytics.source.offsets import Offsets, TopicPartition
 from spark_analytics.source.options import SourceOptions
@@ -67,11 +67,11 @@ class TopicOffsets:
 
     def earliest(self, keys: Iterable[TopicPartition]) -> Offsets:
         """Return the first offsets."""
-        return self._ask({key: OffsetSpec.earliest() for key in keys})
+        return self._ask({key: OffsetSpec.earliest() for key in keys})  # type: ignore[no-untyped-call]
 
     def latest(self, keys: Iterable[TopicPartition]) -> Offsets:
         """Return the next offsets to be written, or to become stable with read_committed."""
-        return self._ask({key: OffsetSpec.latest() for key in keys})
+        return self._ask({key: OffsetSpec.latest() for key in keys})  # type: ignore[no-untyped-call]
 
     def at_times(self, timestamps_ms: Mapping[TopicPartition, int]) -> Offsets:
         """Return the first offsets of these times or later, -1 where there is none."""

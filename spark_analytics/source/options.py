@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from spark_analytics.source.offsets import EARLIEST, LATEST, Offsets, parse_offsets
 
@@ -164,7 +165,7 @@ def _refuse_unknown(options: Mapping[str, str], known: set[str]) -> None:
         raise OptionError(f"option {min(unknown)} is not known")
 
 
-def _subscription(options: Mapping[str, str]) -> dict[str, object]:
+def _subscription(options: Mapping[str, str]) -> dict[str, Any]:
     given = [name for name in SUBSCRIPTIONS if options.get(name, "").strip()]
     if len(given) != 1:
         raise OptionError("exactly one of subscribe, subscribePattern and assign must be given")

@@ -79,7 +79,7 @@ def _headers(messages: Sequence[Message], kind: pa.DataType) -> pa.Array:
     """A record without headers has null, as in the connector."""
     return pa.array(
         [
-            [{"key": key, "value": value} for key, value in headers] if headers else None
+            [{"key": header[0], "value": header[1]} for header in headers] if headers else None
             for headers in (message.headers() for message in messages)
         ],
         kind,

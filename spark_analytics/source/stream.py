@@ -13,7 +13,7 @@ offsets follow the query, and Kafka's lag tools see it.
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
@@ -36,6 +36,7 @@ from spark_analytics.source.ranges import group_ranges
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+Document = dict[str, Any]
 
 _RETRY_SECONDS = 0.2
 _LOSS_CONFIRMATION_SECONDS = 1.0
@@ -53,7 +54,7 @@ class MillraceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last_answer = 0.0
         self._away_since: float | None = None
 
-    def initialOffset(self) -> dict:
+    def initialOffset(self) -> Document:
         """Return where a query without a checkpoint starts."""
         return document_of(self._insist(self._plan().first_offsets))
 
@@ -62,7 +63,7 @@ class MillraceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         limit = self._options.max_offsets_per_trigger
         return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
 
-    def latestOffset(self, start: dict, limit: ReadLimit) -> dict:
+    def latestOffset(self, start: Document, limit: ReadLimit) -> Document:
         """Return where the next micro-batch ends; `start` itself while Kafka is away."""
         max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         try:
@@ -74,7 +75,7 @@ class MillraceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._breathe()
         return document_of(end)
 
-    def reportLatestOffset(self) -> dict | None:
+    def reportLatestOffset(self) -> Document | None:
         """Return the ends of the logs, for the query's progress."""
         latest = self._plan().latest
         return document_of(latest) if latest else None
@@ -83,7 +84,7 @@ class MillraceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Read nothing from here on that is not there now."""
         self._insist(self._plan().end_at_latest)
 
-    def partitions(self, start: dict, end: dict) -> Sequence[InputPartition]:
+    def partitions(self, start: Document, end: Document) -> Sequence[InputPartition]:
         """Return the tasks of a micro-batch."""
         plan = self._plan()
         ranges = self._insist(lambda: plan.stream_ranges(offsets_of(start), offsets_of(end)))
@@ -94,13 +95,13 @@ class MillraceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Read one task's records, in a worker."""
         return self._reader.read(partition.value)
 
-    def commit(self, end: dict) -> None:
+    def commit(self, end: Document) -> None:
         """Show the query's progress as a group's, if a group is named."""
         group_id = self._options.client.get("group.id")
         if group_id:
             _commit(self._options, group_id, offsets_of(end))
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> Document:
         """Go to the workers without the planner and its connection."""
         return {**self.__dict__, "_planner": None}
 
