@@ -16,7 +16,6 @@ from broker.protocol.messages import (
     describe_topic_partitions,
     elect_leaders,
     fetch,
-    find_coordinator,
     init_producer_id,
     list_offsets,
     list_partition_reassignments,
@@ -41,10 +40,7 @@ NOT_ASKED_FOR = -(1 << 31)
 def bootstrap() -> Iterator[str]:
     with LocalBroker() as broker:
         with RawConnection(broker.bootstrap_servers) as connection:
-            # As every client does before it speaks of a group: its first answer has a coordinator.
-            request = find_coordinator.FindCoordinatorRequest(coordinator_keys=["any"])
-            found = connection.ask(ApiKey.FIND_COORDINATOR, 4, request)
-            assert found.coordinators[0].error_code == ErrorCode.NONE
+            connection.find_coordinator("any")
         yield broker.bootstrap_servers
 
 

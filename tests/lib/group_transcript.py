@@ -40,7 +40,7 @@ from tests.lib.group_scenario import Scenario, subscription
 
 UUID = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 HIDDEN = {"throttle_time_ms", "client_host", "authorized_operations"}
-PATIENCE_SECONDS = 0.7
+PATIENCE_SECONDS = 2.0
 SUBSCRIPTIONS = {subscription(*topics): topics for topics in [("t",), ("u",), ("t", "u")]}
 
 

@@ -5,9 +5,14 @@ import struct
 from types import TracebackType
 from typing import Self
 
+from broker.errors import ErrorCode
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.framing import decode_response, encode_request
 from broker.protocol.message import Message
+from broker.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 
 
 class RawConnection:
@@ -43,6 +48,13 @@ class RawConnection:
         correlation_id, response = decode_response(api_key, version, self.receive_frame())
         assert correlation_id == self._correlation_id
         return response
+
+    def find_coordinator(self, group_id: str) -> None:
+        """Look for a group's coordinator, as every client does before it speaks of the group."""
+        request = FindCoordinatorRequest(coordinator_keys=[group_id])
+        response = self.ask(ApiKey.FIND_COORDINATOR, 4, request)
+        assert isinstance(response, FindCoordinatorResponse)
+        assert response.coordinators[0].error_code == ErrorCode.NONE
 
     def _exactly(self, count: int) -> bytes:
         chunks = bytearray()

@@ -37,6 +37,7 @@ def test_the_whole_broker_answers_as_kafka_did(kafka_broker):
             CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in "tu"
         ]
         connection.ask(ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(topics=topics, timeout_ms=5000))
+        connection.find_coordinator("any")
     for path in TRANSCRIPTS:
         peer = BrokerPeer(bootstrap, f"~{path.stem}")
         assert Player(peer).play(path.read_text()) == path.read_text()
