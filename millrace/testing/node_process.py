@@ -16,7 +16,7 @@ from typing import IO
 
 from millrace.launch import program_command, program_environment
 
-READY_TIMEOUT_SECONDS = 30.0
+READY_TIMEOUT_SECONDS = 60.0
 STOP_TIMEOUT_SECONDS = 20.0
 LOG_TAIL_CHARACTERS = 20_000
 _READY = re.compile(r"millrace (?:broker|controller) \d+ ready on (?P<address>\S+)")
