@@ -1,8 +1,8 @@
 """Real `Quorum` objects in one event loop: real sockets on loopback, real folders."""
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -34,6 +34,7 @@ from broker.server.clock import SystemClock
 from broker.server.quorum.controller_rules import ControllerRules
 from broker.server.quorum.metadata_log import METADATA_PARTITION, metadata_log_config
 from broker.server.quorum.quorum import Quorum
+from millrace import cluster_layout
 
 CLUSTER_ID = "quorum-test-cluster-id"
 PATIENCE_S = 60
@@ -79,12 +80,8 @@ TOPIC_NAMES = ControllerRules(TopicNames, refuse)
 
 
 def free_ports(count: int) -> list[int]:
-    """Give ports that nobody listens on now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(taken.getsockname()[1]) for taken in sockets]
-    for taken in sockets:
-        taken.close()
-    return ports
+    """Give ports that nobody listens on now, and that the system gives to no connection."""
+    return list(islice(cluster_layout.free_ports(), count))
 
 
 def open_quorum(
