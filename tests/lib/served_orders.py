@@ -51,6 +51,18 @@ def revenue_rows(orders: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
+def latency_row(order: dict[str, Any], check: str) -> dict[str, Any]:
+    """Return what the join of the streams has of one check of an order."""
+    return {
+        "order_id": order["order_id"],
+        "check": check,
+        "result": "PASS",
+        "placed_ms": order["created_ms"],
+        "checked_latency_ms": order[f"{check.lower()}_ms"] - order["created_ms"],
+        "decided_latency_ms": order["decided_ms"] - order["created_ms"],
+    }
+
+
 def batch_of(first: int, last: int, *, batch_id: int = 0) -> BatchResult:
     """Return the batch of orders `first` to `last` (exclusive); every seventh one failed."""
     orders = [order_row(number, is_valid=number % 7 != 0) for number in range(first, last)]
@@ -90,6 +102,11 @@ def batch_of(first: int, last: int, *, batch_id: int = 0) -> BatchResult:
                 }
             ],
             "products": products,
+            "closed_windows": [
+                {name: value for name, value in row.items() if name != "late_orders"}
+                for row in revenue_rows(orders[:1])
+            ],
+            "latencies": [latency_row(order, check) for order in orders for check in checks],
             "product_names": [
                 {"product_id": "85001", "description": "WHITE HANGING <b>HEART</b>"}
                 | {"updated_ms": NOW_MS}

@@ -49,7 +49,7 @@ function showSeries() {
     { title: "validated", of: (row) => count(row.validated) },
     { title: "failed", of: (row) => count(row.failed) },
     revenue,
-    { title: "closed", of: (row) => (row.closed ? "yes" : "–") },
+    { title: "closed", of: (row) => (row.closed ? "yes" : "no") },
   ], windows, (row) => label(row.start));
   return drawSeries(document.getElementById("series-chart"), windows);
 }

@@ -117,7 +117,7 @@ def is_bad(message: object) -> bool:
 
 ROWS = """(testId) => Object.fromEntries(
     [...document.querySelectorAll(`[data-testid="${testId}"] tbody tr`)].map((row) =>
-        [row.dataset.key, [...row.querySelectorAll("td")].map((cell) => cell.innerText.trim())]))
+        [row.dataset.key, [...row.querySelectorAll("td")].map((cell) => cell.textContent.trim())]))
 """
 PAGE_WIDTH = "() => document.documentElement.scrollWidth"
 DRAWN = "(width) => [...document.querySelectorAll('.chart .main-svg')].every(" + (
@@ -146,6 +146,9 @@ def test_page_shows_the_figures_and_no_console_error(page: Page, errors: list[st
     wait_for_charts(page)
 
     assert rows_of(page, "table-checks")["FRAUD"] == ["120", "20", "0"]
+    assert rows_of(page, "table-check-latency")["FRAUD"] == ["22 ms", "24 ms", "24 ms", "140"]
+    series = rows_of(page, "table-series")
+    assert (series["2011-02-01"][-1], series["2011-02-02"][-1]) == ("yes", "no")
     assert rows_of(page, "table-failures")["FRAUD SESSION_TOTAL"][:2] == ["SESSION_TOTAL", "20"]
     assert rows_of(page, "table-funnel")["validated"][0] == "120"
     assert set(rows_of(page, "table-countries")) == {"United Kingdom", "Germany", "France", "EIRE"}

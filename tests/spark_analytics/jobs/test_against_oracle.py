@@ -29,6 +29,7 @@ DATA = Path(
 )
 MONTH = DATA / "2011-02.csv.gz"
 LIMIT = 300
+FEW = 60
 WAIT_SECONDS = 240
 
 if not MONTH.is_file():
@@ -48,8 +49,7 @@ class Analytics:
         self._registry_url = self.registry.wait_ready()
         self.dashboard = self._start("spark_analytics.dashboard", "--store", self._store)
         self.url = self.dashboard.wait_ready()
-        # Small batches, so that there is a middle to be killed in.
-        self.job = self.start_job("--max-offsets-per-trigger", "100")
+        self.job: Program | None = None
 
     def _start(self, module: str, *arguments: str) -> Program:
         where = ("--bootstrap-servers", self._broker.bootstrap_servers)
@@ -60,7 +60,8 @@ class Analytics:
 
     def start_job(self, *arguments: str) -> Program:
         where = ("--registry-url", self._registry_url, "--store", self._store)
-        return self._start("spark_analytics.jobs", *where, *arguments)
+        self.job = self._start("spark_analytics.jobs", *where, *arguments)
+        return self.job
 
     def get(self, name: str) -> Any:
         try:
@@ -73,9 +74,15 @@ class Analytics:
     def orders(self) -> int:
         return int(self.get("summary").get("orders", 0))
 
+    def joined(self) -> int:
+        """Return of how many orders the join of the streams has every check."""
+        latencies = self.get("snapshot").get("check_latency", [])
+        return min((row["orders"] for row in latencies), default=0)
+
     def close(self) -> None:
         for program in (self.job, self.dashboard, self.registry):
-            program.end(kill=True)
+            if program is not None:
+                program.end(kill=True)
 
 
 @pytest.fixture
@@ -92,13 +99,13 @@ def analytics(broker: LocalBroker, tmp_path: Path) -> Iterator[Analytics]:
 
 
 @contextmanager
-def replay(broker: LocalBroker, folder: Path) -> Iterator[None]:
+def replay(broker: LocalBroker, folder: Path, limit: int = LIMIT) -> Iterator[None]:
     """Send the orders in the background; at the end they are all in their final state."""
     environment = {
         "ONCE": "1",
         "LITE": "1",
         "ORDERS": str(MONTH),
-        "LIMIT": str(LIMIT),
+        "LIMIT": str(limit),
         "BOOTSTRAP": broker.bootstrap_servers,
         "PYTHONPATH": str(ROOT),
     }
@@ -124,16 +131,34 @@ def test_figures_are_the_oracles_after_a_kill_and_an_outage(
     broker: LocalBroker, analytics: Analytics, tmp_path: Path
 ) -> None:
     expected = expected_answers(MONTH, LIMIT)
+    # Small batches, so that there is a middle to be killed in.
+    first = analytics.start_job("--max-offsets-per-trigger", "100")
     with replay(broker, tmp_path):
         wait_until(lambda: analytics.orders() > 0, WAIT_SECONDS)
-        analytics.job.end(kill=True)
+        first.end(kill=True)
         assert analytics.orders() < expected["summary"]["orders"], "killed too late to tell"
-        analytics.job = analytics.start_job()
+        job = analytics.start_job("--stateful-trigger-ms", "1000")
     broker.stop()
     broker.start()
 
     wait_until(lambda: analytics.get("summary") == expected["summary"], WAIT_SECONDS)
     assert {name: analytics.get(name) for name in expected} == expected
-    analytics.job.wait_ready()
-    analytics.job.end()
-    assert analytics.job.exit_status == 0
+    wait_until(lambda: analytics.joined() == expected["summary"]["orders"], WAIT_SECONDS)
+    job.wait_ready()
+    job.end()
+    assert job.exit_status == 0
+
+
+def test_figures_are_the_oracles_through_the_official_connector(
+    broker: LocalBroker, analytics: Analytics, tmp_path: Path, kafka_jars: list[str]
+) -> None:
+    if not kafka_jars:
+        pytest.skip("the official connector's jars are not in build/spark-jars, nor is mvn here")
+    jars = f"spark.jars={','.join(kafka_jars)}"
+    analytics.start_job("--source-format", "kafka", "--spark-conf", jars)
+    expected = expected_answers(MONTH, FEW)
+    with replay(broker, tmp_path, FEW):
+        pass
+
+    wait_until(lambda: analytics.get("summary") == expected["summary"], WAIT_SECONDS)
+    assert {name: analytics.get(name) for name in expected} == expected
