@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from millrace.testing import LocalBroker
+from tests.lib.apache_kafka import kafka_libs, running_node
 from tests.lib.pipeline_processes import Pipeline, call
 from tests.lib.streams_processes import (
     START,
@@ -225,3 +226,24 @@ def test_stores_of_another_cluster_are_replaced_by_what_the_changelogs_say(
         products = elsewhere.get("one", "/v1/products")["products"]
         shown = {one["product_id"]: one["orders"] for one in products}
         assert shown == {key: one[0] for key, one in expected_totals(sender.orders).items()}
+
+
+def test_views_are_right_on_apache_kafka(tmp_path: Path) -> None:
+    (tmp_path / "kafka").mkdir()
+    with (
+        running_node(kafka_libs(), tmp_path / "kafka") as bootstrap_servers,
+        Pipeline(bootstrap_servers, tmp_path) as pipeline,
+    ):
+        streams = Streams(pipeline, tmp_path, "--grace-seconds", str(72 * HOUR_S))
+        streams.begin("one", "two")
+        sender = Sender(pipeline, seed=12)
+        sender.send(60)
+        streams.wait_ready("one", "two")
+        streams.wait_shared("one", 2)
+        sender.send(60)
+        pipeline.end("one", kill=True)
+        sender.send(60)
+        sender.send_again(20)
+        streams.wait_caught_up()
+        assert_views_are_right(streams, "two", sender.orders)
+        assert pipeline.end("two").exit_status == 0
