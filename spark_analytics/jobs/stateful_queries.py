@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -30,10 +31,16 @@ ReadTopics = Callable[[str], DataFrame]
 """Returns the records of topics as a stream."""
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+_BETWEEN_STARTS_SECONDS = 15.0
 
 
 class StatefulQueries:
-    """Starts the two queries; both end with the session or when they are stopped."""
+    """Keeps the two queries running; they end with the session or when they are stopped.
+
+    One is started at a time: every source starts Python processes, which Spark gives ten seconds to
+    come up, and on a busy machine many at once do not make it. One that fails is started again by
+    itself; the exact figures do not wait for it.
+    """
 
     def __init__(
         self,
@@ -46,20 +53,51 @@ class StatefulQueries:
         self._store = store
         self._checkpoint = checkpoint
         self._in_batch = in_batch
+        self._running: dict[str, StreamingQuery] = {}
+        self._next_start = 0.0
 
-    def start(self, spark: SparkSession, read: ReadTopics) -> list[StreamingQuery]:
-        """Start both and return them."""
-        events = {
-            topic: decode(read(topic), self._settings.registry_url)
-            for topic in (ORDERS, VALIDATIONS, DECISIONS)
-        }
-        windows = closed_windows.transform(events[ORDERS], self._settings.allowed_lateness_ms)
-        steps = latencies.transform(events[ORDERS], events[VALIDATIONS], events[DECISIONS])
-        # A state store costs files and memory a partition; what is kept is small.
+    def keep_running(self, spark: SparkSession, read: ReadTopics) -> None:
+        """Start one that does not run, if the last start is long enough ago."""
+        if clock.now_seconds() < self._next_start:
+            return
+        for view, frame_of in (("closed_windows", self._windows), ("latencies", self._latencies)):
+            query = self._running.get(view)
+            if query is not None and query.isActive:
+                continue
+            if query is not None:
+                log.warning("query failed view=%s error=%s", view, str(query.exception())[:2000])
+            self._next_start = clock.now_seconds() + _BETWEEN_STARTS_SECONDS
+            try:
+                self._running[view] = self._start_small(spark, view, partial(frame_of, read))
+            except PySparkException as error:
+                log.warning("query not started view=%s error=%s", view, str(error)[:2000])
+            return
+
+    def forget(self) -> None:
+        """Take all for stopped."""
+        self._running.clear()
+
+    def _windows(self, read: ReadTopics) -> DataFrame:
+        return closed_windows.transform(
+            self._events(read, ORDERS), self._settings.allowed_lateness_ms
+        )
+
+    def _latencies(self, read: ReadTopics) -> DataFrame:
+        return latencies.transform(
+            *(self._events(read, topic) for topic in (ORDERS, VALIDATIONS, DECISIONS))
+        )
+
+    def _events(self, read: ReadTopics, topic: str) -> DataFrame:
+        return decode(read(topic), self._settings.registry_url)
+
+    def _start_small(
+        self, spark: SparkSession, view: str, make: Callable[[], DataFrame]
+    ) -> StreamingQuery:
+        """Start a query with one shuffle partition: each costs files and memory for its state."""
         usual = spark.conf.get(_SHUFFLE_PARTITIONS)
         spark.conf.set(_SHUFFLE_PARTITIONS, "1")
         try:
-            return [self._start("closed_windows", windows), self._start("latencies", steps)]
+            return self._start(view, make())
         finally:
             spark.conf.set(_SHUFFLE_PARTITIONS, str(usual))
 

@@ -211,15 +211,13 @@ class OrderStream:
 
     def _supervise(self, spark: SparkSession, query: StreamingQuery) -> None:
         """Beat the heart while the queries run; raise what one failed with."""
-        queries = [query]
         while not self._stopping.wait(_HEARTBEAT_SECONDS):
-            for running in queries:
-                if not running.isActive:
-                    running.awaitTermination()  # raises its error
-                    return
+            if not query.isActive:
+                query.awaitTermination()  # raises its error
+                return
             # The page first: the other queries begin when it shows something.
-            if len(queries) == 1 and self._store.property("revision"):
-                queries += self._stateful.start(spark, partial(self._read, spark))
+            if self._store.property("revision"):
+                self._stateful.keep_running(spark, partial(self._read, spark))
             self._beat()
 
     def _beat(self) -> None:
@@ -242,6 +240,7 @@ class OrderStream:
         try:
             for query in spark.streams.active:
                 query.stop()
+            self._stateful.forget()
         finally:
             for lock in held:
                 lock.release()
