@@ -11,7 +11,6 @@ crash replaces its equal.
 
 import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import partial
 
 from pyspark.errors import PySparkException
@@ -20,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_analytics import clock
 from spark_analytics.jobs import closed_windows, latencies
+from spark_analytics.jobs.batch_gate import BatchGate
 from spark_analytics.jobs.decoding import decode
 from spark_analytics.jobs.settings import JobSettings
 from spark_analytics.jobs.topics import DECISIONS, ORDERS, VALIDATIONS
@@ -47,12 +47,12 @@ class StatefulQueries:
         settings: JobSettings,
         store: ServingWriter,
         checkpoint: str,
-        in_batch: AbstractContextManager[object],
+        gate: BatchGate,
     ) -> None:
         self._settings = settings
         self._store = store
         self._checkpoint = checkpoint
-        self._in_batch = in_batch
+        self._gate = gate
         self._running: dict[str, StreamingQuery] = {}
         self._next_start = 0.0
 
@@ -112,7 +112,7 @@ class StatefulQueries:
         )
 
     def _take(self, view: str, frame: DataFrame, batch_id: int) -> None:
-        with self._in_batch:
+        with self._gate.batch():
             rows: list[Row] = [row.asDict() for row in frame.collect()]
             if not rows:
                 return

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_analytics import clock
+from spark_analytics.jobs.batch_gate import BatchGate
 from spark_analytics.jobs.history import OrderHistory
 from spark_analytics.jobs.metrics import JobMetrics
 from spark_analytics.jobs.micro_batch import MicroBatches, warm_up
@@ -49,9 +50,8 @@ class OrderStream:
         self._settings = settings
         self._metrics = metrics
         self._stopping = threading.Event()
-        # Held while a micro-batch is worked on, so that a stop waits for its end.
-        self._in_batch = threading.Lock()
-        self._in_stateful_batch = threading.Lock()
+        self._gate = BatchGate()
+        self._stateful_gate = BatchGate()
         self._query_id = ""
         self._has_query_id = threading.Event()
         self._store = ServingWriter(Path(settings.store))
@@ -64,7 +64,7 @@ class OrderStream:
             timestamp_ms=clock.timestamp_ms,
         )
         self._stateful = StatefulQueries(
-            settings, self._store, self._checkpoint(), self._in_stateful_batch
+            settings, self._store, self._checkpoint(), self._stateful_gate
         )
         self._publisher = ResultsPublisher(settings.bootstrap_servers, self._store)
         self._admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 2})
@@ -190,7 +190,7 @@ class OrderStream:
 
     def _take_batch(self, records: DataFrame, batch_id: int) -> None:
         self._has_query_id.wait()
-        with self._in_batch:
+        with self._gate.batch():
             committed = self._batches.process(records, self._query_id, batch_id)
         if committed is None:
             return
@@ -234,16 +234,13 @@ class OrderStream:
             log.warning("results are not published yet error=%s", error)
 
     def _stop_queries(self, spark: SparkSession) -> None:
-        # Spark can lose its way when it is stopped inside a Python batch (SPARK-39218).
-        locks = (self._in_batch, self._in_stateful_batch)
-        held = [lock for lock in locks if lock.acquire(timeout=_BATCH_END_SECONDS)]
-        try:
+        with (
+            self._gate.closed(_BATCH_END_SECONDS),
+            self._stateful_gate.closed(_BATCH_END_SECONDS),
+        ):
             for query in spark.streams.active:
                 query.stop()
-            self._stateful.forget()
-        finally:
-            for lock in held:
-                lock.release()
+        self._stateful.forget()
 
 
 def _raise_if_spark_is_gone(spark: SparkSession) -> None:
