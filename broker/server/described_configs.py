@@ -7,12 +7,15 @@ from broker.config.broker_config import BrokerConfig
 from broker.config.dynamic_settings import DYNAMIC_SETTINGS
 from broker.config.known_settings import KNOWN_SETTINGS
 from broker.log.config import TOPIC_SETTINGS, format_value
+from broker.server.resources import GROUP
 
 DYNAMIC_TOPIC_CONFIG = 1
 DYNAMIC_BROKER_CONFIG = 2
 DYNAMIC_DEFAULT_BROKER_CONFIG = 3
 STATIC_BROKER_CONFIG = 4
 DEFAULT_CONFIG = 5
+DYNAMIC_CLIENT_METRICS_CONFIG = 7
+DYNAMIC_GROUP_CONFIG = 8
 
 # The type numbers of KIP-569.
 CONFIG_TYPES = {
@@ -129,9 +132,16 @@ def describe_broker_defaults(for_all: Mapping[str, str]) -> list[DescribedConfig
     ]
 
 
-def describe_others(own: Mapping[str, str]) -> list[DescribedConfig]:
-    """Return what was set for a resource whose settings are kept and not used here."""
+def describe_others(resource_type: int, own: Mapping[str, str]) -> list[DescribedConfig]:
+    """Return what was set for client metrics or a group: kept, and not used here."""
+    source = DYNAMIC_GROUP_CONFIG if resource_type == GROUP else DYNAMIC_CLIENT_METRICS_CONFIG
     return [
-        DescribedConfig(name, value, DYNAMIC_TOPIC_CONFIG, CONFIG_TYPES["STRING"])
+        DescribedConfig(
+            name,
+            value,
+            source,
+            CONFIG_TYPES["STRING"],
+            synonyms=[DescribedSynonym(name, value, source)],
+        )
         for name, value in sorted(own.items())
     ]

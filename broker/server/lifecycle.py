@@ -197,7 +197,9 @@ class Lifecycle:
             self._enter(BrokerState.STARTING)
             self._register()
         else:
-            self._schedule(RETRY_MS)
+            log.warning("a heartbeat was refused: %s", code.name)
+            is_passing = code in WORTH_ANOTHER_TRY
+            self._schedule(RETRY_MS if is_passing else self._broker.config.heartbeat_interval_ms)
 
     def _is_replaced(self) -> bool:
         """Whether the metadata has another incarnation of this broker."""

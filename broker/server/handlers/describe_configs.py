@@ -70,7 +70,8 @@ def _describe(broker: Broker, resource: DescribeConfigsResource) -> list[Describ
             own = broker.cluster.configs.settings_of(BROKER, name)
             return describe_broker(broker.dynamic_settings.static, for_all, own)
         case resources.CLIENT_METRICS | resources.GROUP:
-            return describe_others(broker.cluster.configs.settings_of(resource.resource_type, name))
+            own = broker.cluster.configs.settings_of(resource.resource_type, name)
+            return describe_others(resource.resource_type, own)
         case _:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource.resource_type}"

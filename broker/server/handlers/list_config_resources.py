@@ -1,6 +1,6 @@
 """ListConfigResources (key 74), versions 0-1: what has settings (KIP-714, KIP-1142).
 
-Version 0 asks for client metrics subscriptions only, of which there are none.
+Version 0 asks for client metrics subscriptions only.
 """
 
 from broker.errors import ErrorCode, KafkaError
@@ -22,12 +22,12 @@ def handle_list_config_resources(
 ) -> ListConfigResourcesResponse:
     """List topics and brokers, when they are asked for; an empty list of types means all."""
     if context.api_version < FIRST_VERSION_WITH_TYPES:
-        return ListConfigResourcesResponse()
+        request.resource_types = [CLIENT_METRICS]
     if unknown := set(request.resource_types) - KNOWN_TYPES:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION, f"Unexpected resource types {sorted(unknown)}"
         )
-    wanted = set(request.resource_types) or {TOPIC, BROKER}
+    wanted = set(request.resource_types) or KNOWN_TYPES
     resources: list[ConfigResource] = []
     if TOPIC in wanted:
         resources += [
@@ -39,4 +39,9 @@ def handle_list_config_resources(
             ConfigResource(resource_name=str(node_id), resource_type=BROKER)
             for node_id in sorted(broker.cluster.brokers)
         ]
+    resources += [
+        ConfigResource(resource_name=name, resource_type=resource_type)
+        for resource_type, name in broker.cluster.configs
+        if resource_type in wanted & {CLIENT_METRICS, GROUP}
+    ]
     return ListConfigResourcesResponse(config_resources=resources)
