@@ -18,6 +18,7 @@ from broker.cli.record_text import (
     share_state_text,
     transaction_text,
 )
+from broker.cli.remote_log_text import remote_log_text
 from broker.log.index.offset_index import OffsetIndex
 from broker.log.index.time_index import TimeIndex
 from broker.log.index.transaction_index import TransactionIndex
@@ -62,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         ("--transaction-log-decoder", "read the records as those of __transaction_state"),
         ("--cluster-metadata-decoder", "read the records as those of __cluster_metadata"),
         ("--share-group-state-decoder", "read the records as those of __share_group_state"),
+        ("--remote-log-metadata-decoder", "read the records as those of __remote_log_metadata"),
         ("--skip-record-metadata", "print keys and values only"),
     ):
         parser.add_argument(flag, action="store_true", help=text)
@@ -77,6 +79,8 @@ def _decoder(options: argparse.Namespace) -> RecordDecoder:
         return transaction_text
     if options.share_group_state_decoder:
         return share_state_text
+    if options.remote_log_metadata_decoder:
+        return remote_log_text
     return metadata_text if options.cluster_metadata_decoder else plain_text
 
 
