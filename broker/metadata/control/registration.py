@@ -47,23 +47,8 @@ def handle_broker_registration(
         incarnation_id=request.incarnation_id,
         broker_epoch=moment.next_offset,
         rack=request.rack,
-        end_points=[
-            BrokerEndpoint(
-                name=listener.name,
-                host=listener.host,
-                port=listener.port,
-                security_protocol=listener.security_protocol,
-            )
-            for listener in request.listeners
-        ],
-        features=[
-            BrokerFeature(
-                name=feature.name,
-                min_supported_version=feature.min_supported_version,
-                max_supported_version=feature.max_supported_version,
-            )
-            for feature in request.features
-        ],
+        end_points=_endpoints(request),
+        features=_features(request),
         log_dirs=request.log_dirs,
     )
     records: list[Message] = []
@@ -180,22 +165,34 @@ def handle_controller_registration(
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
-        end_points=[
-            BrokerEndpoint(
-                name=listener.name,
-                host=listener.host,
-                port=listener.port,
-                security_protocol=listener.security_protocol,
-            )
-            for listener in request.listeners
-        ],
-        features=[
-            BrokerFeature(
-                name=feature.name,
-                min_supported_version=feature.min_supported_version,
-                max_supported_version=feature.max_supported_version,
-            )
-            for feature in request.features
-        ],
+        end_points=_endpoints(request),
+        features=_features(request),
     )
     return Decision(ControllerRegistrationResponse(error_message=None), [record])
+
+
+def _endpoints(
+    request: BrokerRegistrationRequest | ControllerRegistrationRequest,
+) -> list[BrokerEndpoint]:
+    return [
+        BrokerEndpoint(
+            name=listener.name,
+            host=listener.host,
+            port=listener.port,
+            security_protocol=listener.security_protocol,
+        )
+        for listener in request.listeners
+    ]
+
+
+def _features(
+    request: BrokerRegistrationRequest | ControllerRegistrationRequest,
+) -> list[BrokerFeature]:
+    return [
+        BrokerFeature(
+            name=feature.name,
+            min_supported_version=feature.min_supported_version,
+            max_supported_version=feature.max_supported_version,
+        )
+        for feature in request.features
+    ]
