@@ -92,6 +92,7 @@ async def start_analytics(
                 "spark",
                 "spark_analytics.jobs",
                 *where,
+                *topics,
                 *store,
                 *("--http-port", str(ports[1] or _free_port())),
                 ready_seconds=_SPARK_READY_SECONDS,

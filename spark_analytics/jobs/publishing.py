@@ -38,8 +38,11 @@ def message_of(view: str, row: dict[str, Any]) -> tuple[str, str]:
 class ResultsPublisher:
     """Publishes what has changed in the store since it last did."""
 
-    def __init__(self, bootstrap_servers: str, store: ServingWriter) -> None:
+    def __init__(
+        self, bootstrap_servers: str, store: ServingWriter, replication_factor: int = 3
+    ) -> None:
         self._store = store
+        self._replication_factor = replication_factor
         # librdkafka would say many times a second that a broker is away; the job says it once.
         self._where: dict[str, str | int | float | bool] = {
             "bootstrap.servers": bootstrap_servers,
@@ -85,7 +88,7 @@ class ResultsPublisher:
 
     def _connected(self) -> Producer:
         if self._producer is None:
-            create_results_topic(AdminClient(self._where))
+            create_results_topic(AdminClient(self._where), self._replication_factor)
             self._producer = Producer(
                 {**self._where, "enable.idempotence": True, "linger.ms": 5}
                 | {"delivery.timeout.ms": 8_000}
@@ -93,12 +96,12 @@ class ResultsPublisher:
         return self._producer
 
 
-def create_results_topic(admin: AdminClient) -> None:
-    """Create the topic unless there is one."""
+def create_results_topic(admin: AdminClient, replication_factor: int) -> None:
+    """Create the topic unless there is one; with fewer replicas where brokers are fewer."""
     metadata = admin.list_topics(timeout=10)
     if RESULTS in metadata.topics:
         return
-    replicas = min(3, len(metadata.brokers))
+    replicas = min(replication_factor, len(metadata.brokers))
     topic = NewTopic(RESULTS, _PARTITIONS, replicas, config={"cleanup.policy": "compact"})
     for created in admin.create_topics([topic]).values():
         try:

@@ -66,7 +66,9 @@ class OrderStream:
         self._stateful = StatefulQueries(
             settings, self._store, self._checkpoint(), self._stateful_gate
         )
-        self._publisher = ResultsPublisher(settings.bootstrap_servers, self._store)
+        self._publisher = ResultsPublisher(
+            settings.bootstrap_servers, self._store, settings.replication_factor
+        )
         self._admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 2})
 
     def stop(self) -> None:
