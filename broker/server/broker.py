@@ -78,7 +78,8 @@ class Broker:
         self.listeners: dict[str, Listener] = {}
         self._advertised: dict[str, tuple[str, int]] = {}
         self._parked: dict[Connection, dict[ParkedFetch, None]] = {}
-        self._followed: MetadataImage | None = None
+        self.is_following = False
+        """Whether the logs and groups of this broker follow the metadata."""
         self.cleaner: Cleaner | None = None
         """Made when the background work begins."""
         self.on_follow: Callable[[], None] = lambda: None
@@ -98,14 +99,9 @@ class Broker:
 
     # --- the metadata ---
 
-    @property
-    def is_following(self) -> bool:
-        """Whether the logs and groups of this broker follow the metadata."""
-        return self._followed is not None
-
     def follow(self) -> None:
         """Begin to follow the metadata: all that it says now, then every change."""
-        self._followed = self.cluster
+        self.is_following = True
         self.dynamic_settings.refresh()
         self.replicas.open_all()
         self.groups.follow_partitions()
@@ -113,15 +109,9 @@ class Broker:
 
     def on_metadata_change(self, delta: MetadataDelta) -> None:
         """Follow what a batch of records, or a snapshot, has changed."""
-        if self._followed is not None:
-            if self._followed is self.cluster:
-                self.dynamic_settings.apply(delta)
-                self.replicas.apply(delta)
-            else:
-                # A snapshot took the place of the image.
-                self._followed = self.cluster
-                self.dynamic_settings.refresh()
-                self.replicas.open_all()
+        if self.is_following:
+            self.dynamic_settings.apply(delta)
+            self.replicas.apply(delta)
             self.groups.follow_partitions()
             for deleted in delta.deleted_topics:
                 self.groups.on_topic_deleted(deleted.name, deleted.topic_id)

@@ -1,7 +1,7 @@
 """What a change of the metadata means for the files of this node: logs come, change, go.
 
-The image is always right and the files follow it: `open_all` makes them agree with the whole image
-(at start, and after a snapshot), `apply` with what one batch of records changed.
+The image is always right and the files follow it: `open_all` begins with the whole image, `apply`
+goes on with what a batch of records, or a snapshot, has changed.
 """
 
 import logging
@@ -32,20 +32,16 @@ class Replicas:
     # --- the image says what is here ---
 
     def open_all(self) -> None:
-        """Agree with the whole image: lead what it names, drop what it does not know."""
-        topics = self._broker.cluster.topics
-        for partition in list(self._broker.partitions):
-            known = topics.by_id.get(partition.log.topic_id)
-            if known is None or partition.topic_partition.partition not in known.partitions:
-                self._remove(partition.topic_partition)
-        for image in topics.by_name.values():
-            for partition_image in image.partitions.values():
-                self._follow(image, partition_image)
-        self.update_configs()
+        """Lead what the image says; what else lies here is kept, and named."""
+        node_id = self._broker.config.node_id
+        for image in self._broker.cluster.topics.by_name.values():
+            for partition in image.partitions.values():
+                if partition.leader == node_id:
+                    self._lead(image, partition)
         self._warn_of_strays()
 
     def _warn_of_strays(self) -> None:
-        """Name what lies here and is assigned elsewhere or gone; it is kept, as Kafka keeps it."""
+        """Name what is assigned elsewhere or gone: it may be all there is, so nobody deletes it."""
         topics = self._broker.cluster.topics
         for stray in self._broker.log_directories.all():
             topic, number = stray.topic_partition
@@ -97,17 +93,18 @@ class Replicas:
         node_id = self._broker.config.node_id
         topic_partition = TopicPartition(image.name, partition.partition)
         if partition.leader == node_id:
-            self._lead(topic_partition, image, partition.leader_epoch)
+            self._lead(image, partition)
         elif node_id in partition.replicas:
             self._broker.partitions.remove(topic_partition)
         else:
             self._remove(topic_partition)
 
-    def _lead(self, topic_partition: TopicPartition, image: TopicImage, leader_epoch: int) -> None:
+    def _lead(self, image: TopicImage, partition: PartitionImage) -> None:
+        topic_partition = TopicPartition(image.name, partition.partition)
         led = self._broker.partitions.find(*topic_partition)
         if led is not None:
-            if led.log.leader_epoch < leader_epoch:
-                led.log.become_leader(leader_epoch)
+            if led.log.leader_epoch < partition.leader_epoch:
+                led.log.become_leader(partition.leader_epoch)
             return
         directories = self._broker.log_directories
         earlier = directories.get(topic_partition)
@@ -121,7 +118,7 @@ class Replicas:
                 self.config_of(image.name),
                 self._broker.clock.timestamp_ms(),
             )
-            found.become_leader(leader_epoch)
+            found.become_leader(partition.leader_epoch)
         except (OSError, KafkaError) as error:
             # Clients are answered KAFKA_STORAGE_ERROR until the directory is well again.
             log.error("cannot open a log topic_partition=%s error=%s", topic_partition, error)
