@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsR
 from millrace.cluster_layout import free_ports, node_settings
 from millrace.testing import LocalCluster
 from tests.lib.raw_kafka import RawConnection
+from tests.lib.waiting import until
 
 TOPICS = 1_000
 PARTITIONS = 10
@@ -225,11 +226,3 @@ def fail_over(cluster: LocalCluster, end: signal.Signals, topic: str) -> tuple[f
     cluster.stop(old)
     cluster.start(old)
     return known, confirmed
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for what takes long at most."""
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

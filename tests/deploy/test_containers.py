@@ -12,7 +12,8 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
 from tests.lib.docker_compose import compose_command
-from tests.lib.pipeline_processes import call, wait_until
+from tests.lib.pipeline_processes import call
+from tests.lib.waiting import until
 
 pytestmark = [
     pytest.mark.e2e,
@@ -87,7 +88,7 @@ def containers() -> Iterator[Containers]:
         containers.compose("build")
         containers.compose("up", "-d")
         containers.compose("run", "--rm", "catalogue")
-        wait_until(lambda: containers.is_healthy("orders"))
+        until(lambda: containers.is_healthy("orders"))
         yield containers
     finally:
         containers.compose("down", "--volumes")
@@ -114,5 +115,5 @@ def test_orders_outlive_the_brokers_container(containers: Containers) -> None:
     assert containers.state("broker")["ExitCode"] == containers.state("orders")["ExitCode"] == 0
     containers.compose("rm", "-f")
     containers.compose("up", "-d")
-    wait_until(lambda: containers.is_healthy("orders"))
+    until(lambda: containers.is_healthy("orders"))
     assert containers.verdict(before) == "VALIDATED"

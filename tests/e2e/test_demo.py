@@ -18,7 +18,8 @@ import pytest
 
 from millrace.testing import LocalBroker
 from tests.e2e.oracle import expect
-from tests.lib.pipeline_processes import call, wait_until
+from tests.lib.pipeline_processes import call
+from tests.lib.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(280)]
 
@@ -188,7 +189,7 @@ def test_a_broker_may_be_stopped_or_killed_while_orders_go_through(tmp_path: Pat
             found = broker_pid(process.pid, node_id)
             assert found is not None
             os.kill(found, ending)
-            wait_until(
+            until(
                 lambda: (
                     process.poll() is not None
                     or broker_pid(process.pid, node_id) not in (None, found)  # noqa: B023
@@ -230,7 +231,7 @@ def test_demo_serves_until_it_is_ended_and_leaves_no_child(
         if ending is signal.SIGINT:
             assert process.returncode == 0
             assert not any(is_alive(pid) for pid in pids)
-        wait_until(lambda: not any(is_alive(pid) for pid in pids))
+        until(lambda: not any(is_alive(pid) for pid in pids))
 
 
 def test_orders_that_cannot_be_read_end_the_demo_with_a_word(tmp_path: Path) -> None:

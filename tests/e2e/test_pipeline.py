@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from millrace.testing import LocalBroker
-from tests.lib.pipeline_processes import SERVICES, Answer, Pipeline, call, wait_until
+from tests.lib.pipeline_processes import SERVICES, Answer, Pipeline, call
+from tests.lib.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
@@ -98,7 +99,7 @@ def test_product_nobody_knows_fails_both_checks(pipeline: Pipeline) -> None:
         events = pipeline.events("order-validations", "orders/order_validation")[posted["id"]]
         return {event["check"]: event["result"] for event in events}
 
-    wait_until(lambda: len(verdicts()) == 3)
+    until(lambda: len(verdicts()) == 3)
     assert verdicts() == {"FRAUD": "PASS", "INVENTORY": "FAIL", "ORDER_DETAILS": "FAIL"}
 
 
@@ -120,7 +121,7 @@ def test_poison_goes_aside_and_stops_nothing(pipeline: Pipeline) -> None:
     posted = pipeline.post(order(customer_id="after-poison")).body
     assert pipeline.validated(posted["id"]).body["state"] == "VALIDATED"
     for topic in ("orders", "order-validations", "order-decisions"):
-        wait_until(lambda name=topic: len(pipeline.read(f"{name}.dead-letter")) >= 12)
+        until(lambda name=topic: len(pipeline.read(f"{name}.dead-letter")) >= 12)
         letter = dict(pipeline.read(f"{topic}.dead-letter")[0].headers)
         assert letter["dead-letter-topic"] == topic.encode()
         assert letter["dead-letter-reason"].startswith(b"MalformedEventError")
@@ -175,7 +176,7 @@ def stream(pipeline: Pipeline, count: int, disturb: Any) -> list[str]:
                 answers.append(pipeline.post(body, **{"Idempotency-Key": key}))
             return bool(answers) and answers[-1].status == 201
 
-        wait_until(is_taken, 60)
+        until(is_taken, 60)
         assert {answer.status for answer in answers} <= {201, 503}
         return str(answers[-1].body["id"])
 
@@ -201,7 +202,7 @@ def test_restart_in_mid_stream_loses_and_repeats_nothing(
     assert len(set(ids)) == 150
     for order_id in ids:
         assert pipeline.validated(order_id).status == 200
-    wait_until(lambda: all_checks_are_in(pipeline, ids))
+    until(lambda: all_checks_are_in(pipeline, ids))
     states = Counter(assert_judged_once(pipeline, ids).values())
     # Every second order was for one of the 40 there were; not one more was sold.
     assert states == {"VALIDATED": 75 + STOCK["few"], "FAILED": 75 - STOCK["few"]}
@@ -223,7 +224,7 @@ def test_three_instances_of_everything_judge_the_same(empty_pipeline: Pipeline) 
     ids = stream(pipeline, 100, lambda: pipeline.end("inventory-1", kill=True))
     for order_id in ids:
         assert pipeline.validated(order_id, "orders-2", 60_000).status == 200
-    wait_until(lambda: all_checks_are_in(pipeline, ids), 60)
+    until(lambda: all_checks_are_in(pipeline, ids), 60)
     states = Counter(assert_judged_once(pipeline, ids).values())
     assert states == {"VALIDATED": 50 + STOCK["few"], "FAILED": 50 - STOCK["few"]}
     rich = [{"product_id": "plenty", "quantity": 1, "unit_price": 1000}]
@@ -280,7 +281,7 @@ def test_broker_that_goes_away_gives_503_and_its_return_is_noticed(tmp_path: Pat
         assert call("GET", pipeline.urls["orders"] + "/health/ready").status == 503
         assert call("GET", pipeline.urls["orders"] + "/health/live").status == 200
         broker.start()
-        wait_until(
+        until(
             lambda: all(
                 call("GET", pipeline.urls[name] + "/health/ready").status == 200
                 for name in SERVICES

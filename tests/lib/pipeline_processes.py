@@ -3,7 +3,6 @@
 import asyncio
 import json
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections import defaultdict
@@ -232,11 +231,3 @@ class Pipeline:
             event = reader.decode(record.value)
             found[event["order_id"]].append(event)
         return found
-
-
-def wait_until(condition: Any, seconds: float = 30.0) -> None:
-    """Ask until it is so; fail when it is not so in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.05)

@@ -14,7 +14,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from schemas.wire import EventWriter
 from streams.records import PARTITION_COUNT
 from streams.topics import INPUTS, ensure_topics
-from tests.lib.pipeline_processes import Pipeline, Program, call, wait_until
+from tests.lib.pipeline_processes import Pipeline, Program, call
+from tests.lib.waiting import until
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 GROUP = "millrace-streams"
@@ -56,17 +57,17 @@ class Streams:
             found.append(answer.body)
             return answer.status == 200
 
-        wait_until(is_there, 60)
+        until(is_there, 60)
         return found[-1]
 
     def wait_shared(self, name: str, count: int) -> None:
         """Wait until this many instances share the work and answer together."""
-        wait_until(lambda: len(self.get(name, "/v1/instances")["instances"]) == count, 60)
+        until(lambda: len(self.get(name, "/v1/instances")["instances"]) == count, 60)
         self.get(name, "/v1/products")
 
     def wait_caught_up(self) -> None:
         """Wait until every input is handled to its end, also what the topologies sent."""
-        wait_until(lambda: lag(self._pipeline.bootstrap_servers) == 0, 60)
+        until(lambda: lag(self._pipeline.bootstrap_servers) == 0, 60)
 
 
 def lag(bootstrap_servers: str) -> int:

@@ -3,12 +3,12 @@
 import contextlib
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from millrace.testing.links import Links
+from tests.lib.waiting import until
 
 WAIT_SECONDS = 30.0
 
@@ -56,13 +56,6 @@ def links() -> Iterator[Links]:
     made = Links()
     yield made
     made.close()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def dial(port: int) -> socket.socket:

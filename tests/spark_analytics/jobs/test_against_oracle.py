@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from millrace.testing import LocalBroker
-from tests.lib.pipeline_processes import Program, wait_until
+from tests.lib.pipeline_processes import Program
+from tests.lib.waiting import until
 from tests.spark_analytics.views_oracle import expected_answers
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -134,16 +135,16 @@ def test_figures_are_the_oracles_after_a_kill_and_an_outage(
     # Small batches, so that there is a middle to be killed in.
     first = analytics.start_job("--max-offsets-per-trigger", "100")
     with replay(broker, tmp_path):
-        wait_until(lambda: analytics.orders() > 0, WAIT_SECONDS)
+        until(lambda: analytics.orders() > 0, WAIT_SECONDS)
         first.end(kill=True)
         assert analytics.orders() < expected["summary"]["orders"], "killed too late to tell"
         job = analytics.start_job("--stateful-trigger-ms", "1000")
     broker.stop()
     broker.start()
 
-    wait_until(lambda: analytics.get("summary") == expected["summary"], WAIT_SECONDS)
+    until(lambda: analytics.get("summary") == expected["summary"], WAIT_SECONDS)
     assert {name: analytics.get(name) for name in expected} == expected
-    wait_until(lambda: analytics.joined() == expected["summary"]["orders"], WAIT_SECONDS)
+    until(lambda: analytics.joined() == expected["summary"]["orders"], WAIT_SECONDS)
     job.wait_ready()
     job.end()
     assert job.exit_status == 0
@@ -160,5 +161,5 @@ def test_figures_are_the_oracles_through_the_official_connector(
     with replay(broker, tmp_path, FEW):
         pass
 
-    wait_until(lambda: analytics.get("summary") == expected["summary"], WAIT_SECONDS)
+    until(lambda: analytics.get("summary") == expected["summary"], WAIT_SECONDS)
     assert {name: analytics.get(name) for name in expected} == expected

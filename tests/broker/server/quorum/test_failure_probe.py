@@ -2,11 +2,11 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 from broker.server.quorum.failure_probe import FailureProbe
+from tests.lib.quorum_nodes import until
 
 BROKER_ID = 7
 LONG_MS = 60_000
@@ -25,12 +25,6 @@ def make_probe(address: tuple[str, int], timeout_ms: int, gone: list[int]) -> Fa
     )
     image: Any = SimpleNamespace(brokers={BROKER_ID: broker})
     return FailureProbe(asyncio.get_running_loop(), timeout_ms, lambda: image, gone.append)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 def test_a_port_that_refuses_is_a_broker_that_is_gone() -> None:
