@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import confluent_kafka.admin
@@ -112,15 +113,16 @@ def create(connection: RawConnection, name: str, partitions: int) -> None:
 def wait_until_all_know(addresses: list[str], prefix: str) -> None:
     """Wait until every broker lists all topics, each with a leader for every partition."""
     for address in addresses:
-        admin = admin_client(address)
-        while True:
-            found = admin.list_topics(timeout=60).topics
-            known = [topic for name, topic in found.items() if name.startswith(prefix)]
-            if len(known) == TOPICS and all(
-                partition.leader >= 0 for topic in known for partition in topic.partitions.values()
-            ):
-                break
-            time.sleep(0.02)
+        until(partial(knows_all, admin_client(address), prefix))
+
+
+def knows_all(admin: confluent_kafka.admin.AdminClient, prefix: str) -> bool:
+    """Ask a broker whether it knows all topics, and a leader of every partition."""
+    found = admin.list_topics(timeout=60).topics
+    known = [topic for name, topic in found.items() if name.startswith(prefix)]
+    return len(known) == TOPICS and all(
+        partition.leader >= 0 for topic in known for partition in topic.partitions.values()
+    )
 
 
 @contextmanager

@@ -6,7 +6,8 @@ written even when it does not differ: that is how a broker is told to read a fil
 (KAFKA-14136).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from broker.errors import ErrorCode, KafkaError
 from broker.log.config import TOPIC_SETTINGS, SettingType, format_value
@@ -35,29 +36,17 @@ from broker.protocol.records.metadata import ConfigRecord
 
 MIN_ISR = "min.insync.replicas"
 
+R = TypeVar("R", ReplacedResource, AlterConfigsResource)
+A = TypeVar("A", AlterConfigsResourceResponse, IncrementalResourceResponse)
+
 
 def handle_alter_configs(
     view: ClusterView, request: AlterConfigsRequest, api_version: int, moment: Moment
 ) -> Decision:
     """Make the settings of each resource exactly those that are given."""
-    records: list[Message] = []
-    responses = []
-    repeated = duplicates(map(_key, request.resources))
-    for resource in request.resources:
-        answer = AlterConfigsResourceResponse(
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-            error_message=None,
-        )
-        try:
-            _validate_once(_key(resource), repeated)
-            records += _replace(view, resource)
-        except KafkaError as error:
-            answer.error_code, answer.error_message = error.code, error.message
-        responses.append(answer)
-        validate_record_count(records)
+    answers, records = _change_each(view, request.resources, AlterConfigsResourceResponse, _replace)
     return Decision(
-        AlterConfigsResponse(responses=responses), [] if request.validate_only else records
+        AlterConfigsResponse(responses=answers), [] if request.validate_only else records
     )
 
 
@@ -65,26 +54,36 @@ def handle_incremental_alter_configs(
     view: ClusterView, request: IncrementalAlterConfigsRequest, api_version: int, moment: Moment
 ) -> Decision:
     """Change the settings of each resource by operations."""
+    answers, records = _change_each(view, request.resources, IncrementalResourceResponse, _operate)
+    return Decision(
+        IncrementalAlterConfigsResponse(responses=answers), [] if request.validate_only else records
+    )
+
+
+def _change_each(
+    view: ClusterView,
+    resources: Sequence[R],
+    answer_class: type[A],
+    change: Callable[[ClusterView, R], list[Message]],
+) -> tuple[list[A], list[Message]]:
+    """Change each resource for itself; give an answer for each, and the records of all."""
+    answers: list[A] = []
     records: list[Message] = []
-    responses = []
-    repeated = duplicates(map(_key, request.resources))
-    for resource in request.resources:
-        answer = IncrementalResourceResponse(
+    repeated = duplicates(map(_key, resources))
+    for resource in resources:
+        answer = answer_class(
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
             error_message=None,
         )
         try:
             _validate_once(_key(resource), repeated)
-            records += _operate(view, resource)
+            records += change(view, resource)
         except KafkaError as error:
             answer.error_code, answer.error_message = error.code, error.message
-        responses.append(answer)
+        answers.append(answer)
         validate_record_count(records)
-    return Decision(
-        IncrementalAlterConfigsResponse(responses=responses),
-        [] if request.validate_only else records,
-    )
+    return answers, records
 
 
 def _key(resource: ReplacedResource | AlterConfigsResource) -> str:
