@@ -75,6 +75,11 @@ class DemoStack:
                 raise RuntimeError(f"the demo does not serve:\n{self.log.read_text()}")
             time.sleep(0.2)
 
+    def accepted_orders(self) -> int:
+        """Return how many of the first orders were accepted."""
+        report = Path(self._folder.name) / "build/demo/report.json"
+        return int(json.loads(report.read_text())["accepted"])
+
     def get(self, place: int, path: str) -> Any:
         """Return a JSON answer, None while there is none."""
         try:

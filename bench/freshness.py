@@ -3,7 +3,7 @@
 The whole demo runs, Spark and Faust included. Orders are POSTed at a fixed rate, open loop; beside
 that a client follows the dashboard's events as a browser does. The n-th order is shown when a
 snapshot arrives that counts n orders, so its age then is measured from the time its POST was due
-to the bytes in the browser.
+to the bytes in the browser. It begins when the orders that warmed the demo up are all shown.
 """
 
 import argparse
@@ -63,8 +63,9 @@ async def measure(stack: DemoStack, rate: float, seconds: float) -> list[float]:
     watcher = Watcher(stack.url(DASHBOARD))
     async with asyncio.TaskGroup() as group:
         watching = group.create_task(watcher.run())
-        await watcher.wait_for(1)
-        before = watcher.orders
+        # What was piled up while Spark started says nothing of how old an order is when it runs.
+        before = stack.accepted_orders()
+        await watcher.wait_for(before)
         load = await send_orders(stack.url(ORDERS), rate=rate, seconds=seconds, seed=2)
         await watcher.wait_for(before + len(load.due_at))
         watching.cancel()
@@ -88,7 +89,6 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"load average before: {os.getloadavg()[0]:.1f}", flush=True)
     with DemoStack() as stack:
         stack.wait_until_serving()
-        time.sleep(5)  # let the last of the start-up pass
         before, started = stack.cpu_seconds(), time.monotonic()
         ages = asyncio.run(measure(stack, parsed.rate, parsed.seconds))
         elapsed = time.monotonic() - started

@@ -27,3 +27,6 @@ def test_real_orders_reach_the_dashboard_to_the_penny(tmp_path: Path) -> None:
     for name, expected in expected_answers(file).items():
         answer = json.loads((tmp_path / "build" / "demo" / f"{name}.json").read_text())
         assert answer == expected, name
+    job_log = (tmp_path / "build" / "demo" / "logs" / "spark.log").read_text()
+    assert "batch committed" in job_log
+    assert "results are not published" not in job_log
