@@ -26,10 +26,7 @@ from broker.records.header import (
     BytesLike,
 )
 from broker.records.record import parse_records
-from broker.records.validation import (
-    read_single_batch,
-    validate_client_batch,
-)
+from broker.records.validation import read_single_batch
 
 if TYPE_CHECKING:
     from broker.log.partition_log import PartitionLog
@@ -66,7 +63,9 @@ def append_as_leader(
     if header.size_bytes > limits.max_message_bytes:
         raise _too_large(ErrorCode.MESSAGE_TOO_LARGE, header, limits.max_message_bytes)
     if origin is AppendOrigin.CLIENT:
-        accepted = validate_client_batch(header, records, limits.timestamps, timestamp_ms)
+        accepted = log.place.validator.validate_client_batch(
+            header, records, limits.timestamps, timestamp_ms
+        )
         if accepted is not records:
             records, header = accepted, read_single_batch(accepted)
     if limits.needs_rewrite:

@@ -30,6 +30,7 @@ from broker.log.producers.state import DEFAULT_EXPIRATION_MS
 from broker.log.recovery import OpenHints, open_partition_log
 from broker.log.storage import Storage, read_file, remove_tree, replace_file
 from broker.model import TopicPartition
+from broker.records.validation import BatchValidator
 
 DELETE_EXTENSION = "-delete"
 FUTURE_EXTENSION = "-future"
@@ -96,6 +97,7 @@ class LogDirectory:
         self.future_logs: dict[TopicPartition, PartitionLog] = {}
         self.deletion = DelayedDeletion(storage)
         self.flushes = FlushQueue()
+        self._validator = BatchValidator()
         self.failure: str | None = None
         self.was_clean = False
         self.clean_broker_epoch = -1
@@ -114,6 +116,7 @@ class LogDirectory:
             self.checkpoint_recovery_points,
             self._settings.producer_expiration_ms,
             self.flushes,
+            self._validator,
         )
 
     def open(self, timestamp_ms: int, on_progress: Callable[[int], None]) -> None:

@@ -33,7 +33,7 @@ from broker.log.topic_settings import INT64_MAX
 from broker.model import TopicPartition
 from broker.records.errors import CorruptBatch
 from broker.records.header import INT32_MAX, BatchHeader, BytesLike
-from broker.records.validation import TimestampLimits
+from broker.records.validation import BatchValidator, TimestampLimits
 
 _logger = logging.getLogger(__name__)
 
@@ -85,6 +85,7 @@ class LogPlace:
     """Called before records are appended where synced ones were cut off (see `truncate_to`)."""
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
     flushes: FlushQueue = field(default_factory=FlushQueue)
+    validator: BatchValidator = field(default_factory=BatchValidator)
 
 
 class PartitionLog:

@@ -47,6 +47,16 @@ _OFFSET_COLUMNS = (
 """By width: the columns that the offset deltas 0, 1, 2, ... of a batch make."""
 
 
+class Shape(NamedTuple):
+    """A record's size, the places of its lengths, and where time, offset and key begin."""
+
+    step: int
+    fixed: list[int]
+    timestamp: int
+    offset: int
+    key: int
+
+
 class Run(NamedTuple):
     """Records found well formed: how many, where they end, their least and greatest timestamp."""
 
@@ -54,23 +64,28 @@ class Run(NamedTuple):
     end: int
     earliest_delta: int
     latest_delta: int
+    shape: Shape
+    """Of the first; the others have it a multiple of its size further on."""
 
 
-def find_run(data: bytes, position: int, index: int, most: int) -> Run | None:
+def find_run(
+    data: bytes, position: int, index: int, most: int, shortest: int = SHORTEST_RUN
+) -> Run | None:
     """Check as many records from `position` on as have the shape of the first; None if few have."""
     try:
-        step, fixed, timestamp, offset, key = _shape_of(data, position)
+        shape = _shape_of(data, position, shortest)
     except (IndexError, CorruptBatch):
         return None
+    step, fixed, timestamp, offset, key = shape
     count = min(most, LONGEST_RUN, (len(data) - position) // step, _same_width_from(index))
     for place in fixed:
-        if count < SHORTEST_RUN:
+        if count < shortest:
             return None
         column = data[place : place + step * count - step + 1 : step]
         if column.count(column[0]) != count:
             count -= len(column.lstrip(column[:1]))
     width = key - offset
-    if count < SHORTEST_RUN or width > len(_OFFSET_COLUMNS):
+    if count < shortest or width > len(_OFFSET_COLUMNS):
         return None
     stop = index + count
     for place, expected in zip(range(offset, key), _OFFSET_COLUMNS[width - 1], strict=True):
@@ -80,18 +95,20 @@ def find_run(data: bytes, position: int, index: int, most: int) -> Run | None:
         data[place : place + step * count - step + 1 : step] for place in range(timestamp, offset)
     ]
     bounds = _least_and_greatest(times)
-    return None if bounds is None else Run(count, position + step * count, *bounds)
+    return None if bounds is None else Run(count, position + step * count, *bounds, shape)
 
 
-def _shape_of(data: bytes, position: int) -> tuple[int, list[int], int, int, int]:
-    """Give a record's size, the places of its lengths, and where time, offset and key begin.
+def _shape_of(data: bytes, position: int, shortest: int) -> Shape:
+    """Give a record's shape; raises CorruptBatch when it is not well formed.
 
-    Raises CorruptBatch when it is not well formed or the next one has another size.
+    Also when the next one has another size, if a run of one is not wanted.
     """
     length, body = read_varint(data, position, INT_BYTES)
     end = body + length
     size_bytes = end - position
-    if length <= 0 or data[end : end + body - position] != data[position:body]:
+    if length <= 0 or end > len(data):
+        raise CorruptBatch("a record that its payload cannot hold")
+    if shortest > 1 and data[end : end + body - position] != data[position:body]:
         raise CorruptBatch("no second record of this size")
     timestamp = offset = body + 1
     while data[offset] & 0x80:
@@ -109,7 +126,7 @@ def _shape_of(data: bytes, position: int) -> tuple[int, list[int], int, int, int
         at += 1
     if at != end or offset - timestamp > LONG_BYTES:
         raise CorruptBatch("a record whose parts do not fill it")
-    return size_bytes, fixed, timestamp, offset, key
+    return Shape(size_bytes, fixed, timestamp, offset, key)
 
 
 def _note_length(data: bytes, at: int, fixed: list[int]) -> int:

@@ -1,11 +1,12 @@
 """What a leader checks before it appends a client's batch, as Kafka's LogValidator.
 
 Header, CRC, and the records: every length and count in them is walked, plain or unpacked, and
-nothing is decoded. Records of one size and shape, as most producers send them, cost hundredths of a
-microsecond each. Others cost about four tenths, so of those a batch has only as many walked as
-`records_worth_walking` says: with fewer than 256 bytes a record the walk would take longer than
-Kafka's own check. A deliberate trade: of very many, very small records of unequal size the later
-ones stay unseen. The figures are in bench/README.md.
+nothing is decoded. A batch built as one before it is compared with that one (`layouts`). Others
+cost, with records of one size and shape, hundredths of a microsecond a record; with others about
+four tenths, so of those a batch has only as many walked as `records_worth_walking` says: with fewer
+than 256 bytes a record the walk would take longer than Kafka's own check. A deliberate trade: of
+very many, very small records of unequal size the later ones stay unseen. The figures are in
+bench/README.md.
 """
 
 from dataclasses import dataclass
@@ -32,15 +33,19 @@ from broker.records.header import (
     BytesLike,
     read_header,
 )
+from broker.records.layouts import Layouts
 from broker.records.record import SMALLEST_RECORD_BYTES, parse_records
-from broker.records.walk import WALKED_AT_LEAST, Walked, records_worth_walking, walk_records
+from broker.records.walk import (
+    COPIED_RECORD_BYTES,
+    WALKED_AT_LEAST,
+    Walked,
+    records_worth_walking,
+    walk_records,
+)
 
 MAGIC_POSITION = 16
 SMALLEST_MESSAGE_BYTES = 14
 """The overhead of a message of magic 0, the smallest there ever was."""
-
-_SCRATCH = Scratch()
-"""One suffices: a node appends in one thread, and nothing of what is unpacked here is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,39 +103,59 @@ def _mismatch_refusal(records: BytesLike, size_bytes: int) -> KafkaError:
     return _invalid("Produce requests must have exactly one record batch per partition")
 
 
-def validate_client_batch(
-    header: BatchHeader, records: BytesLike, limits: TimestampLimits, timestamp_ms: int
-) -> BytesLike:
-    """Refuse a batch no honest client writes; give the batch as it is to be stored.
+class BatchValidator:
+    """Checks batches one after the other, for one thread, and remembers how the last were built."""
 
-    That is the client's own, but for what Kafka puts right: the greatest timestamp, and a claim
-    that the broker has set the time. Offset deltas of plain records are not Kafka's business.
-    """
-    _validate_header(header, records)
-    payload = memoryview(records)[HEADER_BYTES:]
-    is_compressed = header.attributes & CODEC_MASK
-    try:
-        if is_compressed:
-            payload = memoryview(decompress(header.codec, payload, _SCRATCH))
-        walked = _walk(header.record_count, payload)
-        latest = _validate_timestamps(header, payload, walked, limits, timestamp_ms)
-    except UnreadableCompression as error:
-        # No InvalidRecordException in Kafka, which then knows no better code.
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
-    except CorruptBatch as error:
-        raise _invalid(str(error)) from None
-    finally:
-        if is_compressed:
-            _SCRATCH.trim(len(payload))
-    if is_compressed and not walked.has_consecutive_offsets:
-        # Kafka would renumber them, and fails for want of the records it has not read.
-        raise KafkaError(
-            ErrorCode.UNKNOWN_SERVER_ERROR, "The offsets of compressed records do not follow"
-        )
-    is_right = latest == header.max_timestamp and not header.attributes & LOG_APPEND_TIME_FLAG
-    if is_right or limits.uses_log_append_time:
-        return records
-    return stamped_with_create_time(records, latest)
+    def __init__(self) -> None:
+        self._scratch = Scratch()
+        self._layouts = Layouts()
+
+    def validate_client_batch(
+        self, header: BatchHeader, records: BytesLike, limits: TimestampLimits, timestamp_ms: int
+    ) -> BytesLike:
+        """Refuse a batch no honest client writes; give the batch as it is to be stored.
+
+        That is the client's own, but for what Kafka puts right: the greatest timestamp, and a claim
+        that the broker has set the time. Offset deltas of plain records are not Kafka's business.
+        """
+        _validate_header(header, records)
+        payload = memoryview(records)[HEADER_BYTES:]
+        is_compressed = header.attributes & CODEC_MASK
+        try:
+            if is_compressed:
+                payload = memoryview(decompress(header.codec, payload, self._scratch))
+            walked = self._walk(header.record_count, payload)
+            latest = _validate_timestamps(header, payload, walked, limits, timestamp_ms)
+        except UnreadableCompression as error:
+            # No InvalidRecordException in Kafka, which then knows no better code.
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
+        except CorruptBatch as error:
+            raise _invalid(str(error)) from None
+        finally:
+            if is_compressed:
+                self._scratch.trim(len(payload))
+        if is_compressed and not walked.has_consecutive_offsets:
+            # Kafka would renumber them, and fails for want of the records it has not read.
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, "The offsets of compressed records do not follow"
+            )
+        is_right = latest == header.max_timestamp and not header.attributes & LOG_APPEND_TIME_FLAG
+        if is_right or limits.uses_log_append_time:
+            return records
+        return stamped_with_create_time(records, latest)
+
+    def _walk(self, count: int, payload: BytesLike) -> Walked:
+        size_bytes = len(payload)
+        if count * SMALLEST_RECORD_BYTES > size_bytes:
+            raise CorruptBatch(f"{count} records do not fit in {size_bytes} bytes")
+        if size_bytes <= count * COPIED_RECORD_BYTES:
+            payload = bytes(payload)
+            walked = self._layouts.walk(payload, count)
+            if walked is not None:
+                return walked
+        if count <= WALKED_AT_LEAST:
+            return walk_records(payload, count)
+        return walk_records(payload, count, records_worth_walking(size_bytes))
 
 
 def _validate_header(header: BatchHeader, records: BytesLike) -> None:
@@ -152,15 +177,6 @@ def _validate_header(header: BatchHeader, records: BytesLike) -> None:
             raise _invalid(f"Invalid sequence number {header.base_sequence} of a producer")
     elif header.attributes & TRANSACTIONAL_FLAG:
         raise _invalid("Transactional records need a producer id")
-
-
-def _walk(count: int, payload: memoryview) -> Walked:
-    size_bytes = len(payload)
-    if count * SMALLEST_RECORD_BYTES > size_bytes:
-        raise CorruptBatch(f"{count} records do not fit in {size_bytes} bytes")
-    if count <= WALKED_AT_LEAST:
-        return walk_records(payload, count)
-    return walk_records(payload, count, records_worth_walking(size_bytes))
 
 
 def _validate_timestamps(
