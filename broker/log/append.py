@@ -40,6 +40,10 @@ class AppendOrigin(Enum):
     RAFT_LEADER = "raft leader"
 
 
+_CLIENT = AppendOrigin.CLIENT
+"""Every look into an enum is a call, in Python 3.11 a slow one."""
+
+
 class AppendInfo(NamedTuple):
     """Where a batch went; `last_offset` is inclusive."""
 
@@ -59,10 +63,10 @@ def append_as_leader(
 ) -> AppendInfo:
     """Append one batch under the next offsets; raises KafkaError and changes nothing."""
     header = read_single_batch(records)
-    limits = log.append_limits
-    if header.size_bytes > limits.max_message_bytes:
+    limits, is_client = log.append_limits, origin is _CLIENT
+    if len(records) > limits.max_message_bytes:
         raise _too_large(ErrorCode.MESSAGE_TOO_LARGE, header, limits.max_message_bytes)
-    if origin is AppendOrigin.CLIENT:
+    if is_client:
         accepted = log.place.validator.validate_client_batch(
             header, records, limits.timestamps, timestamp_ms
         )
@@ -71,11 +75,12 @@ def append_as_leader(
     if limits.needs_rewrite:
         records = rewrite_for_topic(log.config, header, records, timestamp_ms)
         header = read_single_batch(records)
-    if header.size_bytes > limits.segment_bytes:
+    size_bytes = len(records)
+    if size_bytes > limits.segment_bytes:
         raise _too_large(ErrorCode.RECORD_LIST_TOO_LARGE, header, limits.segment_bytes)
     marker = None
     if header.producer_id >= 0:
-        duplicate = log.producers.find_duplicate(header) if origin is AppendOrigin.CLIENT else None
+        duplicate = log.producers.find_duplicate(header) if is_client else None
         if duplicate is not None:
             append_time = duplicate.timestamp_ms if limits.timestamps.uses_log_append_time else -1
             return AppendInfo(
@@ -85,9 +90,9 @@ def append_as_leader(
                 log.log_start_offset,
                 True,
             )
-        marker = _validate_producer(log, header, records, origin)
+        marker = _validate_producer(log, header, records, is_client=is_client)
     base_offset = log.log_end_offset
-    log.maybe_roll(header.size_bytes, header, timestamp_ms)
+    log.maybe_roll(size_bytes, header, timestamp_ms)
     if leader_epoch > log.epochs.latest_epoch:
         log.epochs.assign(leader_epoch, base_offset)
     front = PATCH.pack(base_offset, header.batch_length, leader_epoch)
@@ -101,23 +106,17 @@ def append_as_leader(
 
 def _write(log: "PartitionLog", header: BatchHeader, base_offset: int, *parts: BytesLike) -> None:
     segment = log.segments.active
-    last_offset = base_offset + header.last_offset_delta
-    batch = BatchPosition(
-        base_offset,
-        last_offset,
-        segment.size_bytes,
-        header.batch_length + LOG_OVERHEAD_BYTES,
-        header.max_timestamp,
-    )
+    position, last_offset = segment.size_bytes, base_offset + header.last_offset_delta
+    size_bytes = header.batch_length + LOG_OVERHEAD_BYTES
+    batch = BatchPosition(base_offset, last_offset, position, size_bytes, header.max_timestamp)
     segment.append(batch, log.append_limits.index_interval_bytes, *parts)
     log.log_end_offset = last_offset + 1
 
 
 def _validate_producer(
-    log: "PartitionLog", header: BatchHeader, records: BytesLike, origin: AppendOrigin
+    log: "PartitionLog", header: BatchHeader, records: BytesLike, *, is_client: bool
 ) -> EndMarker | None:
     if not header.attributes & CONTROL_FLAG:
-        is_client = origin is AppendOrigin.CLIENT
         log.producers.validate_data(header, checks_sequence=is_client)
         return None
     marker = marker_of(header, memoryview(records)[HEADER_BYTES:])

@@ -11,7 +11,9 @@ read lately, by base offset.
 from collections.abc import Iterator
 
 from broker.log.file_region import FileRegion
+from broker.log.index.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from broker.log.index.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
+from broker.log.index.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from broker.log.index.time_index import TimeIndex
 from broker.log.index.transaction_index import TransactionIndex
 from broker.log.storage import File, Storage, read_file, remove_files
@@ -146,7 +148,7 @@ class Segment:
 
     def append(self, batch: BatchPosition, index_interval_bytes: int, *parts: BytesLike) -> None:
         """Write one batch at the end; `batch` says what the indexes need to know of it."""
-        self.file.write(self.size_bytes, *parts)
+        (self._file or self.file).write(self.size_bytes, *parts)
         self.note(batch, index_interval_bytes)
 
     def note(self, batch: BatchPosition, index_interval_bytes: int) -> None:
@@ -180,8 +182,14 @@ class Segment:
         """Tell whether offsets fit in 32 bits and the indexes are not full."""
         if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             return False
-        room = index_limit_bytes - 12
-        return self.offset_index.size_bytes <= room and self.time_index.size_bytes <= room
+        # Every append asks, so look into the indexes at hand without a call.
+        offsets = self._offset_index or self.offset_index
+        times = self._time_index or self.time_index
+        room = index_limit_bytes - TIME_ENTRY_BYTES
+        return (
+            len(offsets.positions) * OFFSET_ENTRY_BYTES <= room
+            and len(times.timestamps) * TIME_ENTRY_BYTES <= room
+        )
 
     @property
     def largest_timestamp_ms(self) -> int:

@@ -118,7 +118,7 @@ class BatchHeader(NamedTuple):
         """The sequence number of the last record; numbers wrap to 0 after 2^31 - 1."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
-        return increment_sequence(self.base_sequence, self.last_offset_delta)
+        return (self.base_sequence + self.last_offset_delta) & INT32_MAX
 
 
 def increment_sequence(sequence: int, by: int) -> int:
@@ -128,4 +128,5 @@ def increment_sequence(sequence: int, by: int) -> int:
 
 def read_header(buffer: BytesLike, position: int = 0) -> BatchHeader:
     """Unpack the header at `position`; the caller has checked that 61 bytes are there."""
-    return BatchHeader._make(HEADER.unpack_from(buffer, position))
+    # As `_make` does, without its call and its look at the number of fields.
+    return tuple.__new__(BatchHeader, HEADER.unpack_from(buffer, position))

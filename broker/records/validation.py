@@ -44,6 +44,7 @@ from broker.records.walk import (
 )
 
 MAGIC_POSITION = 16
+_LAST_CODEC = int(Codec.ZSTD)
 SMALLEST_MESSAGE_BYTES = 14
 """The overhead of a message of magic 0, the smallest there ever was."""
 
@@ -119,11 +120,11 @@ class BatchValidator:
         that the broker has set the time. Offset deltas of plain records are not Kafka's business.
         """
         _validate_header(header, records)
-        payload = memoryview(records)[HEADER_BYTES:]
-        is_compressed = header.attributes & CODEC_MASK
+        payload: BytesLike = memoryview(records)[HEADER_BYTES:]
+        codec = header.attributes & CODEC_MASK
         try:
-            if is_compressed:
-                payload = memoryview(decompress(header.codec, payload, self._scratch))
+            if codec:
+                payload = decompress(codec, payload, self._scratch)
             walked = self._walk(header.record_count, payload)
             latest = _validate_timestamps(header, payload, walked, limits, timestamp_ms)
         except UnreadableCompression as error:
@@ -132,9 +133,9 @@ class BatchValidator:
         except CorruptBatch as error:
             raise _invalid(str(error)) from None
         finally:
-            if is_compressed:
+            if codec:
                 self._scratch.trim(len(payload))
-        if is_compressed and not walked.has_consecutive_offsets:
+        if codec and not walked.has_consecutive_offsets:
             # Kafka would renumber them, and fails for want of the records it has not read.
             raise KafkaError(
                 ErrorCode.UNKNOWN_SERVER_ERROR, "The offsets of compressed records do not follow"
@@ -163,32 +164,33 @@ def _validate_header(header: BatchHeader, records: BytesLike) -> None:
         raise _invalid(f"The base offset of an appended batch is 0, not {header.base_offset}")
     if crc32c(memoryview(records)[ATTRIBUTES_POSITION:]) != header.crc:
         raise _corrupt(f"Record is corrupt (stored crc {header.crc})")
-    if header.attributes & CODEC_MASK > Codec.ZSTD:
+    attributes, count = header.attributes, header.record_count
+    if attributes & CODEC_MASK > _LAST_CODEC:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown codec {header.codec}")
-    count = header.record_count
     if count <= 0 or count != header.last_offset_delta + 1:
         raise _invalid(
             f"Inconsistent batch: {count} records, last offset delta {header.last_offset_delta}"
         )
-    if header.attributes & CONTROL_FLAG:
+    if attributes & CONTROL_FLAG:
         raise _invalid("Clients are not allowed to write control records")
     if header.producer_id >= 0:
         if header.base_sequence < 0:
             raise _invalid(f"Invalid sequence number {header.base_sequence} of a producer")
-    elif header.attributes & TRANSACTIONAL_FLAG:
+    elif attributes & TRANSACTIONAL_FLAG:
         raise _invalid("Transactional records need a producer id")
 
 
 def _validate_timestamps(
     header: BatchHeader,
-    payload: memoryview,
+    payload: BytesLike,
     walked: Walked,
     limits: TimestampLimits,
     timestamp_ms: int,
 ) -> int:
     """Refuse timestamps out of range, each record at fault by name; give the greatest."""
-    earliest = header.base_timestamp + walked.earliest_delta
-    latest = max(header.base_timestamp + walked.latest_delta, NO_TIMESTAMP)
+    base_timestamp = header.base_timestamp
+    earliest = base_timestamp + walked.earliest_delta
+    latest = max(base_timestamp + walked.latest_delta, NO_TIMESTAMP)
     if header.attributes & LOG_APPEND_TIME_FLAG:
         if limits.uses_log_append_time or header.max_timestamp == NO_TIMESTAMP:
             raise KafkaError(

@@ -61,11 +61,9 @@ class ProducerEntry:
         """Give the remembered batch that `header` repeats."""
         if header.producer_epoch != self.epoch:
             return None
+        base_sequence, last_sequence = header.base_sequence, header.last_sequence
         for batch in self.batches:
-            if (batch.base_sequence, batch.last_sequence) == (
-                header.base_sequence,
-                header.last_sequence,
-            ):
+            if batch.last_sequence == last_sequence and batch.base_sequence == base_sequence:
                 return batch
         return None
 
@@ -80,9 +78,9 @@ class ProducerEntry:
 
     def validate_data(self, header: BatchHeader) -> None:
         """Refuse a client's batch that is fenced, out of order, or outside its transaction."""
-        self.validate_epoch(header.producer_epoch)
-        first = header.base_sequence
-        if header.producer_epoch != self.epoch:
+        first, epoch = header.base_sequence, header.producer_epoch
+        if epoch != self.epoch:
+            self.validate_epoch(epoch)
             is_in_order = first == 0 or self.epoch == NO_PRODUCER_EPOCH
         elif self.batches:
             is_in_order = first == (self.batches[-1].last_sequence + 1) & INT32_MAX

@@ -16,7 +16,7 @@ from broker.log.producers.snapshot import SUFFIX, decode_snapshot, encode_snapsh
 from broker.log.storage import Storage, read_file, remove_files
 from broker.records.control import EndMarker
 from broker.records.errors import CorruptBatch
-from broker.records.header import BatchHeader
+from broker.records.header import TRANSACTIONAL_FLAG, BatchHeader
 
 DEFAULT_EXPIRATION_MS = 24 * 60 * 60 * 1000
 
@@ -65,7 +65,8 @@ class ProducerState:
         """Take in a data batch of a producer, now in the log at `base_offset`."""
         entry = self._entry(header.producer_id)
         entry.add_batch(header, base_offset)
-        if header.is_transactional and entry.transaction_first_offset == NO_OFFSET:
+        is_transactional = header.attributes & TRANSACTIONAL_FLAG
+        if is_transactional and entry.transaction_first_offset == NO_OFFSET:
             entry.transaction_first_offset = base_offset
             self.ongoing[base_offset] = header.producer_id
 
