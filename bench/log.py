@@ -4,7 +4,8 @@
 of a few rounds in CPU time of this process (user and system), so that neighbours on the machine do
 not count; where the disk is waited for, the wall clock is given too. The rounds of an append write
 new files into pages that the round before has freed: on a virtual machine the first touch of a page
-costs ten times the write itself (2.4 ms for a megabyte, not 0.2) and says nothing of the log.
+costs ten times the write itself (2.4 ms for a megabyte, not 0.2) and says nothing of the log. An
+append is also given as a multiple of a bare write of the same bytes: its machine is in both.
 """
 
 import gc

@@ -108,6 +108,11 @@ def read_varint(data: BytesLike, position: int, longest: int = LONG_BYTES) -> tu
     byte = data[position]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), position + 1
+    high = data[position + 1]
+    if high < 0x80:
+        # Most records have a length of two bytes: without another call.
+        number = byte & 0x7F | high << 7
+        return (number >> 1) ^ -(number & 1), position + 2
     number, position = read_zigzag(data, position, longest)
     return (number >> 1) ^ -(number & 1), position
 

@@ -71,7 +71,10 @@ class Run(NamedTuple):
 def find_run(
     data: bytes, position: int, index: int, most: int, shortest: int = SHORTEST_RUN
 ) -> Run | None:
-    """Check as many records from `position` on as have the shape of the first; None if few have."""
+    """Check as many records from `position` on as have the shape of the first.
+
+    None when fewer than `shortest` have it.
+    """
     try:
         shape = _shape_of(data, position, shortest)
     except (IndexError, CorruptBatch):
