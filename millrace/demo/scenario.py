@@ -26,6 +26,9 @@ from millrace.demo.synthetic import make_scenery
 from millrace.demo.topics import delete_pipeline_topics, publish_catalogue
 
 SERVICES = ("orders", "fraud", "inventory", "order_details", "aggregator")
+SHARED_BATCH_INTERVAL_MS = 50
+"""With Spark on the same cores the services handle orders in batches: at 50 orders a second that is
+half the processor time, for a tenth of a second more from the POST to the decision."""
 _ANALYTICS_PORTS = 3
 _IN_FLIGHT = 64
 _IN_FLIGHT_PACED = 1024
@@ -87,11 +90,14 @@ async def _start(
     )
     where += ["--registry-url", registry.address]
     children.begin_level()
+    lacking = None if options.lite else why_not()
+    is_whole = not options.lite and lacking is None
+    pace = ["--batch-interval-ms", str(SHARED_BATCH_INTERVAL_MS)] if is_whole else []
     async with asyncio.TaskGroup() as group:
         starting = {
             service: group.create_task(
                 children.start(
-                    service, f"services.{service}", *where, *topics, "--http-port", str(port)
+                    service, f"services.{service}", *where, *topics, *pace, "--http-port", str(port)
                 )
             )
             for service, port in zip(SERVICES, ports.services, strict=True)
@@ -99,8 +105,7 @@ async def _start(
     urls = {"registry": registry.address}
     urls |= {service: task.result().address for service, task in starting.items()}
     analytics = None
-    lacking = None if options.lite else why_not()
-    if not options.lite and lacking is None:
+    if is_whole:
         display.say("starting Spark, streams and the dashboard")
         analytics = await start_analytics(children, where, topics, data_folder, ports.analytics)
         urls |= analytics.urls

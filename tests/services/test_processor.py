@@ -240,6 +240,33 @@ def test_partitions_are_committed_before_they_are_given_up() -> None:
     asyncio.run(check())
 
 
+@pytest.mark.parametrize(
+    ("contents", "rest_seconds"),
+    [([b"a", b"b"], 0.04), ([], None), ([b"a"] * 500, None)],
+    ids=["some", "none", "full"],
+)
+def test_next_batch_begins_at_its_time_unless_one_was_full(
+    contents: list[bytes], rest_seconds: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests: list[float] = []
+    times = iter([100.0, *[100.01] * 10])
+
+    async def sleep(seconds: float) -> None:
+        rests.append(round(seconds, 6))
+
+    async def check() -> None:
+        rig = Rig(first_0=contents)
+        rig.processor._settings = Settings(batch_interval_ms=50)
+        await rig.processor.on_partitions_assigned([])
+        await rig.turn()
+        monkeypatch.setattr("services.common.processor.now_seconds", lambda: next(times))
+        monkeypatch.setattr(asyncio, "sleep", sleep)
+        await rig.turn()
+
+    asyncio.run(check())
+    assert rests == ([] if rest_seconds is None else [rest_seconds])
+
+
 def test_commit_that_fails_is_left_to_redelivery() -> None:
     async def check() -> None:
         rig = Rig(first_0=[b"a"])
