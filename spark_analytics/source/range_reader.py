@@ -1,8 +1,9 @@
 """Read the ranges of one task, in a Python worker of Spark: one range or many, by one consumer.
 
-A worker keeps its consumer between tasks, positioned behind what it read last: when its next task
-goes on from there, what was fetched ahead is used. Of one range never more is taken out of the
-consumer than it needs. Of many, one may come to its end before the others do: what comes of it
+A worker keeps its consumer between tasks. After a large task it stays positioned behind what it
+read last: when the next task goes on from there, what was fetched ahead is used. After a small one
+there is nothing to fetch ahead, and it lets the brokers be. Of one range never more is taken out of
+the consumer than it needs. Of many, one may come to its end before the others do: what comes of it
 meanwhile is held back for the next task.
 
 A range may hold fewer records than offsets (compaction, markers of transactions, aborted records).
@@ -27,6 +28,9 @@ from spark_analytics.source.records import record_batch
 # Small enough for the messages to stay in the processor's cache, large enough to spread the fixed
 # cost of a batch; 10,000 cost a tenth more a row (bench/README.md).
 BATCH_ROWS = 2_000
+# A task of fewer records has caught up: waiting at the brokers for more would cost them, and this
+# process, fifty requests a second for nothing.
+_READ_AHEAD_RECORDS = 2_000
 _HELD_BYTES = 16 * 1024 * 1024
 _WAIT_SECONDS = 0.5
 _WATERMARK_SECONDS = 10.0
@@ -114,6 +118,7 @@ class _Reading:
         self._next: Offsets = {(item.topic, item.partition): item.start_offset for item in ranges}
         self._ends: Offsets = {(item.topic, item.partition): item.end_offset for item in ranges}
         self._held_bytes = 0
+        self._is_small = sum(item.size for item in ranges) < _READ_AHEAD_RECORDS
         self._last_progress = clock.now_seconds()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -132,7 +137,10 @@ class _Reading:
             if not left:
                 break
             messages = self._idle.consumer.consume(min(left, BATCH_ROWS), _WAIT_SECONDS)
-        self._idle.positions = {} if self._held_bytes > _HELD_BYTES else self._next
+        if self._is_small:
+            self._idle.consumer.unassign()
+        is_positioned = not self._is_small and self._held_bytes <= _HELD_BYTES
+        self._idle.positions = self._next if is_positioned else {}
 
     def _left(self) -> int:
         return sum(max(end - self._next[key], 0) for key, end in self._ends.items())

@@ -54,6 +54,13 @@ class FakeConsumer:
         self._ended = set()
         self.assigned.append(dict(self._positions))
 
+    def unassign(self) -> None:
+        self._positions = {}
+
+    @property
+    def is_fetching(self) -> bool:
+        return bool(self._positions)
+
     def get_watermark_offsets(self, place: Any, timeout: float) -> tuple[int, int]:
         log = self.logs[place.partition]
         return log[0], log[-1] + 1
@@ -80,6 +87,7 @@ def consumer(monkeypatch: pytest.MonkeyPatch) -> FakeConsumer:
     fake = FakeConsumer({0: list(range(10)), 1: list(range(5)), 2: [0, 1, 7]})
     monkeypatch.setattr(range_reader, "_idle", {})
     monkeypatch.setattr(range_reader, "_new_consumer", lambda _: fake)
+    monkeypatch.setattr(range_reader, "_READ_AHEAD_RECORDS", 5)
     return fake
 
 
@@ -104,6 +112,16 @@ def test_what_was_taken_beyond_an_end_is_the_next_tasks(consumer: FakeConsumer) 
 
     assert sorted(rest) == sorted([f"0/{n}" for n in range(4, 11)] + ["1/2", "1/3", "1/4"])
     assert len(consumer.assigned) == 1, "it stood where the task goes on"
+
+
+def test_after_a_small_task_nothing_is_fetched_ahead(consumer: FakeConsumer) -> None:
+    read((0, 0, 3), (1, 0, 2))
+    assert consumer.is_fetching
+
+    read((0, 3, 5), (1, 2, 4))
+    assert not consumer.is_fetching
+
+    assert sorted(read((0, 5, 6), (1, 4, 5))) == ["0/5", "1/4"]
 
 
 def test_a_task_that_goes_on_elsewhere_gets_nothing_of_what_was_held(
