@@ -3,7 +3,8 @@
 The whole demo runs, Spark and Faust included. Orders are POSTed at a fixed rate, open loop; beside
 that a client follows the dashboard's events as a browser does. The n-th order is shown when a
 snapshot arrives that counts n orders, so its age then is measured from the time its POST was due
-to the bytes in the browser. It begins when the orders that warmed the demo up are all shown.
+to the bytes in the browser. It begins when a minute of such orders has warmed the demo up (each of
+Spark's queries has made its first batches then) and all of them are shown.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from bench.order_load import send_orders
 
 RATE = 50.0
 SECONDS = 60.0
+WARM_UP_SECONDS = 60.0
 CAUGHT_UP_SECONDS = 60.0
 
 
@@ -64,9 +66,11 @@ async def measure(stack: DemoStack, rate: float, seconds: float) -> list[float]:
     async with asyncio.TaskGroup() as group:
         watching = group.create_task(watcher.run())
         # What was piled up while Spark started says nothing of how old an order is when it runs.
-        before = stack.accepted_orders()
+        url = stack.url(ORDERS)
+        warm_up = await send_orders(url, rate=rate, seconds=WARM_UP_SECONDS, seed=3)
+        before = stack.accepted_orders() + len(warm_up.due_at)
         await watcher.wait_for(before)
-        load = await send_orders(stack.url(ORDERS), rate=rate, seconds=seconds, seed=2)
+        load = await send_orders(url, rate=rate, seconds=seconds, seed=2)
         await watcher.wait_for(before + len(load.due_at))
         watching.cancel()
     ages = []

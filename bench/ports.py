@@ -1,7 +1,12 @@
 """Free ports on loopback."""
 
 import contextlib
+import random
 import socket
+from pathlib import Path
+
+_EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_LEAST = 10_000
 
 
 def free_port() -> int:
@@ -12,13 +17,14 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> int:
-    """Return the first of so many ports in a row."""
+    """Return the first of so many ports in a row, none that a connection may be given meanwhile."""
+    below = int(_EPHEMERAL.read_text().split()[0]) if _EPHEMERAL.exists() else 32768
     while True:
-        first = free_port()
+        first = random.randrange(_LEAST, below - count)
         with contextlib.ExitStack() as stack:
             try:
                 for port in range(first, first + count):
                     stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
-            except (OSError, OverflowError):
+            except OSError:
                 continue
         return first
