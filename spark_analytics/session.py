@@ -38,10 +38,21 @@ DEFAULT_SETTINGS = {
     # The source hands over Arrow batches as they are: no copy into rows on the way to Python.
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.streaming.stopTimeout": "30s",
+    # Where in Python a column was made, for error messages: it trebles the calls to Java, and a
+    # small micro-batch is mostly such calls.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # Without its native library Hadoop asks the shell: for each small file of a checkpoint eight
+    # times `readlink` and twice `chmod`, and a query with state writes a dozen files a batch. A
+    # rename by the plain local file system needs none of that but one `chmod`.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing."
+        "FileSystemBasedCheckpointFileManager"
+    ),
 }
 
 
@@ -58,6 +69,14 @@ def spark_session(app_name: str, **settings: str) -> SparkSession:
     spark = builder.getOrCreate()
     spark.dataSource.register(MillraceDataSource)
     return spark
+
+
+def work_in_pool(spark: SparkSession, pool: str) -> None:
+    """Have this thread's jobs, and those of streams it starts, share the cores with other pools'.
+
+    Within a pool the first job comes first, so a long one would hold up all others.
+    """
+    spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
 
 
 def session_settings(settings: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:

@@ -7,3 +7,8 @@ from pyspark.sql import functions as f
 def sum_e4(amount: Column) -> Column:
     """Return the sum of amounts with four decimal places as a whole number, 0 for no amounts."""
     return f.coalesce((f.sum(amount) * 10_000).cast("long"), f.lit(0))
+
+
+def sum_e4_sql(amount: str) -> str:
+    """Return the same in SQL."""
+    return f"coalesce(cast(sum({amount}) * 10000 AS bigint), 0)"

@@ -6,8 +6,7 @@ order, and the serving store merges that with what it knew: the earliest time of
 state of the highest version. Merging is idempotent, so an event that is seen twice does no harm.
 """
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame
 
 from spark_analytics.jobs.topics import CHECKS, DECISIONS, ORDERS, PRODUCTS, VALIDATIONS
 
@@ -19,26 +18,34 @@ def step_name(word: str) -> str:
     return f"{word.lower()}_ms"
 
 
-def transform(events: DataFrame) -> DataFrame:
-    """Return one row per order: order_id, version, state, facts, and the time of each step."""
-    by_order = events.where((f.col("topic") != PRODUCTS) & f.col("order_id").isNotNull())
-    return by_order.groupBy("order_id").agg(
-        f.max("version").alias("version"),
-        f.max_by("state", "version").alias("state"),
-        f.max("customer_id").alias("customer_id"),
-        f.max("country").alias("country"),
-        f.max(f.unix_millis("ordered_at")).alias("ordered_ms"),
-        f.max((f.col("total") * 10_000).cast("long")).alias("total_e4"),
+def _first(topic: str, column: str, value: str, time: str) -> str:
+    is_step = f"topic = '{topic}' AND {column} = '{value}'"
+    return f"min(unix_millis({time})) FILTER (WHERE {is_step}) AS {step_name(value)}"
+
+
+_STEPS = ",\n        ".join(
+    [
         *[_first(ORDERS, "state", state, "occurred_at") for state in STATES],
         *[_first(VALIDATIONS, "check", check, "appended_at") for check in CHECKS],
-        f.min(_time(f.col("topic") == DECISIONS, "appended_at")).alias("decided_ms"),
-    )
+    ]
+)
+QUERY = f"""
+    SELECT
+        order_id,
+        max(version) AS version,
+        max_by(state, version) AS state,
+        max(customer_id) AS customer_id,
+        max(country) AS country,
+        max(unix_millis(ordered_at)) AS ordered_ms,
+        max(cast(total * 10000 AS bigint)) AS total_e4,
+        {_STEPS},
+        min(unix_millis(appended_at)) FILTER (WHERE topic = '{DECISIONS}') AS decided_ms
+    FROM {{events}}
+    WHERE topic != '{PRODUCTS}' AND order_id IS NOT NULL
+    GROUP BY order_id
+"""
 
 
-def _first(topic: str, column: str, value: str, time: str) -> Column:
-    is_step = (f.col("topic") == topic) & (f.col(column) == value)
-    return f.min(_time(is_step, time)).alias(step_name(value))
-
-
-def _time(condition: Column, column: str) -> Column:
-    return f.when(condition, f.unix_millis(column))
+def transform(events: DataFrame) -> DataFrame:
+    """Return one row per order: order_id, version, state, facts, and the time of each step."""
+    return events.sparkSession.sql(QUERY, events=events)

@@ -9,45 +9,23 @@ the store has. It may have one twice (a crash, and the checkpoint lost with it; 
 `compact`), so whoever reads it goes by (order id, version).
 """
 
-from collections.abc import Sequence
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from spark_analytics.jobs.events import AMOUNT
+from spark_analytics.jobs.events import EVENT
 from spark_analytics.jobs.topics import ORDERS
-from spark_analytics.serving.writer import Row
 
 FINAL_STATES = ("VALIDATED", "FAILED")
 COMPACT_FROM_FILES = 32
-_FIELDS = {
-    "order_id": t.StringType(),
-    "version": t.IntegerType(),
-    "state": t.StringType(),
-    "customer_id": t.StringType(),
-    "country": t.StringType(),
-    "ordered_at": t.TimestampType(),
-    "total": AMOUNT,
-}
-_SCHEMA = t.StructType([t.StructField(name, kind) for name, kind in _FIELDS.items()])
-
-
-def transform(events: DataFrame) -> DataFrame:
-    """Return order_id, version, state, customer_id, country, ordered_ms, total_e4, day."""
-    finished = events.where((f.col("topic") == ORDERS) & f.col("state").isin(*FINAL_STATES))
-    return finished.select(
-        *("order_id", "version", "state", "customer_id", "country"),
-        f.unix_millis("ordered_at").alias("ordered_ms"),
-        (f.col("total") * 10_000).cast("long").alias("total_e4"),
-        f.date_format("ordered_at", "yyyy-MM-dd").alias("day"),
-    )
+_COLUMNS = ("order_id", "version", "state", "customer_id", "country", "ordered_at", "total")
+_SCHEMA = t.StructType([EVENT[name] for name in _COLUMNS])
+_ARROW_SCHEMA = to_arrow_schema(_SCHEMA, timezone="UTC")
 
 
 class OrderHistory:
@@ -56,12 +34,17 @@ class OrderHistory:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def write(self, rows: Sequence[Row], query_id: str, batch_id: int) -> None:
+    def write(self, facts: pa.Table, query_id: str, batch_id: int) -> None:
         """Write what a micro-batch brings; writing the same batch again changes nothing."""
-        for day in sorted({row["day"] for row in rows}):
+        is_final = pc.and_(
+            pc.equal(facts.column("topic"), ORDERS),
+            pc.is_in(facts.column("state"), pa.array(FINAL_STATES)),
+        )
+        finished = facts.filter(is_final).select(_COLUMNS).cast(_ARROW_SCHEMA)
+        days = finished.column("ordered_at").cast(pa.timestamp("us")).cast(pa.date32())
+        for day in sorted(days.unique().to_pylist()):
             name = f"batch-{query_id}-{batch_id:09}.parquet"
-            table = _table([row for row in rows if row["day"] == day])
-            _put(table, self._folder / f"day={day}" / name)
+            put(finished.filter(pc.equal(days, day)), self._folder / f"day={day}" / name)
 
     def files(self) -> list[Path]:
         """Return all files, in order."""
@@ -80,24 +63,15 @@ class OrderHistory:
             if len(files) < COMPACT_FROM_FILES:
                 continue
             whole = pa.concat_tables([pq.read_table(file, partitioning=None) for file in files])
-            _put(whole, folder / f"compact-{files[-1].name}")
+            put(whole, folder / f"compact-{files[-1].name}")
             for file in files:
                 file.unlink()
 
 
-def _put(table: pa.Table, target: Path) -> None:
+def put(table: pa.Table, target: Path) -> None:
+    """Write a file that is there as a whole or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
     # Spark and `glob` above pass over what begins with a dot.
     unfinished = target.with_name(f".{target.stem}.unfinished")
     pq.write_table(table, unfinished)
     unfinished.replace(target)
-
-
-def _table(rows: Sequence[Row]) -> pa.Table:
-    values: dict[str, list[Any]] = {
-        name: [row[name] for row in rows] for name in _FIELDS if name not in ("ordered_at", "total")
-    }
-    values["ordered_at"] = [row["ordered_ms"] * 1000 for row in rows]
-    values["total"] = [Decimal(row["total_e4"]).scaleb(-4) for row in rows]
-    schema = to_arrow_schema(_SCHEMA, timezone="UTC")
-    return pa.table([pa.array(values[entry.name], entry.type) for entry in schema], schema=schema)

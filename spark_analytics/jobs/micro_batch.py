@@ -1,8 +1,9 @@
 """One micro-batch: decode, leave out what was counted before, add up, commit.
 
-Two Spark jobs. The first decodes and brings the records' keys to the driver, which asks the store
-for those it has. The second makes every view out of the cached events, in one go: the rows travel
-as JSON with the name of their view.
+Two Spark jobs. The first decodes and brings the facts of every event to the driver, which asks the
+store for those it has. The second makes every view out of the cached events, in one go: the rows
+travel as JSON with the name of their view. The views are SQL: the same query built of `Column`s
+takes hundreds of calls to Java, which in a small batch is longer than what Spark does for it.
 
 A crash between any two lines is harmless: until the commit nothing has happened, after it the
 batch is known to be done.
@@ -12,15 +13,17 @@ import json
 import logging
 from collections.abc import Callable, Set
 from dataclasses import dataclass
-from functools import partial
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from spark_analytics import clock
-from spark_analytics.jobs import failures, funnel, history, products, revenue, verdicts
+from spark_analytics.jobs import facts, failures, funnel, products, revenue, verdicts
 from spark_analytics.jobs.decoding import decode
+from spark_analytics.jobs.event_files import EventFiles
 from spark_analytics.jobs.events import EVENT
+from spark_analytics.jobs.history import OrderHistory
 from spark_analytics.jobs.repeats import Position, RecordKey, Sorted, check_key, event_key, sort_out
 from spark_analytics.jobs.topics import DECISIONS, INPUTS, ORDERS, PRODUCTS, VALIDATIONS
 from spark_analytics.serving.writer import BatchResult, Row, ServingWriter
@@ -28,16 +31,16 @@ from spark_analytics.serving.writer import BatchResult, Row, ServingWriter
 log = logging.getLogger(__name__)
 
 _ONE_TASK_ROWS = 50_000
+_POSITION = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
 
-# From which topics each view is made: in most batches there is nothing of some.
-_INPUTS = {
-    "revenue": {ORDERS},
-    "products": {ORDERS},
-    "failures": {ORDERS},
-    "verdicts": {VALIDATIONS},
-    "funnel": {ORDERS, VALIDATIONS, DECISIONS},
-    "product_names": {PRODUCTS},
-    "history": {ORDERS},
+# Of each view the query, and from which topics it is made: in most batches some bring nothing.
+_VIEWS = {
+    "revenue": (revenue.QUERY, {ORDERS}),
+    "products": (products.QUERY, {ORDERS}),
+    "failures": (failures.QUERY, {ORDERS}),
+    "verdicts": (verdicts.QUERY, {VALIDATIONS}),
+    "funnel": (funnel.QUERY, {ORDERS, VALIDATIONS, DECISIONS}),
+    "product_names": (products.NAMES_QUERY, {PRODUCTS}),
 }
 
 
@@ -60,14 +63,16 @@ class MicroBatches:
         self,
         store: ServingWriter,
         registry_url: str,
-        orders: history.OrderHistory,
+        history: OrderHistory,
+        event_files: EventFiles,
         *,
         allowed_lateness_ms: int,
         timestamp_ms: Callable[[], int],
     ) -> None:
         self._store = store
         self._registry_url = registry_url
-        self._history = orders
+        self._history = history
+        self._event_files = event_files
         self._allowed_lateness_ms = allowed_lateness_ms
         self._timestamp_ms = timestamp_ms
 
@@ -79,7 +84,8 @@ class MicroBatches:
         started = clock.now_seconds()
         events = decode(self._few_tasks(records), self._registry_url).persist()
         try:
-            keys = _collect_keys(events)
+            taken = events.selectExpr(*facts.columns()).toArrow()
+            keys = facts.record_keys(taken)
             decoded = clock.now_seconds()
             found = self._sort_out(keys)
             kept = _without(events, found.repeated, len(keys))
@@ -96,7 +102,9 @@ class MicroBatches:
             newest_ordered_ms=found.newest_ordered_ms,
         )
         # Before the store says that the batch is done: then it is not run again.
-        self._history.write(views.get("history", []), query_id, batch_id)
+        new = facts.new_facts(taken, found.repeated)
+        self._history.write(new, query_id, batch_id)
+        self._event_files.write(new, query_id, batch_id)
         revision = self._store.commit(result, timestamp_ms=self._timestamp_ms())
         return Committed(
             revision,
@@ -131,56 +139,38 @@ def warm_up(spark: SparkSession) -> None:
     collect_views(spark.createDataFrame([], EVENT), topics, watermark_ms=None)
 
 
-def _collect_keys(events: DataFrame) -> list[RecordKey]:
-    names = [name for name in RecordKey._fields if name != "ordered_ms"]
-    rows = events.select(*names, f.unix_millis("ordered_at").alias("ordered_ms"))
-    return [RecordKey(*row) for row in rows.collect()]
-
-
 def _without(events: DataFrame, repeated: list[Position], count: int) -> DataFrame:
     """Return the events but for repeated ones and problems, as one partition if they are few.
 
     One partition needs no shuffle to be added up: that saves most of a small batch's time.
     """
-    kept = events.where(f.col("problem").isNull())
+    kept = events.where("problem IS NULL")
     kept = kept.coalesce(1) if count <= _ONE_TASK_ROWS else kept
     if not repeated:
         return kept
-    positions = kept.sparkSession.createDataFrame(
-        repeated, "topic string, partition int, offset bigint"
-    )
-    return kept.join(f.broadcast(positions), ["topic", "partition", "offset"], "left_anti")
+    # As Arrow they reach Spark as one table; of a list it makes an RDD and a job more.
+    rows = [dict(zip(_POSITION.names, position, strict=True)) for position in repeated]
+    positions = kept.sparkSession.createDataFrame(pa.Table.from_pylist(rows, _POSITION))
+    return kept.join(f.broadcast(positions), _POSITION.names, "left_anti")
 
 
 def collect_views(
     events: DataFrame, topics: Set[str], watermark_ms: int | None
 ) -> dict[str, list[Row]]:
     """Return the rows of every view that events of these topics can change."""
-    transforms: dict[str, Callable[[DataFrame], DataFrame]] = {
-        "revenue": partial(revenue.transform, watermark_ms=watermark_ms),
-        "products": products.transform,
-        "failures": failures.transform,
-        "verdicts": verdicts.transform,
-        "funnel": funnel.transform,
-        "product_names": products.names,
-        "history": history.transform,
-    }
-    frames = {
-        name: transform(events) for name, transform in transforms.items() if _INPUTS[name] & topics
-    }
-    views: dict[str, list[Row]] = {name: [] for name in frames}
-    if frames:
-        for name, row in _union(frames).collect():
+    queries = {name: query for name, (query, made_from) in _VIEWS.items() if made_from & topics}
+    views: dict[str, list[Row]] = {name: [] for name in queries}
+    if queries:
+        parameters = {"watermark_ms": watermark_ms}
+        rows = events.sparkSession.sql(_union(queries), parameters, events=events)
+        for name, row in rows.collect():
             views[name].append(json.loads(row))
     return views
 
 
-def _union(frames: dict[str, DataFrame]) -> DataFrame:
-    """Return all rows of all frames as (view, JSON), so that one job makes them."""
-    whole: DataFrame | None = None
-    for name, frame in frames.items():
-        row = f.to_json(f.struct("*"), {"ignoreNullFields": "false"})
-        named = frame.select(f.lit(name).alias("view"), row.alias("row"))
-        whole = named if whole is None else whole.union(named)
-    assert whole is not None
-    return whole
+def _union(queries: dict[str, str]) -> str:
+    """Return the query for all rows of all of them as (view, JSON), so that one job makes them."""
+    row = "to_json(struct(*), map('ignoreNullFields', 'false')) AS row"
+    return " UNION ALL ".join(
+        f"SELECT '{name}' AS view, {row} FROM ({query})" for name, query in queries.items()
+    )

@@ -8,42 +8,38 @@ complete; an order that comes later is counted all the same, and counted as late
 """
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 
-from spark_analytics.jobs.amounts import sum_e4
+from spark_analytics.jobs.amounts import sum_e4_sql
 from spark_analytics.jobs.topics import ORDERS
 
-GRAINS_MS = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
 UNKNOWN_COUNTRY = "unknown"
+
+QUERY = f"""
+    SELECT
+        grain,
+        window_start_ms,
+        state,
+        country,
+        count(*) AS orders,
+        {sum_e4_sql("total")} AS revenue_e4,
+        count_if(window_start_ms + size_ms <= :watermark_ms) AS late_orders
+    FROM (
+        SELECT
+            grain,
+            size_ms,
+            unix_millis(ordered_at) - pmod(unix_millis(ordered_at), size_ms) AS window_start_ms,
+            state,
+            coalesce(country, '{UNKNOWN_COUNTRY}') AS country,
+            total
+        FROM {{events}}
+        LATERAL VIEW explode(map('minute', 60000, 'hour', 3600000, 'day', 86400000))
+            AS grain, size_ms
+        WHERE topic = '{ORDERS}'
+    )
+    GROUP BY ALL
+"""
 
 
 def transform(events: DataFrame, watermark_ms: int | None = None) -> DataFrame:
     """Return grain, window_start_ms, state, country, orders, revenue_e4, late_orders."""
-    ordered_ms = f.unix_millis("ordered_at")
-    grains = f.array(
-        *[
-            f.struct(
-                f.lit(grain).alias("grain"),
-                f.lit(size_ms).alias("size_ms"),
-                (ordered_ms - f.pmod(ordered_ms, f.lit(size_ms))).alias("start_ms"),
-            )
-            for grain, size_ms in GRAINS_MS.items()
-        ]
-    )
-    windowed = events.where(f.col("topic") == ORDERS).select(
-        f.explode(grains).alias("window"),
-        "state",
-        f.coalesce("country", f.lit(UNKNOWN_COUNTRY)).alias("country"),
-        "total",
-    )
-    is_late = f.col("window.start_ms") + f.col("window.size_ms") <= f.lit(watermark_ms)
-    return windowed.groupBy(
-        f.col("window.grain").alias("grain"),
-        f.col("window.start_ms").alias("window_start_ms"),
-        "state",
-        "country",
-    ).agg(
-        f.count(f.lit(1)).alias("orders"),
-        sum_e4(f.col("total")).alias("revenue_e4"),
-        f.count_if(is_late).alias("late_orders"),
-    )
+    return events.sparkSession.sql(QUERY, {"watermark_ms": watermark_ms}, events=events)

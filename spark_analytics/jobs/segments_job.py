@@ -14,6 +14,7 @@ from pyspark.sql import functions as f
 from spark_analytics.jobs import segments
 from spark_analytics.jobs.history import OrderHistory
 from spark_analytics.serving.writer import ServingWriter
+from spark_analytics.session import work_in_pool
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ class SegmentsJob:
         self._thread.join(_END_SECONDS)
 
     def _run(self) -> None:
+        work_in_pool(self._spark, "segments")
         while not self._stopping.wait(self._interval_seconds):
             try:
                 self.make()

@@ -18,10 +18,10 @@ class JobSettings(Settings):
     checkpoint: str = setting("", "folder of checkpoints; default: beside the store")
     history: str = setting("", "folder of the order history; default: beside the store")
     trigger_ms: int = setting(500, "a micro-batch starts at most this often")
-    stateful_trigger_ms: int = setting(20_000, "the same for closed windows and latencies")
+    stateful_trigger_ms: int = setting(60_000, "the same for closed windows and latencies")
     max_offsets_per_trigger: int = setting(20_000, "records in one micro-batch at most")
     allowed_lateness_ms: int = setting(3_600_000, "how far the watermark trails")
-    segments_interval_ms: int = setting(60_000, "customer segments are made at most this often")
+    segments_interval_ms: int = setting(300_000, "customer segments are made at most this often")
 
     def spark_settings(self) -> dict[str, str]:
         """Return Spark's own settings by name."""

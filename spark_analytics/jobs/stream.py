@@ -6,7 +6,6 @@ The event loop that serves HTTP only looks at `missing`.
 
 import logging
 import threading
-from functools import partial
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -18,16 +17,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_analytics import clock
 from spark_analytics.jobs.batch_gate import BatchGate
+from spark_analytics.jobs.event_files import EventFiles
 from spark_analytics.jobs.history import OrderHistory
 from spark_analytics.jobs.metrics import JobMetrics
 from spark_analytics.jobs.micro_batch import MicroBatches, warm_up
 from spark_analytics.jobs.publishing import ResultsPublisher
 from spark_analytics.jobs.segments_job import SegmentsJob
 from spark_analytics.jobs.settings import JobSettings
-from spark_analytics.jobs.stateful_queries import StatefulQueries
+from spark_analytics.jobs.stateful_queries import TOPICS, StatefulQueries
 from spark_analytics.jobs.topics import INPUTS
 from spark_analytics.serving.writer import ServingWriter
-from spark_analytics.session import spark_session
+from spark_analytics.session import spark_session, work_in_pool
 
 log = logging.getLogger(__name__)
 
@@ -55,16 +55,19 @@ class OrderStream:
         self._query_id = ""
         self._has_query_id = threading.Event()
         self._store = ServingWriter(Path(settings.store))
-        self._history = OrderHistory(Path(self._beside_store(settings.history, "history")))
+        history = self._beside_store(settings.history, "history")
+        self._history = OrderHistory(Path(history))
+        event_files = EventFiles(Path(f"{history}-streams"), TOPICS)
         self._batches = MicroBatches(
             self._store,
             settings.registry_url,
             self._history,
+            event_files,
             allowed_lateness_ms=settings.allowed_lateness_ms,
             timestamp_ms=clock.timestamp_ms,
         )
         self._stateful = StatefulQueries(
-            settings, self._store, self._checkpoint(), self._stateful_gate
+            settings, self._store, event_files, self._checkpoint(), self._stateful_gate
         )
         self._publisher = ResultsPublisher(
             settings.bootstrap_servers, self._store, settings.replication_factor
@@ -104,12 +107,18 @@ class OrderStream:
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.scheduler.mode": "FAIR",
             # A micro-batch is over before C2 has compiled anything for it, and on two cores the
-            # compiler and a parallel collector take them from the work: half the CPU time.
-            "spark.driver.extraJavaOptions": "-Xss16m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            # compiler and a parallel collector take them from the work: half the CPU time. Without
+            # C2 Java keeps 48 MB for compiled code, which Spark fills within minutes; when they are
+            # full Java goes on uncompiled.
+            "spark.driver.extraJavaOptions": (
+                "-Xss16m -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC"
+            ),
             "spark.ui.enabled": "false",
             "spark.sql.ui.retainedExecutions": "20",
             "spark.sql.streaming.numRecentProgressUpdates": "20",
             "spark.sql.streaming.minBatchesToRetain": "20",
+            # A batch of nothing, to move a watermark on, costs as much as one of something.
+            "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         }
         started = clock.now_seconds()
         spark = spark_session("millrace-analytics", **defaults | self._settings.spark_settings())
@@ -151,16 +160,16 @@ class OrderStream:
             self._metrics.restarts.inc()
             self._stopping.wait(_RESTART_SECONDS)
 
-    def _read(self, spark: SparkSession, topics: str) -> DataFrame:
-        """Return the records of topics, their names with commas between, as a stream."""
+    def _read(self, spark: SparkSession) -> DataFrame:
+        """Return the records of all input topics as a stream."""
         settings = self._settings
         return (
             spark.readStream.format(settings.source_format)
             .option("kafka.bootstrap.servers", settings.bootstrap_servers)
             .option("kafka.isolation.level", "read_committed")
-            # A worker goes from partition to partition, each time after the fetch under way.
+            # A task that begins anew elsewhere waits for the fetch under way.
             .option("kafka.fetch.max.wait.ms", "20")
-            .option("subscribe", topics)
+            .option("subscribe", ",".join(INPUTS))
             .option("startingOffsets", "earliest")
             .option("maxOffsetsPerTrigger", settings.max_offsets_per_trigger)
             # A task is a Python process or two; the connector, which has threads, passes over it.
@@ -171,8 +180,9 @@ class OrderStream:
         )
 
     def _start_query(self, spark: SparkSession) -> StreamingQuery:
+        work_in_pool(spark, _QUERY_NAME)
         return (
-            self._read(spark, ",".join(INPUTS))
+            self._read(spark)
             .writeStream.queryName(_QUERY_NAME)
             .foreachBatch(self._take_batch)
             .option("checkpointLocation", str(self._checkpoint()))
@@ -219,7 +229,7 @@ class OrderStream:
                 return
             # The page first: the other queries begin when it shows something.
             if self._store.property("revision"):
-                self._stateful.keep_running(spark, partial(self._read, spark))
+                self._stateful.keep_running(spark)
             self._beat()
 
     def _beat(self) -> None:

@@ -1,14 +1,17 @@
 """What the checks said: orders by check, result and the code of the reason."""
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 
 from spark_analytics.jobs.topics import VALIDATIONS
+
+QUERY = f"""
+    SELECT check, result, coalesce(code, '') AS code, count(*) AS orders
+    FROM {{events}}
+    WHERE topic = '{VALIDATIONS}'
+    GROUP BY ALL
+"""
 
 
 def transform(events: DataFrame) -> DataFrame:
     """Return check, result, code (empty for PASS), orders."""
-    verdicts = events.where(f.col("topic") == VALIDATIONS)
-    return verdicts.groupBy("check", "result", f.coalesce("code", f.lit("")).alias("code")).agg(
-        f.count(f.lit(1)).alias("orders")
-    )
+    return events.sparkSession.sql(QUERY, events=events)

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from spark_analytics.serving.layout import connect_reader
@@ -17,7 +18,7 @@ from spark_analytics.serving.writer import ServingWriter
 from tests.lib.order_records import NOON, RECORDS, Record, RecordMaker, fetch_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
     from spark_analytics.jobs.micro_batch import Committed
 
@@ -54,19 +55,24 @@ class Job:
     """Feeds batches into a store, as the query would."""
 
     def __init__(self, spark: "SparkSession", registry_url: str, path: Path) -> None:
+        from spark_analytics.jobs.event_files import EventFiles
         from spark_analytics.jobs.history import OrderHistory
         from spark_analytics.jobs.micro_batch import MicroBatches
+        from spark_analytics.jobs.stateful_queries import TOPICS
 
         self._spark = spark
+        self.folder = path.parent
         self.store = ServingWriter(path)
         connection = connect_reader(path)
         assert connection is not None
         self._reader = ServingReader(connection)
         self.history = OrderHistory(path.parent / "history")
+        self.event_files = EventFiles(self.folder / "streams", TOPICS)
         self._batches = MicroBatches(
             self.store,
             registry_url,
             self.history,
+            self.event_files,
             allowed_lateness_ms=60_000,
             timestamp_ms=lambda: 0,
         )
@@ -80,6 +86,10 @@ class Job:
     def figures(self) -> dict[str, Any]:
         snapshot = self._reader.snapshot()
         return {name: value for name, value in snapshot.items() if name != "revision"}
+
+    def event_contents(self) -> dict[Path, bytes]:
+        files = (self.folder / "streams").glob("*/*/*.parquet")
+        return {file: file.read_bytes() for file in files}
 
     def close(self) -> None:
         self.store.close()
@@ -170,17 +180,23 @@ def test_history_is_whole_after_a_crash_before_the_commit(
 def test_many_small_files_become_one_and_no_order_is_lost_or_doubled(
     job: Job, spark: "SparkSession"
 ) -> None:
-    row = {"version": 2, "state": "VALIDATED", "customer_id": "c", "country": None}
-    row |= {"ordered_ms": 1_296_561_600_000, "total_e4": 25_000, "day": "2011-02-01"}
+    from spark_analytics.jobs import facts
+
+    row: dict[str, Any] = dict.fromkeys(facts.COLUMNS)
+    row |= {"topic": "orders", "version": 2, "state": "VALIDATED", "customer_id": "c"}
+    row |= {"ordered_at": NOON, "total": Decimal("2.5000")}
     orders = [{**row, "order_id": f"o{number}"} for number in range(40)]
     for number, order in enumerate(orders):
-        job.history.write([order], "query", number)
+        job.history.write(pa.Table.from_pylist([order]), "query", number)
 
     job.history.compact()
-    job.history.write([orders[-1]], "query", len(orders) - 1)  # run again after a crash
+    # Run again after a crash.
+    job.history.write(pa.Table.from_pylist(orders[-1:]), "query", len(orders) - 1)
 
     assert len(job.history.files()) == 2
-    found = [row["order_id"] for row in job.history.read(spark).collect()]
+    rows = job.history.read(spark).collect()
+    found = [row["order_id"] for row in rows]
+    assert {row["total"] for row in rows} == {Decimal("2.5000")}
     assert sorted(found) == sorted(order["order_id"] for order in orders)
 
 
@@ -216,3 +232,116 @@ def test_customer_segments_are_made_from_the_history(job: Job, spark: "SparkSess
     assert segments.make() == 1
     assert segments.make() == 0
     assert job.figures()["segments"][0]["customers"] == 1
+
+
+def test_queries_with_state_read_each_new_event_once(job: Job, spark: "SparkSession") -> None:
+    from spark_analytics.jobs import latencies
+    from spark_analytics.jobs.stateful_queries import LATENCIES, TOPICS
+
+    make = RecordMaker()
+    job.take([*one_order(make), *one_order(make), make.record("orders", b"junk")], 0)
+    job.take(one_order(make), 1)
+    job.event_files.hand_on()
+    job.take([make.order("b", 1, "CREATED", country="EIRE")], 2)
+    job.event_files.hand_on()
+
+    read = [job.event_files.read(spark, LATENCIES, topic) for topic in TOPICS[LATENCIES]]
+    orders = run_once(read[0].select("order_id", "state", "country", "total"), job.folder / "1")
+    joined = run_once(latencies.transform(*read), job.folder / "2")
+
+    assert sorted(map(tuple, orders)) == [
+        ("a", "CREATED", "United Kingdom", Decimal("2.5000")),
+        ("a", "VALIDATED", "United Kingdom", Decimal("2.5000")),
+        ("b", "CREATED", "EIRE", Decimal("2.5000")),
+    ]
+    # The order happened at noon and 100 ms; records were appended each second from then on.
+    assert {(row["check"], row["checked_latency_ms"]) for row in joined} == {
+        ("FRAUD", 1_900),
+        ("INVENTORY", 2_900),
+        ("ORDER_DETAILS", 3_900),
+    }
+    # A decision has nothing by which its repetition is known: each has its row.
+    assert min(row["decided_latency_ms"] for row in joined) == 4_900
+
+
+def test_events_for_the_queries_with_state_are_whole_after_a_crash_before_the_commit(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = one_order(RecordMaker())
+    with monkeypatch.context() as crashing:
+        crashing.setattr(job.store, "commit", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            job.take(records, 0)
+    before = job.event_contents()
+
+    job.take(records, 0)
+
+    assert len(before) == 3
+    assert job.event_contents() == before
+
+
+class CrashError(Exception):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize(
+    ("place", "after"),
+    [
+        *(("rename", n) for n in range(3)),
+        ("put", 0),
+        ("put", 1),
+        *(("unlink", n) for n in range(3)),
+    ],
+)
+def test_a_crash_while_files_are_handed_on_loses_and_doubles_nothing(
+    job: Job, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, place: str, after: int
+) -> None:
+    from spark_analytics.jobs import event_files, facts
+    from spark_analytics.jobs.stateful_queries import LATENCIES, TOPICS, WINDOWS
+
+    row: dict[str, Any] = dict.fromkeys(facts.COLUMNS) | {"topic": "orders", "state": "CREATED"}
+
+    def write(*numbers: int) -> None:
+        for number in numbers:
+            events = pa.Table.from_pylist([{**row, "order_id": f"o{number}"}])
+            job.event_files.write(events, "query", number)
+
+    def crashing(real: Any) -> Any:
+        left = iter(range(after))
+
+        def call(*arguments: Any) -> Any:
+            if next(left, None) is None:
+                raise CrashError
+            return real(*arguments)
+
+        return call
+
+    write(0, 1, 2)
+    with monkeypatch.context() as crash:
+        owner = event_files if place == "put" else Path
+        crash.setattr(owner, place, crashing(getattr(owner, place)))
+        with pytest.raises(CrashError):
+            job.event_files.hand_on()
+    write(3)
+    job.event_files.hand_on()
+    # What had begun to leave went first.
+    job.event_files.hand_on()
+
+    assert TOPICS[WINDOWS] == ("orders",)
+    for query in (WINDOWS, LATENCIES):
+        rows = job.event_files.read(spark, query, "orders").select("order_id")
+        found = [row["order_id"] for row in run_once(rows, job.folder / f"checkpoint-{query}")]
+        assert sorted(found) == ["o0", "o1", "o2", "o3"]
+
+
+def run_once(frame: "DataFrame", folder: Path) -> list["Row"]:
+    """Return what a stream has at this moment."""
+    rows: list[Row] = []
+    query = (
+        frame.writeStream.foreachBatch(lambda batch, _: rows.extend(batch.collect()))
+        .option("checkpointLocation", str(folder))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(240)
+    return rows
