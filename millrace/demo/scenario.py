@@ -26,9 +26,9 @@ from millrace.demo.synthetic import make_scenery
 from millrace.demo.topics import delete_pipeline_topics, publish_catalogue
 
 SERVICES = ("orders", "fraud", "inventory", "order_details", "aggregator")
-SHARED_BATCH_INTERVAL_MS = 50
+SHARED_BATCH_INTERVAL_MS = 100
 """With Spark on the same cores the services handle orders in batches: at 50 orders a second that is
-half the processor time, for a tenth of a second more from the POST to the decision."""
+less than half the processor time, for a third of a second more from the POST to the decision."""
 _ANALYTICS_PORTS = 3
 _IN_FLIGHT = 64
 _IN_FLIGHT_PACED = 1024
