@@ -14,7 +14,6 @@ import signal
 import sys
 from contextlib import suppress
 
-import uvloop
 from aiohttp import web
 
 from streams import clock
@@ -150,8 +149,6 @@ async def _stop_parts(current: Topologies) -> None:
 def main() -> None:
     configure_logging()
     settings = read_settings(sys.argv[1:], os.environ)
-    # By the policy, since Faust's consumer makes a loop of its own in a thread of its own.
-    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     try:
         asyncio.run(Program(settings).run())
     except WrongPartitionCountError as error:

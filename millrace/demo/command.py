@@ -6,8 +6,6 @@ import signal
 import sys
 from collections.abc import Iterator
 
-import uvloop
-
 from millrace.demo.analytics import DashboardBehindError
 from millrace.demo.display import Display
 from millrace.demo.invoices import UnreadableOrdersError
@@ -23,7 +21,7 @@ def main(arguments: list[str]) -> int:
     """Run the demo; return its exit code."""
     options = parse_options(arguments, os.environ)
     try:
-        return uvloop.run(_run(options))
+        return asyncio.run(_run(options))
     except BaseExceptionGroup as group:
         known = list(_known_errors(group))
         if not known:

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 
-import uvloop
 from aiohttp import web
 
 from schemas.registry.app import build_app
@@ -63,4 +62,4 @@ async def serve(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("aiokafka").setLevel(logging.WARNING)
-    uvloop.run(serve(parse_arguments(sys.argv[1:])))
+    asyncio.run(serve(parse_arguments(sys.argv[1:])))

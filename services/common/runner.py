@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import uvloop
 from aiohttp import web
 
 from services.common import clock
@@ -70,7 +69,7 @@ def run_service(
     """Run a service as this process."""
     settings = read_settings(kind, sys.argv[1:], os.environ)
     configure_logging()
-    uvloop.run(_serve(name, settings, assemble, add_routes))
+    asyncio.run(_serve(name, settings, assemble, add_routes))
 
 
 async def _serve(

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from millrace.testing import LocalBroker
 from tests.lib.pipeline_processes import SERVICES, Answer, Pipeline, call
@@ -269,38 +268,12 @@ def test_aggregator_decides_by_distinct_checks_and_by_time(empty_pipeline: Pipel
     assert (answer["state"], answer["reasons"][0]["code"]) == ("FAILED", "TIMEOUT")
 
 
-_CONSUMED = {
-    "orders": ("orders", "order-validations", "order-decisions"),
-    "fraud": ("orders", "fraud-orders-by-customer-repartition"),
-    "inventory": ("orders", "warehouse-inventory"),
-    "order-details": ("orders",),
-    "aggregator": ("orders", "order-validations"),
-}
-
-
-def everything_is_committed(bootstrap_servers: str) -> bool:
-    """Tell whether each service has committed what there is in its topics."""
-    for group, topics in _CONSUMED.items():
-        consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": group})
-        try:
-            places = [TopicPartition(topic, number) for topic in topics for number in range(6)]
-            ends = [consumer.get_watermark_offsets(place, timeout=10)[1] for place in places]
-            committed = [max(place.offset, 0) for place in consumer.committed(places, timeout=10)]
-        finally:
-            consumer.close()
-        if committed != ends:
-            return False
-    return True
-
-
 def test_broker_that_goes_away_gives_503_and_its_return_is_noticed(tmp_path: Path) -> None:
     with LocalBroker() as broker, Pipeline(broker.bootstrap_servers, tmp_path) as pipeline:
         pipeline.start(*SERVICES, arguments=())
         pipeline.put_stock(STOCK)
         first = pipeline.post(order()).body
         assert pipeline.validated(first["id"]).body["state"] == "VALIDATED"
-        # A commit under way just then can leave aiokafka waiting for a coordinator for ever.
-        until(lambda: everything_is_committed(broker.bootstrap_servers), 30)
         broker.kill()
         refused = pipeline.post(order())
         assert refused.status == 503
