@@ -1,10 +1,12 @@
 """The command `millrace demo`."""
 
 import asyncio
+import logging
 import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from millrace.demo.analytics import DashboardBehindError
 from millrace.demo.display import Display
@@ -20,6 +22,7 @@ _KNOWN_ERRORS = (ChildDiedError, DashboardBehindError, UnreadableOrdersError, To
 def main(arguments: list[str]) -> int:
     """Run the demo; return its exit code."""
     options = parse_options(arguments, os.environ)
+    _log_to(options.folder / "logs" / "demo.log")
     try:
         return asyncio.run(_run(options))
     except BaseExceptionGroup as group:
@@ -32,6 +35,14 @@ def main(arguments: list[str]) -> int:
     except _KNOWN_ERRORS as error:
         sys.stderr.write(f"millrace demo: {error}\n")
         return 1
+
+
+def _log_to(file: Path) -> None:
+    """Keep what the Kafka client says of a broker that is away out of the demo's own output."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    logging.basicConfig(
+        filename=file, filemode="w", format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
 
 
 async def _run(options: Options) -> int:

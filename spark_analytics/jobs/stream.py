@@ -9,7 +9,6 @@ import threading
 from pathlib import Path
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +18,7 @@ from spark_analytics import clock
 from spark_analytics.jobs.batch_gate import BatchGate
 from spark_analytics.jobs.event_files import EventFiles
 from spark_analytics.jobs.history import OrderHistory
+from spark_analytics.jobs.input_topics import InputTopics
 from spark_analytics.jobs.metrics import JobMetrics
 from spark_analytics.jobs.micro_batch import MicroBatches, warm_up
 from spark_analytics.jobs.publishing import ResultsPublisher
@@ -33,7 +33,6 @@ log = logging.getLogger(__name__)
 
 _QUERY_NAME = "order-analytics"
 _HEARTBEAT_SECONDS = 1.0
-_METADATA_SECONDS = 2.0
 _RESTART_SECONDS = 1.0
 _BATCH_END_SECONDS = 20.0
 _TASK_RECORDS = 5_000
@@ -72,7 +71,7 @@ class OrderStream:
         self._publisher = ResultsPublisher(
             settings.bootstrap_servers, self._store, settings.replication_factor
         )
-        self._admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 2})
+        self._inputs = InputTopics(settings.bootstrap_servers)
 
     def stop(self) -> None:
         """Ask the stream to end; `run` returns when it has."""
@@ -130,17 +129,9 @@ class OrderStream:
     def _wait_for_topics(self) -> None:
         self.missing = ["topics " + ", ".join(INPUTS)]
         while not self._stopping.is_set():
-            if self._absent_topics() == []:
+            if self._inputs.absent() == []:
                 return
             self._stopping.wait(_RESTART_SECONDS)
-
-    def _absent_topics(self) -> list[str] | None:
-        """Return which input topics are not there, None when Kafka does not answer."""
-        try:
-            topics = self._admin.list_topics(timeout=_METADATA_SECONDS).topics
-        except KafkaException:
-            return None
-        return [topic for topic in INPUTS if topic not in topics]
 
     # --- the query ---
 
@@ -234,8 +225,8 @@ class OrderStream:
 
     def _beat(self) -> None:
         """Say in the store that the job is alive, if Kafka is: else the page shall say stale."""
-        absent = self._absent_topics()
-        self.missing = ["the broker"] if absent is None else absent
+        absent = self._inputs.absent()
+        self.missing = ["a broker"] if absent is None else absent
         self._metrics.is_source_reachable.set(0 if absent is None else 1)
         if absent is None:
             return

@@ -1,6 +1,5 @@
 """`millrace demo` as its users run it: made-up orders, real orders, a broker of one's own."""
 
-import contextlib
 import csv
 import gzip
 import json
@@ -19,6 +18,7 @@ import pytest
 from millrace.testing import LocalBroker
 from tests.e2e.oracle import expect
 from tests.lib.pipeline_processes import call
+from tests.lib.process_tree import processes_below
 from tests.lib.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(280)]
@@ -165,12 +165,8 @@ def test_second_run_on_the_same_kafka_starts_clean(tmp_path: Path) -> None:
 
 def broker_pid(demo_pid: int, node_id: int) -> int | None:
     """Find the process of a broker among the demo's children."""
-    with contextlib.suppress(FileNotFoundError):  # one of them, or the demo, has just ended
-        children = Path(f"/proc/{demo_pid}/task/{demo_pid}/children").read_text().split()
-        for pid in map(int, children):
-            if b"node.id=%d\0" % node_id in Path(f"/proc/{pid}/cmdline").read_bytes():
-                return pid
-    return None
+    below = processes_below(demo_pid)
+    return next((pid for pid, words in below.items() if f"node.id={node_id}" in words), None)
 
 
 def test_a_broker_may_be_stopped_or_killed_while_orders_go_through(tmp_path: Path) -> None:
@@ -223,8 +219,7 @@ def test_demo_serves_until_it_is_ended_and_leaves_no_child(
             if line.startswith("serving until"):
                 break
         assert call("GET", urls["orders"] + "/health/ready").status == 200
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        pids = [int(pid) for pid in children.read_text().split()]
+        pids = list(processes_below(process.pid))
         assert len(pids) == 9  # three brokers, the registry, five services
         process.send_signal(ending)
         process.wait(30)

@@ -1,13 +1,22 @@
 """The whole demo, Spark and dashboard included: every figure of the dashboard is the oracle's."""
 
 import json
+import os
+import re
 import shutil
+import signal
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Page, expect
 
-from tests.e2e.test_demo import DATA, needs_data, run_demo
+from tests.e2e.test_demo import DATA, environment, needs_data, run_demo
+from tests.lib.browser import CHROMIUM, opened_page, running_chromium
+from tests.lib.process_tree import processes_below
+from tests.lib.waiting import until
 from tests.spark_analytics.views_oracle import expected_answers
 
 pytestmark = [
@@ -16,17 +25,89 @@ pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.skipif(find_spec("pyspark") is None, reason="PySpark is not installed"),
     pytest.mark.skipif(shutil.which("java") is None, reason="there is no Java here"),
+    needs_data,
 ]
+START_SECONDS = 240
+STATE = "data-state"
 
 
-@needs_data
+def assert_figures_are_the_oracles(folder: Path, file: Path, limit: int | None = None) -> None:
+    for name, expected in expected_answers(file, limit).items():
+        answer = json.loads((folder / "build" / "demo" / f"{name}.json").read_text())
+        assert answer == expected, name
+
+
 def test_real_orders_reach_the_dashboard_to_the_penny(tmp_path: Path) -> None:
     file = DATA / "2011-02.csv.gz"
     process, _ = run_demo(tmp_path, LITE="0", ONCE="1", ORDERS=str(file))
     assert process.returncode == 0, process.stdout + process.stderr
-    for name, expected in expected_answers(file).items():
-        answer = json.loads((tmp_path / "build" / "demo" / f"{name}.json").read_text())
-        assert answer == expected, name
+    assert_figures_are_the_oracles(tmp_path, file)
     job_log = (tmp_path / "build" / "demo" / "logs" / "spark.log").read_text()
     assert "batch committed" in job_log
     assert "results are not published" not in job_log
+
+
+def end_all(demo: subprocess.Popen[str], program: str, ending: signal.Signals) -> None:
+    """Send a signal to every process of the demo that runs this program."""
+    pids = [
+        pid
+        for pid, words in processes_below(demo.pid).items()
+        if Path(words[0]).name == program or program in words
+    ]
+    assert pids, program
+    for pid in pids:
+        os.kill(pid, ending)
+
+
+def dashboard_of(demo_folder: Path) -> str:
+    """Return the dashboard's address, empty while it has none."""
+    log = demo_folder / "build" / "demo" / "logs" / "dashboard.log"
+    found = re.search(r" ready on (\S+)", log.read_text()) if log.exists() else None
+    return found[1] if found else ""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no `chromium` on the PATH")
+def test_everything_comes_back_when_all_brokers_and_spark_were_killed(tmp_path: Path) -> None:
+    file, limit = DATA / "2010-12.csv.gz", 1500
+    errors: list[str] = []
+    with (
+        running_chromium() as browser,
+        (tmp_path / "output").open("w") as output,
+        subprocess.Popen(
+            [sys.executable, "-m", "millrace", "demo"],
+            cwd=tmp_path,
+            env=environment(LITE="0", ONCE="1", ORDERS=str(file), LIMIT=str(limit), RATE="30"),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as demo,
+    ):
+        try:
+            until(lambda: bool(dashboard_of(tmp_path)), START_SECONDS)
+            with opened_page(browser, dashboard_of(tmp_path), errors) as page:
+                break_it_and_watch(demo, page)
+            assert demo.wait(START_SECONDS) == 0, (tmp_path / "output").read_text()
+        finally:
+            demo.terminate()
+    assert_figures_are_the_oracles(tmp_path, file, limit)
+    assert errors == []
+    # What clients say of brokers that are away is kept out of the demo's own words.
+    assert "connect" not in (tmp_path / "output").read_text()
+
+
+def break_it_and_watch(demo: subprocess.Popen[str], page: Page) -> None:
+    badge, orders = page.get_by_test_id("badge"), page.get_by_test_id("tile-orders")
+    expect(badge).to_have_attribute(STATE, "live", timeout=START_SECONDS * 1000)
+    expect(orders).to_have_text(re.compile("[1-9]"))
+
+    end_all(demo, "broker", signal.SIGSTOP)
+    expect(badge).to_have_attribute(STATE, "stale")
+    end_all(demo, "broker", signal.SIGKILL)
+    expect(badge).to_have_attribute(STATE, "live")
+
+    shown = orders.text_content()
+    end_all(demo, "java", signal.SIGKILL)
+    expect(badge).to_have_attribute(STATE, "stale")
+    expect(badge).to_have_attribute(STATE, "live")
+    assert shown is not None
+    expect(orders).not_to_have_text(shown)

@@ -1,31 +1,26 @@
 """The page in a real browser. An error in its console fails the test."""
 
 import asyncio
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from aiohttp import web
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from spark_analytics import clock
 from spark_analytics.dashboard.app import FEED_KEY, STOPPING_KEY, build_dashboard
 from spark_analytics.serving.writer import ServingWriter
+from tests.lib.browser import CHROMIUM, opened_page, running_chromium
 from tests.lib.served_orders import batch_of, make_store
+from tests.lib.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop]
 
-CHROMIUM = shutil.which("chromium")
 if CHROMIUM is None:
     pytest.skip("no `chromium` on the PATH", allow_module_level=True)
 SCREENSHOT = Path("build") / "dashboard.png"
-PATIENCE_SECONDS = 60
-PATIENCE_MS = PATIENCE_SECONDS * 1000
-
-# What a page shows, it shows a moment later: everything is waited for, on a busy machine too.
-expect.set_options(timeout=PATIENCE_MS)
 
 
 class Dashboard:
@@ -69,14 +64,8 @@ class Dashboard:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM,
-            args=["--no-sandbox", "--disable-dev-shm-usage"],
-            timeout=2 * PATIENCE_MS,
-        )
+    with running_chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -101,18 +90,8 @@ def errors() -> list[str]:
 
 @pytest.fixture
 def page(browser: Browser, dashboard: Dashboard, errors: list[str]) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(PATIENCE_MS)
-    page = context.new_page()
-    page.on("console", lambda message: errors.append(message.text) if is_bad(message) else None)
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(dashboard.url, wait_until="domcontentloaded")
-    yield page
-    context.close()
-
-
-def is_bad(message: object) -> bool:
-    return message.type in ("error", "warning")  # type: ignore[attr-defined]
+    with opened_page(browser, dashboard.url, errors) as page:
+        yield page
 
 
 ROWS = """(testId) => Object.fromEntries(

@@ -1,0 +1,46 @@
+"""Debian's Chromium, headless, and pages in it whose console is listened to."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+
+from tests.lib.waiting import PATIENCE_SECONDS
+
+CHROMIUM = shutil.which("chromium")
+_PATIENCE_MS = PATIENCE_SECONDS * 1000
+
+# What a page shows, it shows a moment later: everything is waited for, on a busy machine too.
+expect.set_options(timeout=_PATIENCE_MS)
+
+
+@contextmanager
+def running_chromium() -> Iterator[Browser]:
+    """Run the browser until the block ends."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-dev-shm-usage"],
+            timeout=2 * _PATIENCE_MS,
+        )
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def opened_page(browser: Browser, url: str, errors: list[str]) -> Iterator[Page]:
+    """Open a page until the block ends; what its console complains of comes into the list."""
+
+    def listen(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            errors.append(message.text)
+
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(_PATIENCE_MS)
+    page = context.new_page()
+    page.on("console", listen)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(url, wait_until="domcontentloaded")
+    yield page
+    context.close()

@@ -1,0 +1,23 @@
+"""Which processes a program has started, from `/proc`."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def processes_below(pid: int) -> dict[int, list[str]]:
+    """Return the command of each process below one, by id; those that end meanwhile may lack."""
+    found = {}
+    for child in _children(pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            command = Path(f"/proc/{child}/cmdline").read_bytes().decode()
+            found[child] = command.rstrip("\0").split("\0")
+            found |= processes_below(child)
+    return found
+
+
+def _children(pid: int) -> Iterator[int]:
+    """A thread has the children that it started."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            yield from map(int, (thread / "children").read_text().split())
