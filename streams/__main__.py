@@ -84,6 +84,7 @@ class Program:
         self._current = current
         keeping_up = asyncio.ensure_future(current.delivery.keep_up())
         try:
+            await current.delivery.sender.start()
             current.app.finalize()
             await current.app.start()
             await self._watch(current, url)
@@ -141,6 +142,7 @@ async def _stop_parts(current: Topologies) -> None:
     try:
         await current.app.stop()
         await current.delivery.log_reader.close()
+        await current.delivery.sender.close()
     # Whatever a crashed app's parts raise: it is on its way out.
     except Exception:
         log.exception("app did not stop cleanly")

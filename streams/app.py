@@ -16,6 +16,7 @@ from streams.codec import Codec
 from streams.delivery import Delivery
 from streams.log_reader import LogReader
 from streams.records import PARTITION_COUNT
+from streams.sender import Sender
 from streams.settings import Settings
 from streams.tables import ROCKSDB_OPTIONS, ChangelogTable
 from streams.telemetry import Metrics
@@ -64,7 +65,12 @@ def build_app(
         worker_redirect_stdouts=False,
     )
     delivery = Delivery(
-        app, Codec(settings.registry_url), metrics, LogReader(settings.bootstrap_servers)
+        app,
+        Codec(settings.registry_url),
+        metrics,
+        LogReader(settings.bootstrap_servers),
+        Sender(settings.bootstrap_servers),
+        settings.batch_interval_ms,
     )
     tables = {name: _table(app, name, delivery, settings) for name in TABLES}
     add_topologies(delivery, tables, settings)

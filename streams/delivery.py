@@ -9,18 +9,19 @@ Here:
 - **Positions** (`streams.positions`) tell new records from repeated ones and show gaps. A gap
   is read from the log itself, so is the end of a partition where nothing moves. Positions are
   committed by this file, never by Faust; only for what was sent, stored and acknowledged.
-- **Order of effects:** outgoing records, acknowledged; then the row in the changelog,
-  acknowledged; then the row in the store; then the position. A crash between any two repeats
-  the record. Its outgoing records may be there twice (same origin, same event id: readers drop
-  the second); its row knows it.
+- **Micro-batches** (`streams.micro_batch`): what has come while the last ones were acknowledged
+  is handled together, so they grow with the load. A record that comes alone does not wait.
+- **Order of effects:** outgoing records, acknowledged; then the rows in the changelog,
+  acknowledged; then the rows in the store; then the positions. A crash between any two repeats
+  the records. Their outgoing records may be there twice (same origin, same event id: readers drop
+  the second); their rows know them.
 - **Retry.** Kafka or the registry away: again and again, as there is nothing better to do. A
   malformed record: to the dead letters at once. Any other failure: a few times, then to the
   dead letters, topic `<topic>.dead-letter`, with the reason in the headers. So nothing stops a
   partition.
 - **Superseded.** Work that began under an earlier assignment ends before its next effect.
 
-Readers of one topic are judged each by itself; a partition of a table is touched by one at a
-time.
+Readers of one topic are judged each by itself; a table is touched by one at a time.
 """
 
 import asyncio
@@ -33,13 +34,15 @@ from typing import Any, NamedTuple
 
 import faust
 from aiokafka.errors import KafkaError
-from faust.exceptions import ProducerSendError
 
 from schemas.wire import MalformedEventError
+from streams import clock
 from streams.codec import Codec, RegistryAwayError
 from streams.log_reader import LogReader, Range
+from streams.micro_batch import Effect, Message, MicroBatch
 from streams.positions import Positions, TopicPartition, Verdict, earliest_where_missing
 from streams.records import Outgoing, Step, origin_of
+from streams.sender import Sender
 from streams.tables import ChangelogTable, current_partition
 from streams.telemetry import Metrics
 from streams.topology import Handle, MalformedRecordError, Record
@@ -47,11 +50,12 @@ from streams.topology import Handle, MalformedRecordError, Record
 log = logging.getLogger(__name__)
 
 ATTEMPTS = 3
+BATCH_RECORDS = 500
 _PAUSE_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0)
 _COMMIT_SECONDS = 0.5
 _TURNS_PER_LOOK = 3
 _REASON_LIMIT_CHARACTERS = 500
-AWAY = (KafkaError, ProducerSendError, RegistryAwayError, ConnectionError, TimeoutError)
+AWAY = (KafkaError, RegistryAwayError, ConnectionError, TimeoutError)
 
 
 class SupersededError(Exception):
@@ -59,8 +63,16 @@ class SupersededError(Exception):
 
 
 class _Agent(NamedTuple):
-    table_name: str
+    reader: str
+    table: ChangelogTable
     handle: Handle
+
+
+class _Delivered(NamedTuple):
+    """What Faust hands over, and the generation of the assignment at that moment."""
+
+    generation: int
+    message: Any
 
 
 @dataclass
@@ -71,15 +83,16 @@ class Delivery:
     codec: Codec
     metrics: Metrics
     log_reader: LogReader
+    sender: Sender
+    batch_interval_ms: int = 0
     generation: int = 0
     channels: dict[str, Any] = field(default_factory=dict)
     _readers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _agents: dict[str, _Agent] = field(default_factory=dict)
     _gate: asyncio.Event = field(default_factory=asyncio.Event)
     _restored: set[str] = field(default_factory=set)
-    _locks: dict[tuple[str, int], asyncio.Lock] = field(
-        default_factory=lambda: defaultdict(asyncio.Lock)
-    )
+    _locks: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    _effects: dict[str, list[Effect]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.positions = Positions(self._readers)
@@ -96,11 +109,15 @@ class Delivery:
                 topic, key_serializer="raw", value_serializer="raw", acks=False
             )
         self._readers[topic] = (*self._readers.get(topic, ()), reader)
-        self._agents[reader] = _Agent(table.name, handle)
+        self._agents[reader] = _Agent(reader, table, handle)
 
         async def agent(stream: Any) -> None:
-            async for event in stream.events():
-                await self.deliver(reader, event)
+            queue: asyncio.Queue[_Delivered] = asyncio.Queue(BATCH_RECORDS)
+            async with asyncio.TaskGroup() as group:
+                working = group.create_task(self._work(self._agents[reader], queue))
+                async for event in stream.events():
+                    await queue.put(_Delivered(self.generation, event.message))
+                working.cancel()
 
         self.app.agent(self.channels[topic], name=reader, concurrency=1)(agent)
 
@@ -178,94 +195,134 @@ class Delivery:
         lags = dict.fromkeys(self._readers, 0)
         # Some may have gone to others meanwhile.
         for partition in ends.keys() & set(self.positions.partitions):
-            lags[partition.topic] += max(0, ends[partition] - self.positions.wanted(partition))
+            lags[partition.topic] += max(0, ends[partition] - self.positions.handled(partition))
         for topic, lag in lags.items():
             self.metrics.lag.labels(topic).set(lag)
         for reader, partition in self.positions.stalled(ends):
             agent = self._agents[reader]
-            lock = self._locks[agent.table_name, partition.partition]
+            lock = self._locks[agent.table.name]
             # Whoever holds it is at work, or waits for Kafka.
             if not lock.locked():
                 async with lock:
-                    await self._fill(reader, partition, ends[partition], self.generation)
+                    await self._fill(agent, partition, ends[partition], self.generation)
 
     # -- records
 
-    async def deliver(self, reader: str, event: Any) -> None:
-        """Handle a record unless it was handled, and before it those that Faust has lost."""
-        generation = self.generation
-        await self._gate.wait()
-        message = event.message
-        where = TopicPartition(message.topic, message.partition)
-        async with self._locks[self._agents[reader].table_name, where.partition]:
-            if generation != self.generation:
-                return
-            verdict = self.positions.judge(reader, where, message.offset)
-            self.metrics.records.labels(where.topic, verdict.value).inc()
-            if verdict is Verdict.SKIP:
-                return
+    async def _work(self, agent: _Agent, queue: asyncio.Queue[_Delivered]) -> None:
+        """Handle what is in the queue, as much of it at once as there is, until cancelled."""
+        while True:
+            batch = [await queue.get()]
+            begun_at = clock.now_seconds()
+            while not queue.empty():
+                batch.append(queue.get_nowait())
             try:
-                if verdict is Verdict.GAP:
-                    await self._fill(reader, where, message.offset, generation)
-                await self._handle(reader, record_of(message, message.timestamp * 1000, generation))
+                await self._deliver(agent, batch)
             except SupersededError:
+                log.info("batch given up, its assignment is over reader=%s", agent.reader)
+            # The outermost edge of an agent; a crashed app is replaced and begins where it was.
+            except Exception as error:
+                log.exception("batch failed reader=%s", agent.reader)
+                await self.app.crash(error)
                 return
+            next_at = begun_at + self.batch_interval_ms / 1000
+            await asyncio.sleep(max(0.0, next_at - clock.now_seconds()))
+
+    async def _deliver(self, agent: _Agent, batch: list[_Delivered]) -> None:
+        await self._gate.wait()
+        async with self._locks[agent.table.name]:
+            generation = self.generation
+            messages = [one.message for one in batch if one.generation == generation]
+            try:
+                await self._handle_new(agent, messages, generation)
+            finally:
+                self.positions.give_back(agent.reader)
+
+    async def _handle_new(self, agent: _Agent, messages: list[Any], generation: int) -> None:
+        """Handle the records that were not handled, and before them those that Faust has lost."""
+        in_hand: list[Record] = []
+        for message in messages:
+            where = TopicPartition(message.topic, message.partition)
+            verdict = self.positions.judge(agent.reader, where, message.offset)
+            self.metrics.records.labels(where.topic, verdict.value).inc()
+            if verdict is Verdict.GAP:
+                await self._handle(agent, in_hand, generation)
+                in_hand = []
+                await self._fill(agent, where, message.offset, generation)
+            if verdict is not Verdict.SKIP:
+                self.positions.take(agent.reader, where, message.offset)
+                in_hand.append(record_of(message, message.timestamp * 1000, generation))
+        await self._handle(agent, in_hand, generation)
 
     async def _fill(
-        self, reader: str, partition: TopicPartition, end_offset: int, generation: int
+        self, agent: _Agent, partition: TopicPartition, end_offset: int, generation: int
     ) -> None:
         """Handle what the log holds from the reader's position up to an offset."""
         attempt = 0
-        while (start := self.positions.wanted_by(reader, partition)) is not None:
-            if generation != self.generation:
-                raise SupersededError
+        while (start := self.positions.wanted_by(agent.reader, partition)) is not None:
+            self._check(generation)
             try:
-                filled = 0
-                async for one in self.log_reader.read({partition: Range(start, end_offset)}):
-                    await self._handle(reader, record_of(one, one.timestamp, generation))
-                    filled += 1
+                filled = await self._handle_range(agent, partition, start, end_offset, generation)
             except AWAY as error:
                 log.warning("gap not read, trying again at=%s error=%r", partition, error)
             else:
                 log.warning("gap filled at=%s from=%d records=%d", partition, start, filled)
                 self.metrics.filled.labels(partition.topic).inc(filled)
-                self.positions.reached(reader, partition, end_offset)
+                self.positions.reached(agent.reader, partition, end_offset)
                 return
             await _pause(attempt)
             attempt += 1
 
-    async def _handle(self, reader: str, record: Record) -> None:
-        """Handle a record until it is done or set aside, then move past it."""
-        current_partition.set(record.partition)
-        await self._handle_or_set_aside(self._agents[reader].handle, record)
-        where = TopicPartition(record.topic, record.partition)
-        self.positions.done(reader, where, record.offset)
+    async def _handle_range(
+        self, agent: _Agent, partition: TopicPartition, start: int, end: int, generation: int
+    ) -> int:
+        """Handle the records between two offsets; return how many there are."""
+        count_handled = 0
+        in_hand: list[Record] = []
+        async for one in self.log_reader.read({partition: Range(start, end)}):
+            in_hand.append(record_of(one, one.timestamp, generation))
+            count_handled += 1
+            if len(in_hand) == BATCH_RECORDS:
+                await self._handle(agent, in_hand, generation)
+                in_hand = []
+        await self._handle(agent, in_hand, generation)
+        return count_handled
 
-    async def _handle_or_set_aside(self, handle: Handle, record: Record) -> None:
+    async def _handle(self, agent: _Agent, records: list[Record], generation: int) -> None:
+        """Handle records until each is done or set aside, then move past them."""
+        batch = agent.table.batch = MicroBatch()
+        for record in records:
+            batch.add(record.partition, await self._effects_of(agent, record))
+        await self._take_effect(agent.table, batch, generation)
+        for record in records:
+            where = TopicPartition(record.topic, record.partition)
+            self.positions.done(agent.reader, where, record.offset)
+
+    async def _effects_of(self, agent: _Agent, record: Record) -> list[Effect]:
+        """Return what a record comes to: if it cannot be handled, a dead letter."""
+        current_partition.set(record.partition)
         attempt = 0
         while True:
-            self._check(record)
+            self._check(record.generation)
+            effects = self._effects[agent.table.name] = []
             try:
-                await handle(record)
-                return
+                await agent.handle(record)
+                return effects
             except SupersededError:
                 raise
             except AWAY as error:
                 log.warning("not there, trying again record=%s error=%r", record.origin, error)
             except (MalformedEventError, MalformedRecordError) as error:
-                await self._set_aside(record, error)
-                return
+                return [self._dead_letter(record, error)]
             # The outermost edge of a record: a bug must not stop the partition.
             except Exception as error:
                 log.exception("record failed record=%s attempt=%d", record.origin, attempt)
                 if attempt + 1 >= ATTEMPTS:
-                    await self._set_aside(record, error)
-                    return
+                    return [self._dead_letter(record, error)]
             await _pause(attempt)
             attempt += 1
 
-    async def _set_aside(self, record: Record, error: Exception) -> None:
-        """Send a record to the dead letters, as it came, with the reason."""
+    def _dead_letter(self, record: Record, error: Exception) -> Effect:
+        """Return the record as it came, with the reason."""
         reason = f"{type(error).__name__}: {error}"[:_REASON_LIMIT_CHARACTERS]
         headers = [
             *record.headers,
@@ -274,45 +331,42 @@ class Delivery:
         ]
         log.error("record set aside record=%s reason=%s", record.origin, reason)
         self.metrics.dead_letters.labels(record.topic).inc()
-        attempt = 0
-        while True:
-            self._check(record)
-            try:
-                await self.app.producer.send_and_wait(
-                    f"{record.topic}.dead-letter",
-                    record.key.encode(),
-                    record.value,
-                    None,
-                    None,
-                    headers,
-                )
-                return
-            except AWAY as failure:
-                log.warning("dead letter not sent, trying again error=%r", failure)
-            await _pause(attempt)
-            attempt += 1
+        topic = f"{record.topic}.dead-letter"
+        return Effect("", None, [Message(topic, record.key.encode(), record.value, headers)])
 
     # -- effects
 
     async def apply(self, table: ChangelogTable, key: str, step: Step, record: Record) -> None:
-        """Send what a step wants sent, then store its row; each acknowledged before the next."""
-        self._check(record)
-        await asyncio.gather(*[self._send(one) for one in step.outgoing])
-        self._check(record)
-        if step.row is not None:
-            await table.put(key, step.row, record.partition)
+        """Collect what a step wants sent and the row it makes."""
+        self._check(record.generation)
+        messages = [await self._message(one) for one in step.outgoing]
+        self._effects[table.name].append(Effect(key, step.row, messages))
 
-    async def _send(self, outgoing: Outgoing) -> None:
+    async def _message(self, outgoing: Outgoing) -> Message:
         value = outgoing.value
         if outgoing.schema is not None:
             value = await self.codec.encode(outgoing.topic, outgoing.schema, value)
         headers = [outgoing.origin.header()] if outgoing.origin else []
-        await self.app.producer.send_and_wait(
-            outgoing.topic, outgoing.key.encode(), value, None, None, headers
-        )
+        return Message(outgoing.topic, outgoing.key.encode(), value, headers)
 
-    def _check(self, record: Record) -> None:
-        if record.generation != self.generation:
+    async def _take_effect(self, table: ChangelogTable, batch: MicroBatch, generation: int) -> None:
+        """Send and write everything, all of it again if Kafka is away meanwhile."""
+        attempt = 0
+        while True:
+            try:
+                self._check(generation)
+                await self.sender.send(batch.messages)
+                for rows in batch.stages:
+                    self._check(generation)
+                    await table.put(rows, self.sender)
+                return
+            except AWAY as error:
+                log.warning("not sent, trying again table=%s error=%r", table.name, error)
+            await _pause(attempt)
+            attempt += 1
+
+    def _check(self, generation: int) -> None:
+        if generation != self.generation:
             raise SupersededError
 
 

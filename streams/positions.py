@@ -6,10 +6,10 @@ mark of what was read moves on past it, so that it is dropped again when it come
 So Faust's acknowledgements are switched off (topics with `acks=False`), and this file alone
 says what comes next.
 
-For each partition it knows the offset that every reader wants next. A delivered record is one
-of:
+For each partition it knows the offset that every reader wants next, and the one before which the
+reader has handled everything: between the two is what is in hand. A delivered record is one of:
 
-- the wanted offset: handle it, then `done` moves the position on;
+- the wanted offset: `take` it, handle it, then it is `done`; or `give_back` what is not;
 - a lower offset: it was handled already, skip it;
 - a higher offset: a gap. There may be records in it that Faust has lost, or none (compaction,
   transaction markers). Only the log can tell, so whoever finds a gap reads it from the log.
@@ -44,6 +44,7 @@ class Positions:
 
     readers_by_topic: Mapping[str, tuple[str, ...]]
     _next_offsets: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    _handled: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     _committed: dict[TopicPartition, int] = field(default_factory=dict)
     _behind: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
 
@@ -56,10 +57,12 @@ class Positions:
             for partition, offset in committed.items()
             for reader in self.readers_by_topic[partition.topic]
         }
+        self._handled = dict(self._next_offsets)
 
     def end(self) -> None:
         """Forget the assignment: whatever is still delivered is not handled."""
         self._next_offsets.clear()
+        self._handled.clear()
         self._committed.clear()
         self._behind.clear()
 
@@ -77,12 +80,20 @@ class Positions:
     def wanted_by(self, reader: str, partition: TopicPartition) -> int | None:
         return self._next_offsets.get((reader, partition))
 
-    def wanted(self, partition: TopicPartition) -> int:
-        """Return the lowest offset that a reader of the partition wants."""
+    def handled(self, partition: TopicPartition) -> int:
+        """Return the offset before which every reader of the partition has handled all."""
         return min(
-            self._next_offsets[reader, partition]
-            for reader in self.readers_by_topic[partition.topic]
+            self._handled[reader, partition] for reader in self.readers_by_topic[partition.topic]
         )
+
+    def take(self, reader: str, partition: TopicPartition, offset: int) -> None:
+        """Note that a record is in hand: the next one is wanted."""
+        if (reader, partition) in self._next_offsets:
+            self._next_offsets[reader, partition] = offset + 1
+
+    def give_back(self, reader: str) -> None:
+        """Want again whatever is in hand and not handled."""
+        self._next_offsets |= {key: at for key, at in self._handled.items() if key[0] == reader}
 
     def done(self, reader: str, partition: TopicPartition, offset: int) -> None:
         """Move past a handled record; does nothing when the assignment has ended."""
@@ -93,6 +104,7 @@ class Positions:
         wanted = self._next_offsets.get((reader, partition))
         if wanted is not None:
             self._next_offsets[reader, partition] = max(offset, wanted)
+            self._handled[reader, partition] = max(offset, self._handled[reader, partition])
 
     def stalled(
         self, end_offsets: Mapping[TopicPartition, int]
@@ -110,9 +122,9 @@ class Positions:
     def to_commit(self) -> dict[TopicPartition, int]:
         """Return the positions that moved since they were last committed."""
         return {
-            partition: self.wanted(partition)
+            partition: self.handled(partition)
             for partition, offset in self._committed.items()
-            if self.wanted(partition) > offset
+            if self.handled(partition) > offset
         }
 
     def committed(self, offsets: Mapping[TopicPartition, int]) -> None:

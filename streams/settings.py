@@ -27,6 +27,7 @@ class Settings:
     session_timeout_ms: int = setting(10_000, "a silent instance loses its partitions after this")
     replication_factor: int = setting(3, "replicas of a new topic; fewer where brokers are fewer")
     standby_replicas: int = setting(1, "other instances that keep a copy of each table partition")
+    batch_interval_ms: int = setting(0, "a reader begins a batch at most this often")
     tumbling_seconds: int = setting(3600, "size of the tumbling windows by product")
     hopping_seconds: int = setting(24 * 3600, "size of the hopping windows by product")
     hopping_advance_seconds: int = setting(6 * 3600, "how far a hopping window is from the next")

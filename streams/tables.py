@@ -5,8 +5,8 @@ failed send leaves the store ahead of the changelog, and whoever takes the parti
 what was counted as done. Its recovery has known holes (offsets that are one off; events of one
 table applied to another when a rebalance comes in between, together with their offsets). So:
 
-1. **The changelog comes first.** `put` sends the row, waits for all replicas, and only then
-   writes the store. The input's position moves after that. Hence: position <= changelog, store
+1. **The changelog comes first.** `put` sends rows, waits for all replicas, and only then writes
+   the store. The input's position moves after that. Hence: position <= changelog, store
    <= changelog.
 2. **The changelog is the state.** When a rebalance is over, before any record is handled, the
    rows of every active partition are read from the changelog, first to last record, and the
@@ -25,14 +25,16 @@ writes one row that its successor has written since. Only fencing (transactions)
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any, cast
 
 import faust
 
 from streams.log_reader import LogReader
+from streams.micro_batch import Message, MicroBatch, RowKey
 from streams.records import Row
+from streams.sender import Sender
 
 # Not this module's name: Faust logs every start and stop of a table under that.
 log = logging.getLogger("streams.changelogs")
@@ -65,18 +67,25 @@ class ChangelogTable(faust.Table[bytes, bytes]):
 
     log_reader: LogReader
     restored: Restored
+    batch: MicroBatch
+    """What the records in hand have come to so far."""
 
     def row(self, key: str) -> Row | None:
         """Return a row of the partition that the current record belongs to."""
-        return self.local_row(key, current_partition.get())
+        partition = current_partition.get()
+        made = self.batch.row(partition, key)
+        return self.local_row(key, partition) if made is None else made
 
-    async def put(self, key: str, row: Row, partition: int) -> None:
-        """Write a row: changelog, acknowledged, then store."""
-        value = row_bytes(row)
-        await self.app.producer.send_and_wait(
-            self.changelog_topic_name, key.encode(), value, partition, None, None
+    async def put(self, rows: Mapping[RowKey, Row], sender: Sender) -> None:
+        """Write rows: changelog, acknowledged, then store."""
+        values = {at: row_bytes(row) for at, row in rows.items()}
+        topic = self.changelog_topic_name
+        await sender.send(
+            Message(topic, key.encode(), value, [], partition)
+            for (partition, key), value in values.items()
         )
-        self._database(partition).put(key.encode(), value)
+        for (partition, key), value in values.items():
+            self._database(partition).put(key.encode(), value)
 
     def local_rows(self, partitions: Iterable[int] | None = None) -> Iterable[tuple[str, Row]]:
         """Yield all rows of these partitions, for views; by default of the active ones."""

@@ -6,8 +6,9 @@ next reads, in a fixed order, so a run is repeatable to the last byte. The clock
 timestamps of records that are sent and moves only by `advance`; event times are the events'
 own.
 
-A driver may be told to crash after some number of effects (a record sent, a row written). Then
-the positions stand where they stood, as after a kill, and `recover` starts again from them.
+Records are handled in micro-batches, up to `batch_records` of each partition in one. A driver may
+be told to crash after some number of effects (a record sent, a row written). Then the positions
+stand where they stood, as after a kill, and `recover` starts again from them.
 """
 
 from collections import defaultdict
@@ -18,6 +19,7 @@ from zlib import crc32
 
 from schemas import loader
 from schemas.wire import EventReader, EventWriter
+from streams.micro_batch import Effect, Message, MicroBatch
 from streams.records import NEWEST_VERSION, PARTITION_COUNT, Event, Outgoing, Row, Step, origin_of
 from streams.settings import Settings
 from streams.topologies import TABLES, add_topologies
@@ -57,10 +59,12 @@ class LocalTable:
 
     name: str
     partition: int = 0
+    batch: MicroBatch = field(default_factory=MicroBatch)
     rows: dict[int, dict[str, Row]] = field(default_factory=lambda: defaultdict(dict))
 
     def row(self, key: str) -> Row | None:
-        return self.rows[self.partition].get(key)
+        made = self.batch.row(self.partition, key)
+        return self.rows[self.partition].get(key) if made is None else made
 
     def all_rows(self) -> dict[str, Row]:
         return {key: row for rows in self.rows.values() for key, row in rows.items()}
@@ -77,7 +81,9 @@ class _Agent:
 class TopologyDriver:
     """Runs every topology; `send` puts a record in, `run` handles all there is to handle."""
 
-    def __init__(self, settings: Settings | None = None, *, now_ms: int = 0) -> None:
+    def __init__(
+        self, settings: Settings | None = None, *, now_ms: int = 0, batch_records: int = 1
+    ) -> None:
         self.codec = LocalCodec()
         self.now_ms = now_ms
         self.tables = {name: LocalTable(name) for name in TABLES}
@@ -85,6 +91,8 @@ class TopologyDriver:
             lambda: [[] for _ in range(PARTITION_COUNT)]
         )
         self.crash_after: int | None = None
+        self._batch_records = batch_records
+        self._effects: list[Effect] = []
         self._positions: dict[tuple[str, int], int] = defaultdict(int)
         self._agents: list[_Agent] = []
         add_topologies(self, self.tables, settings or Settings())
@@ -99,8 +107,8 @@ class TopologyDriver:
         self._append(topic, key, value, [])
 
     def run(self) -> None:
-        """Handle records until none is left, each reader's partitions in turn."""
-        while any(self._run_one(agent, number) for agent in self._agents for number in _ALL):
+        """Handle records until none is left, each reader in turn."""
+        while any(self._run_batch(agent) for agent in self._agents):
             pass
 
     def recover(self) -> None:
@@ -117,21 +125,17 @@ class TopologyDriver:
         self._agents.append(_Agent(reader, topic, table, handle))
 
     async def apply(self, table: LocalTable, key: str, step: Step, record: Record) -> None:
-        for outgoing in step.outgoing:
-            self._effect()
-            self._send(outgoing)
-        if step.row is not None:
-            self._effect()
-            table.rows[record.partition][key] = step.row
+        messages = [self._message(outgoing) for outgoing in step.outgoing]
+        self._effects.append(Effect(key, step.row, messages))
 
     # -- within
 
-    def _send(self, outgoing: Outgoing) -> None:
+    def _message(self, outgoing: Outgoing) -> Message:
         value = outgoing.value
         if outgoing.schema is not None:
             value = self.codec.encode(outgoing.schema, value)
         headers = [outgoing.origin.header()] if outgoing.origin else []
-        self._append(outgoing.topic, outgoing.key, value, headers)
+        return Message(outgoing.topic, outgoing.key.encode(), value, headers)
 
     def _append(self, topic: str, key: str, value: bytes, headers: list[tuple[str, bytes]]) -> None:
         number = crc32(key.encode()) % PARTITION_COUNT
@@ -145,16 +149,30 @@ class TopologyDriver:
             if self.crash_after < 0:
                 raise CrashError
 
-    def _run_one(self, agent: _Agent, number: int) -> bool:
-        """Handle one record, if there is one; the position moves when all is done."""
+    def _run_batch(self, agent: _Agent) -> bool:
+        """Handle some records, if there are any; the positions move when all is done."""
+        table, batch = agent.table, MicroBatch()
+        table.batch = batch
+        taken = {number: self._next_of(agent, number) for number in _ALL}
+        for table.partition, records in taken.items():
+            for record in records:
+                self._effects = []
+                _finish(agent.handle(record))
+                batch.add(record.partition, self._effects)
+        for message in batch.messages:
+            self._effect()
+            self._append(message.topic, message.key.decode(), message.value, message.headers)
+        for rows in batch.stages:
+            for (partition, key), row in rows.items():
+                self._effect()
+                table.rows[partition][key] = row
+        for number, records in taken.items():
+            self._positions[agent.reader, number] += len(records)
+        return any(taken.values())
+
+    def _next_of(self, agent: _Agent, number: int) -> list[Record]:
         position = self._positions[agent.reader, number]
-        log = self.topics[agent.topic][number]
-        if position >= len(log):
-            return False
-        agent.table.partition = number
-        _finish(agent.handle(log[position]))
-        self._positions[agent.reader, number] = position + 1
-        return True
+        return self.topics[agent.topic][number][position : position + self._batch_records]
 
 
 _ALL = range(PARTITION_COUNT)

@@ -73,7 +73,7 @@ def why_not() -> str | None:
 
 
 async def start_analytics(
-    children: Children, where: list[str], topics: list[str], folder: Path, ports: list[int]
+    children: Children, where: list[str], pace: list[str], folder: Path, ports: list[int]
 ) -> Analytics:
     """Start streams, the Spark job and the dashboard side by side; return when all are ready."""
     store = ("--store", str(folder / "serving.sqlite"))
@@ -83,7 +83,7 @@ async def start_analytics(
                 "streams",
                 "streams",
                 *where,
-                *topics,
+                *pace,
                 *("--data-dir", str(folder / "streams"), "--http-port", str(ports[0])),
             )
         )
@@ -92,7 +92,6 @@ async def start_analytics(
                 "spark",
                 "spark_analytics.jobs",
                 *where,
-                *topics,
                 *store,
                 *("--http-port", str(ports[1] or _free_port())),
                 ready_seconds=_SPARK_READY_SECONDS,

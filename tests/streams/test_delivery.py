@@ -1,7 +1,7 @@
 """The agents in Faust's test_context: retry, dead letters, gaps, the end of an assignment."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from schemas.wire import MalformedEventError
 from streams.codec import Codec
 from streams.delivery import ATTEMPTS, Delivery
 from streams.log_reader import Range
+from streams.micro_batch import Message, MicroBatch, RowKey
 from streams.positions import TopicPartition
-from streams.records import Origin, Outgoing, Step
+from streams.records import Origin, Outgoing, Row, Step
 from streams.settings import Settings, read_settings
 from streams.telemetry import Metrics
 from streams.topology import Record
@@ -29,25 +30,25 @@ class NamedTable:
     name = "rows"
 
     def __init__(self) -> None:
-        self.put_rows: list[tuple[str, Any]] = []
+        self.batch = MicroBatch()
+        self.put_rows: list[Any] = []
 
-    async def put(self, key: str, row: Any, partition: int) -> None:
-        self.put_rows.append((key, row))
+    async def put(self, rows: dict[RowKey, Row], sender: "Sent") -> None:
+        self.put_rows += rows.items()
 
 
 class Sent:
-    """A producer that remembers what is sent, and fails as often as it is told to."""
+    """A sender that remembers what is sent, and fails as often as it is told to."""
 
     def __init__(self) -> None:
-        self.records: list[tuple[str, bytes, Any]] = []
+        self.messages: list[Message] = []
         self.failures = 0
 
-    async def send_and_wait(self, *record: Any) -> None:
-        topic, _, value, _, _, headers = record
+    async def send(self, messages: Iterable[Message]) -> None:
         if self.failures:
             self.failures -= 1
             raise KafkaConnectionError
-        self.records.append((topic, value, dict(headers)))
+        self.messages += messages
 
 
 class Log:
@@ -73,10 +74,11 @@ class Bench:
     def __init__(self, handle: Callable[[Record], Awaitable[None]], folder: Path) -> None:
         self.app = faust.App("test", store="memory://", datadir=str(folder), web_enabled=False)
         self.sent = Sent()
-        self.app.producer = self.sent
         self.table = NamedTable()
         self.log = Log()
-        self.delivery = Delivery(self.app, Codec("http://127.0.0.1:1"), Metrics(), self.log)
+        self.delivery = Delivery(
+            self.app, Codec("http://127.0.0.1:1"), Metrics(), self.log, self.sent
+        )
         self.delivery.add_agent("reader", "orders", self.table, handle)
         self.delivery.positions.begin({ORDERS: 0})
         self.delivery._gate.set()
@@ -84,7 +86,7 @@ class Bench:
     async def put(self, *values: bytes, is_done: Callable[[], bool] | None = None) -> None:
         """Put records in and return when all are handled, or when it is done otherwise."""
         (agent,) = self.app.agents.values()
-        is_done = is_done or (lambda: self.delivery.positions.wanted(ORDERS) == len(values))
+        is_done = is_done or (lambda: self.delivery.positions.handled(ORDERS) == len(values))
         async with agent.test_context() as context, asyncio.timeout(60):
             for value in values:
                 await context.put(key=b"key", value=value)
@@ -131,8 +133,9 @@ def test_malformed_record_is_set_aside_at_once_with_the_reason(tmp_path: Path) -
 
     bench = run(handle, tmp_path, b"bad", b"good")
     assert attempts == [b"bad", b"good"]
-    ((topic, value, headers),) = bench.sent.records
-    assert (topic, value) == ("orders.dead-letter", b"bad")
+    (message,) = bench.sent.messages
+    headers = dict(message.headers)
+    assert (message.topic, message.value) == ("orders.dead-letter", b"bad")
     assert headers["millrace-error"] == b"MalformedEventError: no event"
     assert headers["millrace-offset"] == b"orders-0:0"
 
@@ -147,7 +150,7 @@ def test_failing_record_is_tried_again_and_then_set_aside(tmp_path: Path) -> Non
 
     bench = run(handle, tmp_path, b"bad", b"good")
     assert attempts == [b"bad"] * ATTEMPTS + [b"good"] * 2
-    assert [value for _, value, _ in bench.sent.records] == [b"bad"]
+    assert [message.value for message in bench.sent.messages] == [b"bad"]
 
 
 def test_kafka_that_is_away_is_waited_for_and_nothing_is_set_aside(tmp_path: Path) -> None:
@@ -162,8 +165,9 @@ def test_kafka_that_is_away_is_waited_for_and_nothing_is_set_aside(tmp_path: Pat
         return bench
 
     bench = asyncio.run(inner())
-    assert bench.sent.records == [("out", b"value", {"millrace-origin": b"orders-0:0"})]
-    assert bench.table.put_rows == [("key", {"version": 1})]
+    origin = [("millrace-origin", b"orders-0:0")]
+    assert bench.sent.messages == [Message("out", b"key", b"value", origin)]
+    assert bench.table.put_rows == [((0, "key"), {"version": 1})]
 
 
 def test_work_of_an_earlier_assignment_ends_before_its_next_effect(tmp_path: Path) -> None:
@@ -182,7 +186,7 @@ def test_work_of_an_earlier_assignment_ends_before_its_next_effect(tmp_path: Pat
         return bench
 
     bench = asyncio.run(inner())
-    assert (bench.sent.records, bench.table.put_rows) == ([], [])
+    assert (bench.sent.messages, bench.table.put_rows) == ([], [])
     assert not bench.delivery.is_open
 
 

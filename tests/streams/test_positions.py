@@ -33,6 +33,20 @@ def test_records_in_order_are_handled_and_repeats_are_not() -> None:
     assert positions.to_commit() == {ORDERS: 8}
 
 
+def test_what_is_in_hand_is_not_committed_and_may_be_given_back() -> None:
+    positions = begun(5)
+    for offset in (5, 6, 7):
+        assert positions.judge("a", ORDERS, offset) is Verdict.HANDLE
+        positions.take("a", ORDERS, offset)
+    assert positions.judge("a", ORDERS, 6) is Verdict.SKIP
+    assert positions.to_commit() == {}
+
+    positions.done("a", ORDERS, 5)
+    positions.give_back("a")
+    assert positions.to_commit() == {ORDERS: 6}
+    assert positions.judge("a", ORDERS, 6) is Verdict.HANDLE
+
+
 def test_gap_stays_one_until_it_is_read_from_the_log() -> None:
     positions = begun(5)
     assert [handle(positions, offset) for offset in (7, 8, 7)] == [Verdict.GAP] * 3
@@ -63,7 +77,9 @@ def test_nothing_is_handled_or_committed_after_the_assignment() -> None:
     positions = begun(0)
     assert positions.judge("a", ORDERS, 0) is Verdict.HANDLE
     positions.end()
+    positions.take("a", ORDERS, 0)
     positions.done("a", ORDERS, 0)
+    positions.give_back("a")
     assert positions.to_commit() == {}
     assert positions.judge("a", ORDERS, 1) is Verdict.SKIP
 

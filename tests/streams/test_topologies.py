@@ -104,25 +104,29 @@ def assert_right(driver: TopologyDriver, orders: list[Order]) -> None:
         assert sum(spending["by_level"].values()) == len(own)
 
 
+@pytest.mark.parametrize("batch_records", [1, 4])
 @pytest.mark.parametrize("seed", range(5))
-def test_out_of_order_orders_give_the_oracles_figures(seed: int) -> None:
-    driver = TopologyDriver(SETTINGS)
+def test_out_of_order_orders_give_the_oracles_figures(seed: int, batch_records: int) -> None:
+    driver = TopologyDriver(SETTINGS, batch_records=batch_records)
     orders = make_orders(random.Random(seed), 60)
-    for order in orders:
+    for number, order in enumerate(orders):
         send_order(driver, order)
-        driver.run()
+        if number % batch_records == 0:
+            driver.run()
+    driver.run()
     assert_right(driver, orders)
 
 
+@pytest.mark.parametrize("batch_records", [1, 2, 30])
 @pytest.mark.parametrize("seed", range(40))
-def test_crashes_between_any_two_effects_change_no_figure(seed: int) -> None:
+def test_crashes_between_any_two_effects_change_no_figure(seed: int, batch_records: int) -> None:
     rng = random.Random(seed)
-    driver = TopologyDriver(SETTINGS)
+    driver = TopologyDriver(SETTINGS, batch_records=batch_records)
     orders = make_orders(rng, 12)
     for order in orders:
         send_order(driver, order)
     for _ in range(15):
-        driver.crash_after = rng.randrange(12)
+        driver.crash_after = rng.randrange(12 * batch_records)
         try:
             driver.run()
         except CrashError:
