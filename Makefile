@@ -1,4 +1,5 @@
-# `make help` lists the commands. Every one of them sets up what it needs in .venv first.
+# `make help` lists the commands. Every one of them sets up what it needs in .venv first, and pip
+# shows how far it is: the first time Spark alone is 450 MB.
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fix sim bench lock clean
 
@@ -16,17 +17,17 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: requirements/core.txt pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/core.txt
+	$(BIN)/python -m pip install --require-hashes --requirement requirements/core.txt
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/dev.txt
+	$(BIN)/python -m pip install --require-hashes --requirement requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@ $(VENV)/.core
 
 # Spark and Faust: large, so an environment that does not need them does not get them.
 $(VENV)/.demo: requirements/demo.txt | $(VENV)/.core
-	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/demo.txt
+	$(BIN)/python -m pip install --require-hashes --requirement requirements/demo.txt
 	@touch $@
 
 setup: $(VENV)/.dev ## make .venv with everything for work on the project
