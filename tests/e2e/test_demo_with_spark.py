@@ -46,7 +46,7 @@ def test_real_orders_reach_the_dashboard_to_the_penny(tmp_path: Path) -> None:
     assert "results are not published" not in job_log
 
 
-def end_all(demo: subprocess.Popen[str], program: str, ending: signal.Signals) -> None:
+def signal_all(demo: subprocess.Popen[str], program: str, number: signal.Signals) -> None:
     """Send a signal to every process of the demo that runs this program."""
     pids = [
         pid
@@ -55,7 +55,7 @@ def end_all(demo: subprocess.Popen[str], program: str, ending: signal.Signals) -
     ]
     assert pids, program
     for pid in pids:
-        os.kill(pid, ending)
+        os.kill(pid, number)
 
 
 def dashboard_of(demo_folder: Path) -> str:
@@ -104,14 +104,14 @@ def break_it_and_watch(demo: subprocess.Popen[str], page: Page) -> None:
     wait_for("live")
     expect(orders).to_have_text(re.compile("[1-9]"), timeout=patience_ms)
 
-    end_all(demo, "broker", signal.SIGSTOP)
+    signal_all(demo, "broker", signal.SIGSTOP)
     wait_for("stale")
-    end_all(demo, "broker", signal.SIGKILL)
+    signal_all(demo, "broker", signal.SIGKILL)
     wait_for("live")
 
     shown = orders.text_content()
     assert shown is not None
-    end_all(demo, "java", signal.SIGKILL)
+    signal_all(demo, "java", signal.SIGKILL)
     wait_for("stale")
     wait_for("live")
     expect(orders).not_to_have_text(shown, timeout=patience_ms)
