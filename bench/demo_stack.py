@@ -21,6 +21,7 @@ from typing import Any, Self
 
 from bench.ports import free_ports
 from bench.servers import CLOCK_TICKS, ROOT
+from tests.lib.process_tree import processes_below
 
 PORTS = 15
 REGISTRY, ORDERS, STREAMS, SPARK, DASHBOARD = 1, 2, 7, 8, 9  # where each lies behind the first
@@ -94,14 +95,9 @@ class DemoStack:
 
     def processes(self) -> dict[int, str]:
         """Return the demo and all below it: process id -> name."""
-        parents = {pid: _parent(pid) for pid in _process_ids()}
-        found = {self._process.pid: "demo"}
-        grown = True
-        while grown:
-            below = [pid for pid, parent in parents.items() if parent in found and pid not in found]
-            found |= {pid: name for pid in below if (name := _name(pid))}
-            grown = any(pid in found for pid in below)
-        return found
+        below = processes_below(self._process.pid)
+        named = {pid: _name(words) for pid, words in below.items() if words[0]}
+        return {self._process.pid: "demo", **named}
 
     def cpu_seconds(self) -> Mapping[str, float]:
         """Return the processor time used so far, by name."""
@@ -119,10 +115,6 @@ class DemoStack:
         return used
 
 
-def _process_ids() -> list[int]:
-    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-
-
 def _stat(pid: int) -> list[str]:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -130,17 +122,8 @@ def _stat(pid: int) -> list[str]:
         return []
 
 
-def _parent(pid: int) -> int:
-    fields = _stat(pid)
-    return int(fields[1]) if fields else 0
-
-
-def _name(pid: int) -> str:
-    """Return what a process is; empty when it has just ended."""
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().rstrip("\0").split("\0")
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
+def _name(words: list[str]) -> str:
+    """Return what a process is, by its command."""
     module = words[words.index("-m") + 1] if "-m" in words else ""
     if Path(words[0]).name == "java":
         return "spark: java"

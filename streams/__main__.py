@@ -12,7 +12,7 @@ import logging
 import os
 import signal
 import sys
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 
 from aiohttp import web
 
@@ -139,10 +139,12 @@ class Program:
 
 
 async def _stop_parts(current: Topologies) -> None:
+    """Stop all of them, whatever one raises: the next app has others."""
     try:
-        await current.app.stop()
-        await current.delivery.log_reader.close()
-        await current.delivery.sender.close()
+        async with AsyncExitStack() as parts:
+            parts.push_async_callback(current.delivery.sender.close)
+            parts.push_async_callback(current.delivery.log_reader.close)
+            parts.push_async_callback(current.app.stop)
     # Whatever a crashed app's parts raise: it is on its way out.
     except Exception:
         log.exception("app did not stop cleanly")

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,6 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.slow,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(find_spec("pyspark") is None, reason="PySpark is not installed"),
     pytest.mark.skipif(shutil.which("java") is None, reason="there is no Java here"),
     needs_data,
 ]
