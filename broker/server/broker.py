@@ -14,24 +14,24 @@ from broker.log.log_directories import LogDirectories
 from broker.metadata.delta import MetadataDelta
 from broker.metadata.image import MetadataImage
 from broker.model import TopicPartition
-from broker.server.auto_topics import AutoTopics
-from broker.server.cleaner import Cleaner
 from broker.server.clock import Clock, Random
-from broker.server.connection import Connection
-from broker.server.dynamic_settings import DynamicSettings
-from broker.server.flusher import Flusher
-from broker.server.groups import Groups
-from broker.server.housekeeping import Housekeeping
-from broker.server.lifecycle import Lifecycle
-from broker.server.listener import Listener
-from broker.server.metadata_waits import MetadataWaits
+from broker.server.cluster.auto_topics import AutoTopics
+from broker.server.cluster.dynamic_settings import DynamicSettings
+from broker.server.cluster.lifecycle import Lifecycle
+from broker.server.cluster.metadata_waits import MetadataWaits
+from broker.server.coordinators.groups import Groups
+from broker.server.coordinators.producer_ids import ProducerIds
 from broker.server.metrics import Metrics
-from broker.server.mover import Mover
-from broker.server.partitions import ParkedFetch, Partitions
-from broker.server.producer_ids import ProducerIds
+from broker.server.network.connection import Connection
+from broker.server.network.listener import Listener
 from broker.server.quorum.metadata_log import METADATA_PARTITION
 from broker.server.quorum.quorum import Quorum
-from broker.server.replicas import Replicas
+from broker.server.replication.partitions import ParkedFetch, Partitions
+from broker.server.replication.replicas import Replicas
+from broker.server.storage.cleaner import Cleaner
+from broker.server.storage.flusher import Flusher
+from broker.server.storage.housekeeping import Housekeeping
+from broker.server.storage.mover import Mover
 
 log = logging.getLogger("millrace.broker")
 

@@ -18,16 +18,14 @@ from broker.log.storage import RealStorage
 from broker.metadata.topic_names import CLUSTER_METADATA
 from broker.raft.quorum_state import NO_NODE
 from broker.server.broker import Broker
-from broker.server.buffers import ReceiveBuffers
-from broker.server.cleaner import Cleaner
 from broker.server.clock import Clock, SystemClock, random_uuid, system_random
-from broker.server.cluster_id import find_cluster_id
-from broker.server.connection import Connection, Peer
-from broker.server.dispatch import Dispatcher
-from broker.server.http import HttpServer, Page, problem, text
-from broker.server.lifecycle import BrokerState
-from broker.server.listener import Listener, bind
+from broker.server.cluster.lifecycle import BrokerState
 from broker.server.metrics import prometheus_text
+from broker.server.network.buffers import ReceiveBuffers
+from broker.server.network.connection import Connection, Peer
+from broker.server.network.dispatch import Dispatcher
+from broker.server.network.http import HttpServer, Page, problem, text
+from broker.server.network.listener import Listener, bind
 from broker.server.quorum.metadata_log import (
     METADATA_PARTITION,
     METADATA_TOPIC_ID,
@@ -35,7 +33,9 @@ from broker.server.quorum.metadata_log import (
 )
 from broker.server.quorum.quorum import Quorum
 from broker.server.quorum.voters import with_voters
-from broker.server.recovery_progress import RecoveryProgress
+from broker.server.storage.cleaner import Cleaner
+from broker.server.storage.cluster_id import find_cluster_id
+from broker.server.storage.recovery_progress import RecoveryProgress
 
 log = logging.getLogger("millrace.node")
 

@@ -10,7 +10,7 @@ from broker.log.storage import RealStorage
 from broker.metadata.features import METADATA_VERSION
 from broker.model import OffsetAndEpoch
 from broker.server.quorum.formatting import BOOTSTRAP_CHECKPOINT, formatted_features
-from broker.server.quorum.snapshot_files import file_name
+from broker.server.quorum.raft.snapshot_files import file_name
 from broker.server.quorum.voters import stored_voters, voters_of
 from tests.lib.apache_kafka import CLUSTER_ID, kafka_libs, run_tool
 

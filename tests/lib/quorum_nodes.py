@@ -31,7 +31,7 @@ from broker.protocol.messages.create_topics import (
 from broker.protocol.records.metadata import TopicRecord
 from broker.raft.config import NEVER_MS
 from broker.server.clock import SystemClock
-from broker.server.quorum.controller_rules import ControllerRules
+from broker.server.quorum.controller.controller_rules import ControllerRules
 from broker.server.quorum.metadata_log import METADATA_PARTITION, metadata_log_config
 from broker.server.quorum.quorum import Quorum
 from millrace import cluster_layout

@@ -20,8 +20,8 @@ from broker.raft.node import RaftNode
 from broker.raft.output import Envelope, Output
 from broker.raft.quorum_state import QuorumState
 from broker.records.build import build_batch
-from broker.server.quorum.partition_raft_log import PartitionRaftLog
-from broker.server.quorum.snapshot_files import SnapshotFiles
+from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
+from broker.server.quorum.raft.snapshot_files import SnapshotFiles
 from tests.lib.logs import open_log
 from tests.lib.simulated_storage import SimulatedStorage
 

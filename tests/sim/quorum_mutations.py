@@ -15,8 +15,8 @@ from broker.raft.progress import majority_end_offset
 from broker.raft.quorum_state import FILE_NAME, encode_quorum_state
 from broker.raft.roles import Prospective, Unattached
 from broker.raft.state import RaftState
-from broker.server.quorum.driver import RaftDriver
-from broker.server.quorum.partition_raft_log import PartitionRaftLog
+from broker.server.quorum.raft.driver import RaftDriver
+from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
 from tests.sim import quorum_node
 
 

@@ -14,11 +14,11 @@ from broker.raft.node import RaftNode
 from broker.raft.output import Envelope, LeaderChange
 from broker.records.batch import RecordBatch
 from broker.records.build import build_batch
-from broker.server.quorum.driver import Effects, RaftDriver
-from broker.server.quorum.partition_raft_log import PartitionRaftLog
-from broker.server.quorum.quorum_state_file import load_quorum_state, save_quorum_state
-from broker.server.quorum.snapshot_files import SnapshotFiles
-from broker.server.quorum.snapshot_format import build_snapshot, snapshot_values
+from broker.server.quorum.raft.driver import Effects, RaftDriver
+from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
+from broker.server.quorum.raft.quorum_state_file import load_quorum_state, save_quorum_state
+from broker.server.quorum.raft.snapshot_files import SnapshotFiles
+from broker.server.quorum.raft.snapshot_format import build_snapshot, snapshot_values
 from tests.lib.simulated_storage import SimulatedStorage
 
 DIRECTORY = f"/logs/{METADATA_TOPIC}-0"

@@ -1,1 +1,1 @@
-"""One file per API: what each request does. `server.dispatch` holds the table."""
+"""One file per API: what each request does. `network.dispatch` holds the table."""

@@ -14,7 +14,7 @@ from broker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 from broker.server.broker import Broker
-from broker.server.dispatch import RequestContext
+from broker.server.network.dispatch import RequestContext
 
 
 def handle_alter_replica_log_dirs(

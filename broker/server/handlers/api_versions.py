@@ -16,7 +16,7 @@ from broker.protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 from broker.server.broker import Broker
-from broker.server.dispatch import SERVED_APIS, RequestContext
+from broker.server.network.dispatch import SERVED_APIS, RequestContext
 
 FIRST_VERSION_WITH_FEATURES = 3
 FIRST_VERSION_WITH_LEVEL_ZERO = 4

@@ -7,8 +7,8 @@ from broker.protocol.messages.delete_acls import (
     DeleteAclsResponse,
 )
 from broker.server.broker import Broker
-from broker.server.dispatch import RequestContext
 from broker.server.handlers.describe_acls import NO_AUTHORIZER
+from broker.server.network.dispatch import RequestContext
 
 
 def handle_delete_acls(

@@ -7,7 +7,7 @@ from broker.protocol.messages.delete_groups import (
     DeleteGroupsResponse,
 )
 from broker.server.broker import Broker
-from broker.server.dispatch import RequestContext
+from broker.server.network.dispatch import RequestContext
 
 
 def handle_delete_groups(

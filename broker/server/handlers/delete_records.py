@@ -9,7 +9,7 @@ from broker.protocol.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from broker.server.broker import Broker
-from broker.server.dispatch import RequestContext
+from broker.server.network.dispatch import RequestContext
 
 UP_TO_HIGH_WATERMARK = -1
 NO_LOW_WATERMARK = -1

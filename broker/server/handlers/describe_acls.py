@@ -3,7 +3,7 @@
 from broker.errors import ErrorCode
 from broker.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from broker.server.broker import Broker
-from broker.server.dispatch import RequestContext
+from broker.server.network.dispatch import RequestContext
 
 NO_AUTHORIZER = "No Authorizer is configured."
 

@@ -9,10 +9,10 @@ from broker.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from broker.server import authorized_operations
 from broker.server.broker import Broker
-from broker.server.cluster_view import address_of, controller_id
-from broker.server.dispatch import RequestContext
+from broker.server.cluster import authorized_operations
+from broker.server.cluster.cluster_view import address_of, controller_id
+from broker.server.network.dispatch import RequestContext
 
 BROKERS = 1
 CONTROLLERS = 2

@@ -13,17 +13,17 @@ from broker.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from broker.server import resources
 from broker.server.broker import Broker
-from broker.server.described_configs import (
+from broker.server.cluster import resources
+from broker.server.cluster.described_configs import (
     DescribedConfig,
     describe_broker,
     describe_broker_defaults,
     describe_others,
     describe_topic,
 )
-from broker.server.dispatch import RequestContext
-from broker.server.resources import BROKER, TOPIC
+from broker.server.cluster.resources import BROKER, TOPIC
+from broker.server.network.dispatch import RequestContext
 
 
 def handle_describe_configs(

@@ -6,9 +6,9 @@ from broker.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
-from broker.server import authorized_operations
 from broker.server.broker import Broker
-from broker.server.dispatch import RequestContext
+from broker.server.cluster import authorized_operations
+from broker.server.network.dispatch import RequestContext
 
 
 def handle_describe_groups(

@@ -15,7 +15,7 @@ from broker.protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from broker.server.broker import Broker
-from broker.server.dispatch import RequestContext
+from broker.server.network.dispatch import RequestContext
 
 UNKNOWN_BYTES = -1
 

@@ -9,7 +9,7 @@ from broker.protocol.messages.describe_producers import (
     TopicResponse,
 )
 from broker.server.broker import Broker
-from broker.server.dispatch import RequestContext
+from broker.server.network.dispatch import RequestContext
 
 
 def handle_describe_producers(

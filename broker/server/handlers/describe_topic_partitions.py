@@ -10,10 +10,10 @@ from broker.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from broker.server import authorized_operations
 from broker.server.broker import Broker
-from broker.server.cluster_view import offline_replicas
-from broker.server.dispatch import RequestContext
+from broker.server.cluster import authorized_operations
+from broker.server.cluster.cluster_view import offline_replicas
+from broker.server.network.dispatch import RequestContext
 
 MAX_PARTITIONS_PER_PAGE = 2_000  # max.request.partition.size.limit
 

@@ -19,9 +19,9 @@ from broker.protocol.messages.fetch import (
     PartitionData,
 )
 from broker.server.broker import Broker
-from broker.server.dispatch import Answer, RequestContext
-from broker.server.epochs import validate_leader_epoch
-from broker.server.partitions import ParkedFetch, Partition
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.replication.epochs import validate_leader_epoch
+from broker.server.replication.partitions import ParkedFetch, Partition
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 READ_COMMITTED = 1

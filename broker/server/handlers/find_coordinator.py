@@ -12,8 +12,8 @@ from broker.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from broker.server.broker import Broker
-from broker.server.cluster_view import find_live
-from broker.server.dispatch import Answer, Later, RequestContext
+from broker.server.cluster.cluster_view import find_live
+from broker.server.network.dispatch import Answer, Later, RequestContext
 
 GROUP, TRANSACTION, SHARE = range(3)
 FIRST_VERSION_WITH_MANY_KEYS = 4

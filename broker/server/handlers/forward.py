@@ -15,7 +15,7 @@ from broker.protocol.messages.create_partitions import (
 from broker.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from broker.protocol.messages.delete_topics import DeleteTopicsResponse
 from broker.server.broker import Broker
-from broker.server.dispatch import Answer, Later, RequestContext
+from broker.server.network.dispatch import Answer, Later, RequestContext
 
 DEFAULT_TIMEOUT_MS = 30_000
 MAX_TIMEOUT_MS = 300_000

@@ -2,7 +2,7 @@
 
 from broker.protocol.messages.heartbeat import HeartbeatRequest
 from broker.server.broker import Broker
-from broker.server.dispatch import Answer, RequestContext
+from broker.server.network.dispatch import Answer, RequestContext
 
 
 def handle_heartbeat(broker: Broker, context: RequestContext, request: HeartbeatRequest) -> Answer:

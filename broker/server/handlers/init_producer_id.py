@@ -6,7 +6,7 @@ v3 lets a producer ask for a higher epoch of the id it has (KIP-360).
 from broker.errors import ErrorCode
 from broker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from broker.server.broker import Broker
-from broker.server.dispatch import Answer, Later, RequestContext
+from broker.server.network.dispatch import Answer, Later, RequestContext
 
 NO_ID = -1
 

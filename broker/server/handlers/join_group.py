@@ -6,7 +6,7 @@ The answer waits until the generation is complete.
 
 from broker.protocol.messages.join_group import JoinGroupRequest
 from broker.server.broker import Broker
-from broker.server.dispatch import Answer, RequestContext
+from broker.server.network.dispatch import Answer, RequestContext
 
 
 def handle_join_group(broker: Broker, context: RequestContext, request: JoinGroupRequest) -> Answer:

@@ -2,7 +2,7 @@
 
 from broker.protocol.messages.leave_group import LeaveGroupRequest
 from broker.server.broker import Broker
-from broker.server.dispatch import Answer, RequestContext
+from broker.server.network.dispatch import Answer, RequestContext
 
 
 def handle_leave_group(

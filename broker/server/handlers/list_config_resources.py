@@ -10,8 +10,8 @@ from broker.protocol.messages.list_config_resources import (
     ListConfigResourcesResponse,
 )
 from broker.server.broker import Broker
-from broker.server.dispatch import RequestContext
-from broker.server.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from broker.server.cluster.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from broker.server.network.dispatch import RequestContext
 
 FIRST_VERSION_WITH_TYPES = 1
 KNOWN_TYPES = {TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP}

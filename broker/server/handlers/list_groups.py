@@ -2,7 +2,7 @@
 
 from broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from broker.server.broker import Broker
-from broker.server.dispatch import RequestContext
+from broker.server.network.dispatch import RequestContext
 
 
 def handle_list_groups(

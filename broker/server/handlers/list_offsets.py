@@ -14,9 +14,9 @@ from broker.protocol.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from broker.server.broker import Broker
-from broker.server.dispatch import RequestContext
-from broker.server.epochs import validate_leader_epoch
-from broker.server.partitions import Partition
+from broker.server.network.dispatch import RequestContext
+from broker.server.replication.epochs import validate_leader_epoch
+from broker.server.replication.partitions import Partition
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
 LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -5, -6

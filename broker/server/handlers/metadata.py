@@ -17,10 +17,10 @@ from broker.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from broker.server import authorized_operations
 from broker.server.broker import Broker
-from broker.server.cluster_view import controller_id, live_brokers, offline_replicas
-from broker.server.dispatch import Answer, Later, RequestContext
+from broker.server.cluster import authorized_operations
+from broker.server.cluster.cluster_view import controller_id, live_brokers, offline_replicas
+from broker.server.network.dispatch import Answer, Later, RequestContext
 
 MAX_AUTO_CREATED_TOPICS = 1_000  # of one request; the rest is unknown until asked for again
 

@@ -13,8 +13,8 @@ from broker.protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from broker.server.broker import Broker
-from broker.server.dispatch import RequestContext
-from broker.server.topic_references import resolve_topic
+from broker.server.cluster.topic_references import resolve_topic
+from broker.server.network.dispatch import RequestContext
 
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 

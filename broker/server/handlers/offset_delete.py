@@ -9,7 +9,7 @@ from broker.protocol.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from broker.server.broker import Broker
-from broker.server.dispatch import RequestContext
+from broker.server.network.dispatch import RequestContext
 
 
 def handle_offset_delete(

@@ -15,8 +15,8 @@ from broker.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 from broker.server.broker import Broker
-from broker.server.dispatch import RequestContext
-from broker.server.topic_references import resolve_topic
+from broker.server.cluster.topic_references import resolve_topic
+from broker.server.network.dispatch import RequestContext
 
 FIRST_VERSION_WITH_MANY_GROUPS = 8
 FIRST_VERSION_WITH_GROUP_ERROR = 2

@@ -9,8 +9,8 @@ from broker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from broker.server.broker import Broker
-from broker.server.dispatch import RequestContext
-from broker.server.epochs import validate_leader_epoch
+from broker.server.network.dispatch import RequestContext
+from broker.server.replication.epochs import validate_leader_epoch
 
 
 def handle_offset_for_leader_epoch(

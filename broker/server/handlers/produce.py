@@ -21,7 +21,7 @@ from broker.protocol.messages.produce import (
 )
 from broker.records.header import TRANSACTIONAL_FLAG
 from broker.server.broker import Broker
-from broker.server.dispatch import NO_RESPONSE, Answer, RequestContext
+from broker.server.network.dispatch import NO_RESPONSE, Answer, RequestContext
 
 log = logging.getLogger("millrace.produce")
 

@@ -2,7 +2,7 @@
 
 from broker.protocol.messages.sync_group import SyncGroupRequest
 from broker.server.broker import Broker
-from broker.server.dispatch import Answer, RequestContext
+from broker.server.network.dispatch import Answer, RequestContext
 
 
 def handle_sync_group(broker: Broker, context: RequestContext, request: SyncGroupRequest) -> Answer:

@@ -3,21 +3,22 @@
 Start at `quorum`: one `Quorum` is one node's part, with the image that the rest of the node follows
 and the channel through which it asks the active controller. What it is made of:
 
-    raft_shell            the Raft node with what it touches; inputs wait there for `run`
-      driver              persist, send, apply: the only safe order
-      partition_raft_log  its log over a `PartitionLog`; snapshot_files, snapshot_format beside
-      quorum_state_file   epoch and vote on disk
-      peers               one client_connection to each other voter; dialing opens it
-    metadata_machine      committed batches in, image and deltas out
-    metadata_snapshots    when a snapshot is due, and what it makes superfluous
-    active_controller     while this node leads: one decision at a time, each committed first
-      controller_rules    the controller of `broker.metadata` with this node's configuration
-    controller_channel    a broker's requests to the active controller, here or elsewhere
-    controller_listeners  the sockets other nodes connect to; controller_dispatch tells the APIs
-      describe            DescribeQuorum, and DescribeCluster of controllers
-      failure_probe       whether a broker whose connection closed is gone
-    voters, formatting    who votes when the configuration does not say; what storage format writes
-    quorum_metrics        numbers for /metrics; election_times is one of them
+    raft.raft_shell            the Raft node with what it touches; inputs wait there for `run`
+      driver                   persist, send, apply: the only safe order
+      partition_raft_log       its log over a `PartitionLog`; snapshot_files, snapshot_format beside
+      quorum_state_file        epoch and vote on disk
+      peers                    one connection to each other voter
+    metadata_machine           committed batches in, image and deltas out
+    metadata_snapshots         when a snapshot is due, and what it makes superfluous
+    controller
+      active_controller        while this node leads: one decision at a time, each committed first
+      controller_rules         the controller of `broker.metadata` with this node's configuration
+      controller_channel       a broker's requests to the active controller, here or elsewhere
+      controller_listeners     the sockets other nodes connect to; controller_dispatch: the APIs
+      describe                 DescribeQuorum, and DescribeCluster of controllers
+      failure_probe            whether a broker whose connection closed is gone
+    voters, formatting         who votes when the configuration does not say; storage format
+    quorum_metrics             numbers for /metrics; election_times is one of them
 
 The life of a CreateTopics on three nodes: a broker asks its `controller_channel`; that sends it to
 the leader's `controller_listeners`; `active_controller` lets the rules decide and appends the

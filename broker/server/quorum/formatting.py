@@ -28,8 +28,8 @@ from broker.protocol.records.metadata import (
 )
 from broker.protocol.records.quorum import VotersRecord
 from broker.server.quorum.metadata_log import METADATA_PARTITION
-from broker.server.quorum.snapshot_files import SnapshotFiles
-from broker.server.quorum.snapshot_format import build_snapshot, snapshot_values
+from broker.server.quorum.raft.snapshot_files import SnapshotFiles
+from broker.server.quorum.raft.snapshot_format import build_snapshot, snapshot_values
 
 log = logging.getLogger("millrace.quorum.formatting")
 

@@ -12,7 +12,7 @@ from broker.model import OffsetAndEpoch
 from broker.protocol.records.metadata import decode_metadata_record
 from broker.raft.output import LeaderChange
 from broker.records.batch import RecordBatch
-from broker.server.quorum.snapshot_format import snapshot_values
+from broker.server.quorum.raft.snapshot_format import snapshot_values
 
 
 class MetadataMachine:

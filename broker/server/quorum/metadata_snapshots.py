@@ -20,8 +20,8 @@ from broker.protocol.records.metadata import encode_metadata_record
 from broker.protocol.records.quorum import VotersRecord
 from broker.raft.config import NEVER_MS
 from broker.server.quorum.metadata_machine import MetadataMachine
-from broker.server.quorum.partition_raft_log import PartitionRaftLog
-from broker.server.quorum.snapshot_format import RECORDS_PER_BATCH, SnapshotWriter
+from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
+from broker.server.quorum.raft.snapshot_format import RECORDS_PER_BATCH, SnapshotWriter
 
 log = logging.getLogger("millrace.quorum.snapshots")
 

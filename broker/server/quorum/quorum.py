@@ -36,25 +36,28 @@ from broker.raft.quorum_state import NO_NODE
 from broker.records.build import build_batch
 from broker.records.errors import CorruptBatch
 from broker.server.clock import Clock, Random, random_uuid
-from broker.server.connection import Connection
-from broker.server.quorum.active_controller import ActiveController, OnResponse, Shell
-from broker.server.quorum.client_connection import client_settings
-from broker.server.quorum.controller_channel import ChannelParts, ControllerChannel
-from broker.server.quorum.controller_dispatch import ControllerDispatcher, ControllerParts
-from broker.server.quorum.controller_listeners import ControllerListeners
-from broker.server.quorum.controller_rules import (
+from broker.server.network.client_connection import client_settings
+from broker.server.network.connection import Connection
+from broker.server.quorum.controller.active_controller import ActiveController, OnResponse, Shell
+from broker.server.quorum.controller.controller_channel import ChannelParts, ControllerChannel
+from broker.server.quorum.controller.controller_dispatch import (
+    ControllerDispatcher,
+    ControllerParts,
+)
+from broker.server.quorum.controller.controller_listeners import ControllerListeners
+from broker.server.quorum.controller.controller_rules import (
     ControllerRules,
     controller_config,
     controller_rules,
 )
-from broker.server.quorum.describe import describe_controllers, describe_quorum
+from broker.server.quorum.controller.describe import describe_controllers, describe_quorum
+from broker.server.quorum.controller.failure_probe import FailureProbe
 from broker.server.quorum.election_times import ElectionTimes
-from broker.server.quorum.failure_probe import FailureProbe
 from broker.server.quorum.metadata_machine import MetadataMachine
 from broker.server.quorum.metadata_snapshots import MetadataSnapshots
-from broker.server.quorum.partition_raft_log import PartitionRaftLog
-from broker.server.quorum.peers import Peers
-from broker.server.quorum.raft_shell import RaftParts, RaftShell
+from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
+from broker.server.quorum.raft.peers import Peers
+from broker.server.quorum.raft.raft_shell import RaftParts, RaftShell
 from broker.server.quorum.voters import stored_voters
 
 _log = logging.getLogger("millrace.quorum")

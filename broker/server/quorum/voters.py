@@ -25,10 +25,10 @@ from broker.protocol.records.quorum import VotersRecord
 from broker.raft.config import METADATA_PARTITION as PARTITION_NUMBER
 from broker.raft.config import METADATA_TOPIC
 from broker.records.errors import CorruptBatch
-from broker.server.quorum.client_connection import ClientConnection, client_settings
+from broker.server.network.client_connection import ClientConnection, client_settings
 from broker.server.quorum.metadata_log import METADATA_PARTITION
-from broker.server.quorum.snapshot_files import SnapshotFiles
-from broker.server.quorum.snapshot_format import snapshot_voters
+from broker.server.quorum.raft.snapshot_files import SnapshotFiles
+from broker.server.quorum.raft.snapshot_format import snapshot_voters
 
 log = logging.getLogger("millrace.quorum.voters")
 

@@ -12,10 +12,10 @@ from broker.log.log_directory import InconsistentLogDirectory
 from broker.log.storage import RealStorage
 from broker.metadata.features import FEATURES_AT_FORMAT
 from broker.protocol.records.metadata import FeatureLevelRecord, encode_metadata_record
-from broker.server.cluster_id import find_cluster_id
 from broker.server.quorum.formatting import formatted_features
-from broker.server.quorum.snapshot_format import build_snapshot
+from broker.server.quorum.raft.snapshot_format import build_snapshot
 from broker.server.quorum.voters import stored_voters, voters_of
+from broker.server.storage.cluster_id import find_cluster_id
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 STORAGE = RealStorage()

@@ -12,7 +12,7 @@ from broker.protocol.records.metadata import (
 )
 from broker.raft.config import NEVER_MS
 from broker.server.quorum.quorum import Quorum
-from broker.server.quorum.snapshot_format import snapshot_values
+from broker.server.quorum.raft.snapshot_format import snapshot_values
 from tests.lib.quorum_nodes import create_topic, open_quorum, run
 
 BETWEEN = "metadata.log.max.record.bytes.between.snapshots"

@@ -1,0 +1,270 @@
+"""Requests to one other node over one connection, which is opened when there is something to ask.
+
+Answers come in the order of the requests. A request that is not answered in time breaks the
+connection: what is silent for so long may be half open, and a new one gets through sooner. A broken
+connection fails everything that waits on it. The next request opens a new one, at once the first
+time, then after a pause that doubles up to MAX_BACKOFF_MS, so that a node that is down costs next
+to nothing; a sign of life from it (`wake`) ends the pause.
+"""
+
+import asyncio
+import logging
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from broker.config.broker_config import BrokerConfig
+from broker.protocol.framing import DecodeError, decode_response, encode_request
+from broker.protocol.message import Message
+from broker.server.network.dialing import Dial, Dialled
+
+log = logging.getLogger("millrace.quorum.connection")
+
+MAX_BACKOFF_MS = 500
+RECEIVE_BYTES = 256 * 1024
+
+OnAnswer = Callable[[Message | None], None]
+"""Gets the answer, or None when the connection broke before there was one."""
+
+
+class ClientSettings(NamedTuple):
+    """How a node speaks to the others."""
+
+    client_id: str
+    max_frame_bytes: int
+    connect_timeout_ms: int
+    retry_backoff_ms: int
+
+
+def client_settings(config: BrokerConfig) -> ClientSettings:
+    """Give what a node's configuration says about it."""
+    return ClientSettings(
+        client_id=f"millrace-node-{config.node_id}",
+        max_frame_bytes=config.max_frame_bytes,
+        connect_timeout_ms=config.quorum.request_timeout_ms,
+        retry_backoff_ms=config.quorum.retry_backoff_ms,
+    )
+
+
+class _Waiting:
+    """A request that has no answer yet; `frame` is None once it was handed to the socket."""
+
+    __slots__ = ("api_key", "api_version", "correlation_id", "frame", "on_answer", "timer")
+
+    def __init__(self, request: Message, api_version: int, on_answer: OnAnswer) -> None:
+        self.api_key = request.__api_key__
+        self.api_version = api_version
+        self.on_answer = on_answer
+        self.correlation_id = 0
+        self.frame: bytes | None = None
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class ClientConnection:
+    """See the module. Invariant: `_dial`, `_pause` and `_socket`: at most one of them is there."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        address: tuple[str, int],
+        settings: ClientSettings,
+        on_refused: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.address = address
+        self._loop = loop
+        self._settings = settings
+        self._on_refused = on_refused
+        self._waiting: deque[_Waiting] = deque()
+        self._dial: Dial | None = None
+        self._pause: asyncio.TimerHandle | None = None
+        self._socket: socket.socket | None = None
+        self._received = bytearray()
+        self._unsent = bytearray()
+        self._failure_count = 0
+        self._next_correlation_id = 0
+
+    def ask(self, request: Message, api_version: int, timeout_ms: int, on_answer: OnAnswer) -> None:
+        """Send a request; `on_answer` is called once, later, unless `close` comes before."""
+        waiting = _Waiting(request, api_version, on_answer)
+        waiting.correlation_id = self._next_correlation_id
+        self._next_correlation_id = (self._next_correlation_id + 1) & 0x7FFFFFFF
+        waiting.frame = encode_request(
+            waiting.api_key,
+            api_version,
+            waiting.correlation_id,
+            self._settings.client_id,
+            request,
+        )
+        waiting.timer = self._loop.call_later(timeout_ms / 1000, self._on_timeout)
+        self._waiting.append(waiting)
+        if self._socket is not None:
+            self._send_waiting()
+        elif self._dial is None and self._pause is None:
+            self._connect_after_pause()
+
+    def wake(self) -> None:
+        """Take note that the other node lives: do not wait any longer with connecting to it."""
+        self._failure_count = 0
+        if self._pause is not None:
+            self._pause.cancel()
+            self._connect()
+
+    def close(self) -> None:
+        """Drop the connection, and everything that waits, without a word."""
+        self._disconnect()
+        for waiting in self._waiting:
+            _cancel(waiting.timer)
+        self._waiting.clear()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection now."""
+        return self._socket is not None
+
+    # Connecting.
+
+    def _connect_after_pause(self) -> None:
+        pause_ms = compute_pause_ms(self._failure_count, self._settings.retry_backoff_ms)
+        if pause_ms:
+            self._pause = self._loop.call_later(pause_ms / 1000, self._connect)
+        else:
+            self._connect()
+
+    def _connect(self) -> None:
+        self._pause = None
+        timeout_ms = self._settings.connect_timeout_ms
+        self._dial = Dial(self._loop, self.address, timeout_ms, self._on_dialled)
+
+    def _on_dialled(self, result: Dialled) -> None:
+        self._dial = None
+        if isinstance(result, OSError):
+            if self._failure_count == 0:
+                log.info("no connection to=%s:%d error=%s", *self.address, result)
+            self._failure_count += 1
+            if isinstance(result, ConnectionRefusedError):
+                self._on_refused()
+            self._break()
+            return
+        # Until there is an answer: what accepts and closes again is no better than what refuses.
+        self._failure_count += 1
+        self._socket = result
+        self._loop.add_reader(result.fileno(), self._on_readable)
+        self._send_waiting()
+
+    def _disconnect(self) -> None:
+        _cancel(self._pause)
+        self._pause = None
+        if self._dial is not None:
+            self._dial.cancel()
+            self._dial = None
+        if self._socket is not None:
+            self._loop.remove_reader(self._socket.fileno())
+            self._loop.remove_writer(self._socket.fileno())
+            self._socket.close()
+            self._socket = None
+        self._received.clear()
+        self._unsent.clear()
+
+    def _break(self) -> None:
+        """Fail everything that waits; whoever asks again from there opens a new connection."""
+        self._disconnect()
+        failed, self._waiting = self._waiting, deque()
+        for waiting in failed:
+            _cancel(waiting.timer)
+            waiting.on_answer(None)
+
+    def _on_timeout(self) -> None:
+        log.info("no answer in time from=%s:%d", *self.address)
+        self._failure_count += 1
+        self._break()
+
+    # Sending.
+
+    def _send_waiting(self) -> None:
+        for waiting in self._waiting:
+            if waiting.frame is not None:
+                self._unsent += waiting.frame
+                waiting.frame = None
+        self._flush()
+
+    def _flush(self) -> None:
+        assert self._socket is not None
+        try:
+            while self._unsent:
+                del self._unsent[: self._socket.send(self._unsent)]
+            self._loop.remove_writer(self._socket.fileno())
+        except BlockingIOError:
+            self._loop.add_writer(self._socket.fileno(), self._flush)
+        except OSError:
+            # Not from within `ask`: its caller does not expect its own failure yet.
+            self._loop.call_soon(self._break_socket, self._socket)
+
+    def _break_socket(self, broken: socket.socket) -> None:
+        if self._socket is broken:
+            self._break()
+
+    # Receiving.
+
+    def _on_readable(self) -> None:
+        assert self._socket is not None
+        try:
+            data = self._socket.recv(RECEIVE_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._break()
+            return
+        self._received += data
+        receiving = self._socket
+        while self._socket is receiving and self._take_frame():
+            pass
+
+    def _take_frame(self) -> bool:
+        """Take one whole answer out of what was received; False when there is none."""
+        received = self._received
+        if len(received) < 4:
+            return False
+        size = int.from_bytes(received[:4], "big", signed=True)
+        if not 4 <= size <= self._settings.max_frame_bytes:
+            self._damaged(f"frame size {size}")
+        elif len(received) >= 4 + size:
+            frame = bytes(received[4 : 4 + size])
+            del received[: 4 + size]
+            try:
+                self._take_answer(frame)
+            except DecodeError as error:
+                self._damaged(str(error))
+            return True
+        return False
+
+    def _take_answer(self, frame: bytes) -> None:
+        if not self._waiting:
+            raise DecodeError("an answer to nothing")
+        waiting = self._waiting[0]
+        correlation_id, message = decode_response(waiting.api_key, waiting.api_version, frame)
+        if correlation_id != waiting.correlation_id:
+            raise DecodeError(f"answer {correlation_id} instead of {waiting.correlation_id}")
+        self._failure_count = 0
+        self._waiting.popleft()
+        _cancel(waiting.timer)
+        waiting.on_answer(message)
+
+    def _damaged(self, why: str) -> None:
+        log.warning("connection closed: %s from=%s:%d", why, *self.address)
+        self._failure_count += 1
+        self._break()
+
+
+def compute_pause_ms(failure_count: int, retry_backoff_ms: int) -> int:
+    """Give how long to wait before connecting again after so many failures in a row."""
+    if failure_count == 0:
+        return 0
+    return min(retry_backoff_ms << min(failure_count - 1, 16), MAX_BACKOFF_MS)
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()

@@ -1,0 +1,233 @@
+"""From a frame to its handler and back to bytes: the table of served APIs.
+
+A handler takes the broker, the request's context and the decoded message, and returns the response,
+`LATER` when the context will be answered later, or `NO_RESPONSE` (Produce with acks=0). Handler
+modules are imported at the first request of their API: a broker starts fast and an idle one is
+small.
+"""
+
+import logging
+from collections.abc import Callable
+from enum import Enum
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+from broker.errors import KafkaError
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.framing import (
+    DecodeError,
+    RequestHeader,
+    UnsupportedVersion,
+    decode_request,
+    encode_response,
+    response_class,
+)
+from broker.protocol.message import Message
+from broker.server.network.connection import Connection, Part, Slot
+
+if TYPE_CHECKING:
+    from broker.server.broker import Broker
+
+log = logging.getLogger("millrace.dispatch")
+
+
+class Deferred(Enum):
+    """What a handler returns when it has no response to hand back."""
+
+    LATER = "the context will be answered later"
+    NO_RESPONSE = "the client asked for no response"
+
+
+LATER = Deferred.LATER
+NO_RESPONSE = Deferred.NO_RESPONSE
+
+Answer = Message | Deferred
+Handler = Callable[["Broker", "RequestContext", Any], Answer]
+
+SERVED_APIS: dict[ApiKey, str] = {
+    ApiKey.PRODUCE: "produce",
+    ApiKey.FETCH: "fetch",
+    ApiKey.LIST_OFFSETS: "list_offsets",
+    ApiKey.METADATA: "metadata",
+    ApiKey.OFFSET_COMMIT: "offset_commit",
+    ApiKey.OFFSET_FETCH: "offset_fetch",
+    ApiKey.FIND_COORDINATOR: "find_coordinator",
+    ApiKey.JOIN_GROUP: "join_group",
+    ApiKey.HEARTBEAT: "heartbeat",
+    ApiKey.LEAVE_GROUP: "leave_group",
+    ApiKey.SYNC_GROUP: "sync_group",
+    ApiKey.DESCRIBE_GROUPS: "describe_groups",
+    ApiKey.LIST_GROUPS: "list_groups",
+    ApiKey.API_VERSIONS: "api_versions",
+    ApiKey.CREATE_TOPICS: "forward",
+    ApiKey.DELETE_TOPICS: "forward",
+    ApiKey.DELETE_RECORDS: "delete_records",
+    ApiKey.INIT_PRODUCER_ID: "init_producer_id",
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: "offset_for_leader_epoch",
+    ApiKey.DESCRIBE_ACLS: "describe_acls",
+    ApiKey.CREATE_ACLS: "create_acls",
+    ApiKey.DELETE_ACLS: "delete_acls",
+    ApiKey.DESCRIBE_CONFIGS: "describe_configs",
+    ApiKey.ALTER_CONFIGS: "forward",
+    ApiKey.ALTER_REPLICA_LOG_DIRS: "alter_replica_log_dirs",
+    ApiKey.DESCRIBE_LOG_DIRS: "describe_log_dirs",
+    ApiKey.CREATE_PARTITIONS: "forward",
+    ApiKey.DELETE_GROUPS: "delete_groups",
+    ApiKey.ELECT_LEADERS: "forward",
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: "forward",
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: "forward",
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "forward",
+    ApiKey.OFFSET_DELETE: "offset_delete",
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: "forward",
+    ApiKey.ALTER_CLIENT_QUOTAS: "forward",
+    ApiKey.DESCRIBE_QUORUM: "forward",
+    ApiKey.UPDATE_FEATURES: "forward",
+    ApiKey.UNREGISTER_BROKER: "forward",
+    ApiKey.DESCRIBE_CLUSTER: "describe_cluster",
+    ApiKey.DESCRIBE_PRODUCERS: "describe_producers",
+    ApiKey.LIST_CONFIG_RESOURCES: "list_config_resources",
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: "describe_topic_partitions",
+}
+"""The handler module of each API that is served and advertised; `forward` asks the controller."""
+
+
+def encode(header: RequestHeader, response: Message) -> list[Part]:
+    """Encode an answer; the only regions a response ever holds are the log's."""
+    return cast("list[Part]", encode_response(header, response))
+
+
+class RequestContext:
+    """One request on its way: whom to answer, and in which version."""
+
+    __slots__ = ("_slot", "connection", "header")
+
+    def __init__(self, connection: Connection, header: RequestHeader) -> None:
+        self.connection = connection
+        self.header = header
+        self._slot: Slot | None = None
+
+    @property
+    def api_version(self) -> int:
+        """The version the client speaks."""
+        return self.header.api_version
+
+    def defer(self) -> Deferred:
+        """Take the place of this answer in the connection's order and answer later."""
+        self._slot = self.connection.new_slot()
+        return LATER
+
+    def reply(self, response: Message) -> None:
+        """Answer a deferred request. A client that is gone is no error."""
+        assert self._slot is not None, "only a deferred request is answered by reply()"
+        if not self.connection.is_closed:
+            self._slot.complete(encode(self.header, response))
+
+
+class Later:
+    """An answer that may come at once or later: whoever has it calls `reply`, in any order.
+
+    The handler returns `answer()`: the response when it is there already, else the promise of one.
+    """
+
+    __slots__ = ("_context", "_is_deferred", "_response")
+
+    def __init__(self, context: RequestContext) -> None:
+        self._context = context
+        self._response: Message | None = None
+        self._is_deferred = False
+
+    def reply(self, response: Message) -> None:
+        """Give the answer; once."""
+        assert self._response is None, "a request is answered once"
+        self._response = response
+        if self._is_deferred:
+            self._context.reply(response)
+
+    def answer(self) -> Answer:
+        """Return what the handler returns."""
+        if self._response is not None:
+            return self._response
+        self._is_deferred = True
+        return self._context.defer()
+
+
+class Dispatcher:
+    """The frame sink of every client connection of a broker."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._handlers: dict[int, Handler] = {}
+
+    def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Slot | None:
+        """Decode one request, run its handler, encode its answer."""
+        try:
+            header, message = decode_request(frame)
+        except UnsupportedVersion as refused:
+            return self._answer_unsupported(connection, refused.header)
+        except DecodeError as error:
+            log.warning("closed: malformed request client=%s %s", connection.peer.host, error)
+            connection.close()
+            return None
+        handler = self._handlers.get(header.api_key) or self._find_handler(header.api_key)
+        context = RequestContext(connection, header)
+        if handler is None:
+            return self._answer_unsupported(connection, header)
+        self._broker.metrics.requests[header.api_key] += 1
+        try:
+            answer = handler(self._broker, context, message)
+        except KafkaError as error:
+            answer = error_response(header, error)
+        if isinstance(answer, Deferred):
+            return None
+        return encode(header, answer)
+
+    def on_closed(self, connection: Connection) -> None:
+        """Forget everything that waits on a connection that is gone."""
+        self._broker.on_connection_closed(connection)
+
+    def _find_handler(self, api_key: int) -> Handler | None:
+        try:
+            name = SERVED_APIS[ApiKey(api_key)]
+        except (ValueError, KeyError):
+            return None
+        module = import_module(f"broker.server.handlers.{name}")
+        handler: Handler = getattr(module, f"handle_{name}")
+        self._handlers[api_key] = handler
+        return handler
+
+    def _answer_unsupported(
+        self, connection: Connection, header: RequestHeader
+    ) -> list[Part] | None:
+        """ApiVersions answers in version 0 with error 35 (KIP-511); others lose the connection."""
+        if header.api_key != ApiKey.API_VERSIONS:
+            log.warning(
+                "closed: unsupported request api_key=%d api_version=%d client=%s",
+                header.api_key,
+                header.api_version,
+                connection.peer.host,
+            )
+            connection.close()
+            return None
+        handler = self._find_handler(ApiKey.API_VERSIONS)
+        assert handler is not None
+        old = RequestHeader(header.api_key, 0, header.correlation_id, header.client_id)
+        context = RequestContext(connection, old)
+        response = handler(self._broker, context, None)
+        assert isinstance(response, Message)
+        return encode(old, response)
+
+
+def error_response(header: RequestHeader, error: KafkaError) -> Message:
+    """Build the answer that carries a refusal at its top level.
+
+    Only for APIs whose response has one; the others put errors beside each topic or resource
+    themselves.
+    """
+    response: Any = response_class(header.api_key)()
+    if not hasattr(response, "error_code"):
+        raise AssertionError(f"api {header.api_key} has no top-level error for {error}") from error
+    response.error_code = int(error.code)
+    if hasattr(response, "error_message"):
+        response.error_message = error.message
+    assert isinstance(response, Message)
+    return response

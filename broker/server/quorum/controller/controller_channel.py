@@ -1,0 +1,222 @@
+"""What a broker asks of the active controller, wherever that is: in this process or on the wire.
+
+Requests go one at a time, in their order. While there is no leader they wait; an answer of
+NOT_CONTROLLER and a lost connection are tried again; only the caller's timeout ends that. A request
+whose connection was lost may have been carried out: then its second try is answered by what the
+first one did (TOPIC_ALREADY_EXISTS), as with any Kafka client.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+from broker.config.broker_config import Voter
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.message import Message, Struct
+from broker.protocol.messages.describe_quorum import DescribeQuorumResponse
+from broker.server.network.client_connection import ClientConnection, ClientSettings
+
+OnResponse = Callable[[Message], None]
+Refuse = Callable[[Message, int, KafkaError], Message]
+
+
+class Leadership(Protocol):
+    """The node's view of who leads."""
+
+    @property
+    def node_id(self) -> int:
+        """This node."""
+
+    @property
+    def leader_id(self) -> int:
+        """The leader, -1 when none is known."""
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether the active controller is in this process, and ready."""
+
+    def submit(self, request: Message, api_version: int, on_response: OnResponse) -> None:
+        """Hand a request to the controller in this process."""
+
+
+class _Question:
+    """A request and its caller; `on_response` is None once that was answered."""
+
+    __slots__ = ("api_version", "deadline_ms", "on_response", "request", "timer")
+
+    def __init__(self, request: Message, api_version: int, on_response: OnResponse) -> None:
+        self.request = request
+        self.api_version = api_version
+        self.on_response: OnResponse | None = on_response
+        self.deadline_ms = 0
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class ChannelParts(NamedTuple):
+    """What a channel works with."""
+
+    loop: asyncio.AbstractEventLoop
+    now_ms: Callable[[], int]
+    leadership: Leadership
+    voters: Mapping[int, Voter]
+    settings: ClientSettings
+    refuse: Refuse
+
+
+class ControllerChannel:
+    """See the module. Invariant: at most one request is under way, the first of the queue."""
+
+    def __init__(self, parts: ChannelParts) -> None:
+        self._parts = parts
+        self._queue: deque[_Question] = deque()
+        self._under_way: _Question | None = None
+        self._retry: asyncio.TimerHandle | None = None
+        self._connection: ClientConnection | None = None
+        self._is_advancing = False
+        self._is_closed = False
+
+    def ask(
+        self, request: Message, api_version: int, on_response: OnResponse, *, timeout_ms: int
+    ) -> None:
+        """Ask; `on_response` is called exactly once, maybe before this returns.
+
+        After `timeout_ms` it gets a refusal, REQUEST_TIMED_OUT.
+        """
+        question = _Question(request, api_version, on_response)
+        if self._is_closed:
+            self._refuse(question, "This node is stopping.")
+            return
+        question.deadline_ms = self._parts.now_ms() + timeout_ms
+        self._queue.append(question)
+        self._advance()
+        if question.on_response is not None:
+            question.timer = self._parts.loop.call_later(
+                timeout_ms / 1000, self._on_timeout, question
+            )
+
+    def on_leader_change(self) -> None:
+        """Take note that there may be another controller, or one again."""
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        connection = self._connection
+        if connection is not None and self._address() != connection.address:
+            connection.close()
+            self._connection = None
+            # Its answer will never come now.
+            self._under_way = None
+        self._advance()
+
+    def close(self) -> None:
+        """Refuse everything that waits, and whatever comes."""
+        self._is_closed = True
+        if self._retry is not None:
+            self._retry.cancel()
+        if self._connection is not None:
+            self._connection.close()
+        questions, self._queue = self._queue, deque()
+        for question in questions:
+            self._refuse(question, "This node is stopping.")
+
+    def _address(self) -> tuple[str, int] | None:
+        """Give where the leader is reached; None when there is none, or it is this node."""
+        leadership = self._parts.leadership
+        voter = self._parts.voters.get(leadership.leader_id)
+        if voter is None or voter.node_id == leadership.node_id:
+            return None
+        return voter.host, voter.port
+
+    def _advance(self) -> None:
+        if self._is_advancing or self._is_closed:
+            return
+        self._is_advancing = True
+        while self._queue and self._under_way is None and self._retry is None:
+            question = self._queue[0]
+            if question.on_response is None:
+                self._queue.popleft()
+            elif not self._send(question):
+                break
+        self._is_advancing = False
+
+    def _send(self, question: _Question) -> bool:
+        """Send a question to the leader; False when there is none."""
+        parts = self._parts
+        address = self._address()
+        if parts.leadership.is_serving:
+            self._under_way = question
+            parts.leadership.submit(
+                question.request,
+                question.api_version,
+                lambda response: self._on_answer(question, response),
+            )
+            return True
+        if address is None:
+            return False
+        if self._connection is None:
+            self._connection = ClientConnection(parts.loop, address, parts.settings)
+        self._under_way = question
+        self._connection.ask(
+            question.request,
+            question.api_version,
+            max(1, question.deadline_ms - parts.now_ms()),
+            lambda response: self._on_answer(question, response),
+        )
+        return True
+
+    def _on_answer(self, question: _Question, response: Message | None) -> None:
+        if self._under_way is not question:
+            return
+        self._under_way = None
+        if response is None or is_elsewhere(response):
+            backoff_ms = self._parts.settings.retry_backoff_ms
+            self._retry = self._parts.loop.call_later(backoff_ms / 1000, self._try_again)
+            return
+        self._queue.popleft()
+        self._finish(question, response)
+        self._advance()
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self._advance()
+
+    def _on_timeout(self, question: _Question) -> None:
+        """Refuse a question that waited for too long; one that is under way frees the way."""
+        question.timer = None
+        if self._under_way is question:
+            self._under_way = None
+        if question in self._queue:
+            self._queue.remove(question)
+        self._refuse(question, "The active controller did not answer in time.")
+        self._advance()
+
+    def _refuse(self, question: _Question, why: str) -> None:
+        error = KafkaError(ErrorCode.REQUEST_TIMED_OUT, why)
+        refusal = self._parts.refuse(question.request, question.api_version, error)
+        self._finish(question, refusal)
+
+    def _finish(self, question: _Question, response: Message) -> None:
+        on_response, question.on_response = question.on_response, None
+        if question.timer is not None:
+            question.timer.cancel()
+        if on_response is not None:
+            on_response(response)
+
+
+def is_elsewhere(response: Message) -> bool:
+    """Whether an answer says that its node is not the active controller.
+
+    Some answers have an error at the top, others one beside each item: then each says the same.
+    """
+    said = ErrorCode.NOT_CONTROLLER
+    if isinstance(response, DescribeQuorumResponse):
+        said = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return said in _first_errors(response)
+
+
+def _first_errors(part: Struct) -> Iterator[int]:
+    yield getattr(part, "error_code", 0)
+    for name in part.__fields__:
+        value = getattr(part, name)
+        if isinstance(value, list) and value and isinstance(value[0], Struct):
+            yield from _first_errors(value[0])

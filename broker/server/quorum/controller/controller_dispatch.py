@@ -1,0 +1,152 @@
+"""The controller listener's side of a request: which APIs are served there, and by whom.
+
+Raft's own requests go to the node and are answered when it says so. Everything else is for the
+active controller; a node that is not it answers NOT_CONTROLLER, so that a broker or an admin client
+looks for it elsewhere (KIP-919).
+"""
+
+import logging
+from collections.abc import Callable
+from typing import NamedTuple
+
+from broker.errors import ErrorCode
+from broker.metadata.controller import CONTROLLER_APIS
+from broker.metadata.features import SUPPORTED_FEATURES
+from broker.metadata.image import MetadataImage
+from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from broker.protocol.framing import (
+    DecodeError,
+    RequestHeader,
+    UnsupportedVersion,
+    decode_request,
+)
+from broker.protocol.message import Message
+from broker.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from broker.protocol.messages.describe_cluster import DescribeClusterRequest
+from broker.server.network.connection import Connection, Part, Slot
+from broker.server.network.dispatch import RequestContext, encode
+
+log = logging.getLogger("millrace.controller.dispatch")
+
+RAFT_APIS = frozenset(
+    {
+        ApiKey.FETCH,
+        ApiKey.VOTE,
+        ApiKey.BEGIN_QUORUM_EPOCH,
+        ApiKey.END_QUORUM_EPOCH,
+        ApiKey.FETCH_SNAPSHOT,
+    }
+)
+SERVED_APIS = (
+    RAFT_APIS
+    | CONTROLLER_APIS
+    | {
+        ApiKey.API_VERSIONS,
+        ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.DESCRIBE_QUORUM,
+    }
+)
+
+
+class ControllerParts(NamedTuple):
+    """Whom a dispatcher passes requests on to."""
+
+    step: Callable[[RequestContext, Message], None]
+    """Raft's; the context is answered later."""
+    submit: Callable[[Message, int, Callable[[Message], None]], None]
+    """The active controller's."""
+    describe_cluster: Callable[[DescribeClusterRequest], Message]
+    image: Callable[[], MetadataImage]
+    applied_offset: Callable[[], int]
+    on_heartbeat: Callable[[Connection, int], None]
+    on_closed: Callable[[Connection], None]
+
+
+class ControllerDispatcher:
+    """The frame sink of every connection to a controller listener."""
+
+    def __init__(self, parts: ControllerParts) -> None:
+        self._parts = parts
+
+    def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Slot | None:
+        """Decode one request and pass it on."""
+        try:
+            header, message = decode_request(frame)
+        except UnsupportedVersion as refused:
+            return self._answer_unsupported(connection, refused.header)
+        except DecodeError as error:
+            log.warning("closed: malformed request client=%s %s", connection.peer.host, error)
+            connection.close()
+            return None
+        context = RequestContext(connection, header)
+        api_key = ApiKey(header.api_key)
+        if api_key is ApiKey.API_VERSIONS:
+            return encode(header, self._api_versions(ErrorCode.NONE))
+        if isinstance(message, DescribeClusterRequest):
+            return encode(header, self._parts.describe_cluster(message))
+        if api_key in RAFT_APIS:
+            context.defer()
+            self._parts.step(context, message)
+        elif api_key in SERVED_APIS:
+            if isinstance(message, BrokerHeartbeatRequest):
+                self._parts.on_heartbeat(connection, message.broker_id)
+            context.defer()
+            self._parts.submit(message, header.api_version, context.reply)
+        else:
+            return self._answer_unsupported(connection, header)
+        return None
+
+    def _api_versions(self, code: ErrorCode) -> Message:
+        return api_versions(self._parts.image(), self._parts.applied_offset() - 1, code)
+
+    def on_closed(self, connection: Connection) -> None:
+        """Pass on that a connection is gone."""
+        self._parts.on_closed(connection)
+
+    def _answer_unsupported(
+        self, connection: Connection, header: RequestHeader
+    ) -> list[Part] | None:
+        """ApiVersions answers in version 0 with error 35 (KIP-511); others lose the connection."""
+        if header.api_key == ApiKey.API_VERSIONS:
+            old = RequestHeader(header.api_key, 0, header.correlation_id, header.client_id)
+            return encode(old, self._api_versions(ErrorCode.UNSUPPORTED_VERSION))
+        log.warning(
+            "closed: not served by a controller api_key=%d api_version=%d client=%s",
+            header.api_key,
+            header.api_version,
+            connection.peer.host,
+        )
+        connection.close()
+        return None
+
+
+def api_versions(
+    image: MetadataImage, last_applied_offset: int, code: ErrorCode
+) -> ApiVersionsResponse:
+    """List what is served on a controller listener, and the feature levels at an offset."""
+    return ApiVersionsResponse(
+        error_code=code,
+        api_keys=[
+            ApiVersion(
+                api_key=key,
+                min_version=API_VERSION_RANGES[key].advertised_min,
+                max_version=API_VERSION_RANGES[key].max,
+            )
+            for key in sorted(SERVED_APIS)
+        ],
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
+            for name, (lowest, highest) in sorted(SUPPORTED_FEATURES.items())
+        ],
+        finalized_features_epoch=last_applied_offset,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in sorted(image.features.items())
+        ],
+    )

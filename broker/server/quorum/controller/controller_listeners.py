@@ -1,0 +1,71 @@
+"""The listeners of the controller role: sockets that other nodes connect to."""
+
+import asyncio
+import socket
+
+from broker.config.broker_config import BrokerConfig, Endpoint
+from broker.server.network.buffers import ReceiveBuffers
+from broker.server.network.connection import Connection, FrameSink, Part, Peer, Slot
+from broker.server.network.listener import Listener, bind
+
+ALL_INTERFACES = "0.0.0.0"
+
+
+class ControllerListeners:
+    """Listens on every controller listener of a node; frames go to one sink."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, config: BrokerConfig, sink: FrameSink
+    ) -> None:
+        self._loop = loop
+        self._config = config
+        self._sink = sink
+        self._buffers = ReceiveBuffers()
+        self._listeners: dict[str, Listener] = {}
+
+    def open(self) -> None:
+        """Listen; raises OSError when an address is taken."""
+        for endpoint in self._config.controller_listeners:
+            self._open(endpoint)
+
+    def _open(self, endpoint: Endpoint) -> None:
+        def accept(accepted: socket.socket, host: str) -> Connection:
+            return Connection(
+                self._loop,
+                accepted,
+                sink=self,
+                buffers=self._buffers,
+                max_frame_bytes=self._config.max_frame_bytes,
+                peer=Peer(host, endpoint.name),
+            )
+
+        listener = Listener(
+            self._loop,
+            bind(endpoint.host or ALL_INTERFACES, endpoint.port),
+            accept=accept,
+            max_connections=self._config.max_connections,
+            max_connections_per_ip=self._config.max_connections_per_ip,
+        )
+        listener.start(self._config.listen_backlog)
+        self._listeners[endpoint.name] = listener
+
+    def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Slot | None:
+        """Pass a request on."""
+        return self._sink.on_frame(connection, frame)
+
+    def on_closed(self, connection: Connection) -> None:
+        """Forget a connection, then pass on that it is gone."""
+        self._listeners[connection.peer.listener_name].forget(connection)
+        self._sink.on_closed(connection)
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """The port of each listener: the real one where 0 was asked for."""
+        return {name: listener.port for name, listener in self._listeners.items()}
+
+    def close(self) -> None:
+        """Stop listening, and close every connection."""
+        for listener in self._listeners.values():
+            listener.stop_accepting()
+        for listener in self._listeners.values():
+            listener.close_connections()

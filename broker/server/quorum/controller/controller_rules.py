@@ -1,0 +1,69 @@
+"""The controller as a node makes it: with its configuration and its random source."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from broker.config.broker_config import BrokerConfig
+from broker.config.dynamic_settings import validate_dynamic_settings
+from broker.config.known_settings import KNOWN_SETTINGS
+from broker.errors import KafkaError
+from broker.log.storage import Storage
+from broker.metadata.controller import Controller, ControllerConfig, refuse
+from broker.metadata.image import MetadataImage
+from broker.protocol.message import Message
+from broker.protocol.messages.create_topics import CreatableTopicConfigs
+from broker.server.clock import Random
+from broker.server.cluster.described_configs import describe_topic
+from broker.server.quorum.controller.active_controller import ControllerLike
+from broker.server.quorum.formatting import formatted_features
+
+
+class ControllerRules(NamedTuple):
+    """Makes a controller on an image, and whole answers that refuse."""
+
+    new_controller: Callable[[MetadataImage], ControllerLike]
+    refuse: Callable[[Message, int, KafkaError], Message]
+
+
+def controller_config(
+    config: BrokerConfig, cluster_id: str, storage: Storage, incarnation_id: bytes
+) -> ControllerConfig:
+    """Give the controller what a node is configured to, and was formatted with."""
+
+    def describe(own: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+        return [
+            CreatableTopicConfigs(
+                name=described.name,
+                value=described.value,
+                read_only=described.is_read_only,
+                config_source=described.source,
+                is_sensitive=described.is_sensitive,
+            )
+            for described in describe_topic(config, own)
+        ]
+
+    return ControllerConfig(
+        node_id=config.node_id,
+        own_incarnation_id=incarnation_id,
+        cluster_id=cluster_id,
+        partition_count=config.partition_count,
+        replication_factor=config.replication_factor,
+        session_timeout_ms=config.session_timeout_ms,
+        delete_topic=config.delete_topic,
+        features_at_format=formatted_features(storage, config.metadata_log_dir),
+        log=config.log,
+        describe_topic_settings=describe,
+        validate_broker_settings=validate_dynamic_settings,
+        broker_list_default=_list_default,
+    )
+
+
+def _list_default(name: str) -> str | None:
+    """Give what APPEND and SUBTRACT begin with; None for a setting that is no list."""
+    known = KNOWN_SETTINGS.get(name)
+    return (known.default or "") if known is not None and known.type == "LIST" else None
+
+
+def controller_rules(config: ControllerConfig, random_source: Random) -> ControllerRules:
+    """Make the rules of a controller of this configuration."""
+    return ControllerRules(lambda image: Controller(image, config, random_source), refuse)

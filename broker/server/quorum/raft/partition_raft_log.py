@@ -1,0 +1,165 @@
+"""`RaftLog` over a `PartitionLog` and its snapshots.
+
+Invariants, made true again when it is opened after a crash at any point:
+- The log starts at 0, or where the oldest snapshot ends.
+- The log reaches at least to where the newest snapshot ends.
+
+The order that keeps them: a snapshot is complete on disk before records go; older snapshots are
+gone from disk before the records go that continue them.
+"""
+
+from collections.abc import Callable
+
+from broker.log.append import AppendOrigin
+from broker.log.partition_log import PartitionLog
+from broker.model import OffsetAndEpoch
+from broker.protocol.message import Message
+from broker.records.batch import split_batches
+from broker.records.control import ControlType
+from broker.records.errors import CorruptBatch
+from broker.records.header import BytesLike
+from broker.server.quorum.raft.snapshot_files import SnapshotFiles
+from broker.server.quorum.raft.snapshot_format import build_control_batch
+
+
+class PartitionRaftLog:
+    """See the module; `wall_clock_ms` stamps what Raft itself writes."""
+
+    def __init__(
+        self, log: PartitionLog, snapshots: SnapshotFiles, wall_clock_ms: Callable[[], int]
+    ) -> None:
+        self._log = log
+        self._snapshots = snapshots
+        self._wall_clock_ms = wall_clock_ms
+        self._repair()
+
+    def _repair(self) -> None:
+        """Complete what a crash may have interrupted."""
+        snapshot_ids = self._snapshots.ids
+        if not snapshot_ids:
+            return
+        newest = snapshot_ids[-1]
+        if newest.offset > self.end_offset or newest.leader_epoch > self._log.leader_epoch >= 0:
+            self._log.truncate_fully_and_start_at(newest.offset, self._wall_clock_ms())
+        self._snapshots.remove_before(self._log.log_start_offset)
+        self._start_at(self._snapshots.ids[0].offset)
+
+    @property
+    def start_offset(self) -> int:
+        """Return the first offset that can be read."""
+        return self._log.log_start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """Return the offset of the next record."""
+        return self._log.log_end_offset
+
+    @property
+    def last_epoch(self) -> int:
+        """Return the epoch of the last record, or of the newest snapshot; 0 for nothing at all."""
+        if self._log.leader_epoch >= 0:
+            return self._log.leader_epoch
+        return self._snapshots.ids[-1].leader_epoch if self._snapshots.ids else 0
+
+    def append_as_leader(self, batch: BytesLike, leader_epoch: int) -> int:
+        """Append one batch under the next offsets; gives the new end offset. Raises KafkaError."""
+        self._log.append_as_leader(
+            batch,
+            leader_epoch=leader_epoch,
+            timestamp_ms=self._wall_clock_ms(),
+            origin=AppendOrigin.RAFT_LEADER,
+        )
+        return self._log.log_end_offset
+
+    def append_leader_change(self, message: Message, leader_epoch: int) -> int:
+        """Append the control record that opens an epoch; gives the new end offset."""
+        batch = build_control_batch(ControlType.LEADER_CHANGE, message, self._wall_clock_ms())
+        return self.append_as_leader(batch, leader_epoch)
+
+    def append_as_follower(self, records: BytesLike) -> None:
+        """Append the leader's batches as they are; raises CorruptBatch if they do not follow on."""
+        expected = self._log.log_end_offset
+        for batch in split_batches(records):
+            if batch.base_offset != expected:
+                raise CorruptBatch(f"batch {batch.base_offset} does not follow on {expected - 1}")
+            expected = batch.next_offset
+        self._log.append_as_follower(records, timestamp_ms=self._wall_clock_ms())
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Read whole batches, at least one unless `offset` is the end offset."""
+        found = self._log.read(offset, max_bytes=max_bytes, max_offset=self._log.log_end_offset)
+        return b"".join(part if isinstance(part, bytes) else part.read() for part in found.parts)
+
+    def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
+        """Give the largest epoch at or below the one asked, and where it ends."""
+        if epoch >= self.last_epoch:
+            return OffsetAndEpoch(self.end_offset, self.last_epoch)
+        found_epoch, end_offset = self._log.end_offset_for_epoch(epoch)
+        if found_epoch >= 0 and end_offset > self.start_offset:
+            return OffsetAndEpoch(end_offset, found_epoch)
+        snapshot_ids = self._snapshots.ids
+        return OffsetAndEpoch(
+            self.start_offset, snapshot_ids[0].leader_epoch if snapshot_ids else 0
+        )
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut off everything from an offset on."""
+        assert offset >= self.start_offset, (offset, self.start_offset)
+        self._log.truncate_to(offset)
+
+    def flush(self) -> None:
+        """Return when everything appended and cut survives a power failure."""
+        self._log.flush()
+
+    # Snapshots.
+
+    def snapshot_ids(self) -> list[OffsetAndEpoch]:
+        """List the complete snapshots, the oldest first."""
+        return self._snapshots.ids
+
+    def snapshot_size_bytes(self, snapshot_id: OffsetAndEpoch) -> int | None:
+        """Give a snapshot's size; None when there is no such snapshot."""
+        return self._snapshots.size_bytes(snapshot_id)
+
+    def read_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> bytes:
+        """Read a part of a snapshot."""
+        return self._snapshots.read(snapshot_id, position, max_bytes)
+
+    def write_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, data: BytesLike) -> None:
+        """Write a part of a snapshot that is not complete; position 0 begins anew."""
+        self._snapshots.write(snapshot_id, position, data)
+
+    def install_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Make a snapshot of the leader's complete; the log starts and ends where it ends."""
+        self._snapshots.finish(snapshot_id)
+        self._log.truncate_fully_and_start_at(snapshot_id.offset, self._wall_clock_ms())
+        self._snapshots.remove_before(snapshot_id.offset)
+
+    def store_snapshot(self, snapshot_id: OffsetAndEpoch, data: BytesLike) -> None:
+        """Keep a snapshot of this node's own state, which is of committed records only."""
+        self._snapshots.write(snapshot_id, 0, data)
+        self._snapshots.finish(snapshot_id)
+
+    def finish_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
+        """Keep a snapshot of this node's own state that was written part by part.
+
+        False when a later one of the leader's has come meanwhile: then it goes.
+        """
+        if snapshot_id.offset < self.start_offset:
+            self._snapshots.abandon(snapshot_id)
+            return False
+        self._snapshots.finish(snapshot_id)
+        return True
+
+    def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Drop the records, and the older snapshots, that a snapshot makes superfluous."""
+        assert snapshot_id in self._snapshots.ids, snapshot_id
+        self._snapshots.remove_before(snapshot_id.offset)
+        self._start_at(snapshot_id.offset)
+        self._log.delete_old_segments(self._wall_clock_ms())
+
+    def _start_at(self, offset: int) -> None:
+        if offset > self._log.log_start_offset:
+            # What a snapshot contains is committed, whether this process knows it yet or not.
+            self._log.advance_high_watermark(offset)
+            self._log.delete_records_before(offset)

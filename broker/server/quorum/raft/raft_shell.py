@@ -1,0 +1,190 @@
+"""The Raft node with everything it touches: log, files, the other voters, whoever asks it.
+
+An input waits in a queue until `run` gives it to the node and carries out what follows; several
+that have piled up are carried out with one flush. `on_input` is called when one has come.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from broker.errors import ErrorCode
+from broker.log.partition_log import PartitionLog
+from broker.log.storage import Storage
+from broker.model import OffsetAndEpoch
+from broker.protocol.message import Message
+from broker.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from broker.protocol.messages.fetch import FetchRequest
+from broker.protocol.messages.vote import VoteRequest
+from broker.raft.config import RaftConfig
+from broker.raft.messages import RaftResponse, partition_of, replica_id_of
+from broker.raft.node import RaftNode
+from broker.raft.output import Envelope, Output
+from broker.raft.quorum_state import NO_NODE, DamagedQuorumState
+from broker.server.clock import Clock, Random
+from broker.server.network.dispatch import RequestContext
+from broker.server.quorum.raft.driver import Effects, QuorumListener, RaftDriver
+from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
+from broker.server.quorum.raft.peers import Peers
+from broker.server.quorum.raft.quorum_state_file import load_quorum_state, save_quorum_state
+from broker.server.quorum.raft.snapshot_files import SnapshotFiles
+
+log = logging.getLogger("millrace.quorum.raft")
+
+MAX_FETCH_WAIT_MS = 30_000
+
+
+class RaftParts(NamedTuple):
+    """What a node is made of."""
+
+    log: PartitionLog
+    directory: str
+    storage: Storage
+    clock: Clock
+    random_source: Random
+    peers: Peers
+
+
+class RaftShell:
+    """See the module. `detects_failures_fast`: whether a refused connection ends a leadership."""
+
+    def __init__(
+        self,
+        config: RaftConfig,
+        parts: RaftParts,
+        listener: QuorumListener,
+        *,
+        detects_failures_fast: bool,
+    ) -> None:
+        storage, directory, clock = parts.storage, parts.directory, parts.clock
+        self._config = config
+        self._clock = clock
+        self._peers = parts.peers
+        self.log = PartitionRaftLog(
+            parts.log, SnapshotFiles(storage, directory), clock.timestamp_ms
+        )
+        try:
+            quorum_state = load_quorum_state(storage, directory)
+        except DamagedQuorumState as error:
+            raise OSError(f"{directory}: {error}") from error
+        self.node = RaftNode(config, quorum_state, self.log, parts.random_source)
+        effects = Effects(
+            lambda state: save_quorum_state(storage, directory, state), self._send, listener
+        )
+        self._driver = RaftDriver(self.node, self.log, config.node_id, effects)
+        self._inputs: deque[Callable[[int], Output]] = deque()
+        self._contexts: dict[int, RequestContext] = {}
+        self._next_token = 0
+        self._strangers: set[int] = set()
+        self._lost = (NO_NODE, -1)
+        self.on_input: Callable[[], None] = lambda: None
+        parts.peers.on_answer = self._on_answer
+        parts.peers.on_failed = self._on_failed
+        if detects_failures_fast:
+            parts.peers.on_refused = self._on_refused
+
+    @property
+    def applied_offset(self) -> int:
+        """Up to where the log is applied."""
+        return self._driver.applied_offset
+
+    @property
+    def has_work(self) -> bool:
+        """Whether `run` has something to do."""
+        return bool(self._inputs) or self._driver.has_work
+
+    # Inputs.
+
+    def start(self) -> None:
+        """Take up the role that the files say."""
+        self._driver.start(self._clock.now_ms())
+
+    def step(self, context: RequestContext, request: Message) -> None:
+        """Take a request of another node; the context is answered when the node says so."""
+        if isinstance(request, FetchRequest):
+            request.max_wait_ms = min(request.max_wait_ms, MAX_FETCH_WAIT_MS)
+        sender = _sender_of(request)
+        self._peers.wake(sender)
+        token, self._next_token = self._next_token, self._next_token + 1
+        self._contexts[token] = context
+        envelope = Envelope(sender, self._config.node_id, token, request)
+        self._input(partial(self.node.step, envelope))
+
+    def append(self, batch: bytes) -> OffsetAndEpoch:
+        """Append as the leader; raises KafkaError and has changed nothing."""
+        position, output = self.node.append(batch, self._clock.now_ms())
+        self._driver.take(output)
+        return position
+
+    def tick(self) -> None:
+        """Do what is due."""
+        self._input(self.node.tick)
+
+    def stop(self) -> None:
+        """Begin to hand the leadership over."""
+        self._input(self.node.stop)
+
+    def run(self) -> None:
+        """Carry out everything that has come; raises OSError when the disk fails."""
+        now_ms = self._clock.now_ms()
+        while self._inputs:
+            self._driver.take(self._inputs.popleft()(now_ms))
+        self._driver.run(now_ms)
+
+    def close(self) -> None:
+        """Drop the connections."""
+        self._peers.close()
+        self._contexts.clear()
+
+    def _input(self, take: Callable[[int], Output]) -> None:
+        self._inputs.append(take)
+        self.on_input()
+
+    # The network.
+
+    def _send(self, envelope: Envelope) -> None:
+        if not isinstance(envelope.message, RaftResponse):
+            self._peers.send(envelope)
+            return
+        context = self._contexts.pop(envelope.correlation_id, None)
+        if context is not None:
+            context.reply(envelope.message)
+
+    def _on_answer(self, envelope: Envelope) -> None:
+        code = getattr(envelope.message, "error_code", ErrorCode.NONE)
+        if code == ErrorCode.INCONSISTENT_CLUSTER_ID and envelope.source not in self._strangers:
+            # It is asked on, for it may be mended; but whoever looks must be able to see why.
+            self._strangers.add(envelope.source)
+            log.error("voter belongs to another cluster node_id=%d", envelope.source)
+        self._input(partial(self.node.step, envelope))
+
+    def _on_failed(self, envelope: Envelope) -> None:
+        self._input(partial(self.node.fail, envelope))
+
+    def _on_refused(self, node_id: int) -> None:
+        """Take note that a process is gone; a voter does so once in an epoch.
+
+        Each time it would draw anew how long to wait before it stands for election, and so two
+        followers that keep trying would both end up at next to nothing.
+        """
+        lost = (node_id, self.node.leader_epoch)
+        if not self._config.is_voter or lost != self._lost:
+            self._lost = lost
+            self._input(partial(self.node.lose, node_id))
+
+
+def _sender_of(request: Message) -> int:
+    """Give the node that says it sent a request; NO_NODE when the request does not say."""
+    match request:
+        case VoteRequest():
+            vote = partition_of(request)
+            return NO_NODE if vote is None else vote.replica_id
+        case BeginQuorumEpochRequest():
+            epoch = partition_of(request)
+            return NO_NODE if epoch is None else epoch.leader_id
+        case FetchRequest():
+            return replica_id_of(request)
+        case _:
+            return NO_NODE

@@ -1,0 +1,132 @@
+"""What a change of the metadata means for the files of this node: logs come, change, go.
+
+The image is always right and the files follow it: `open_all` begins with the whole image, `apply`
+goes on with what a batch of records, or a snapshot, has changed.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from broker.errors import KafkaError
+from broker.log.config import LogConfig
+from broker.metadata.delta import MetadataDelta
+from broker.metadata.image import PartitionImage, TopicImage
+from broker.metadata.topic_names import CLUSTER_METADATA
+from broker.model import TopicPartition
+from broker.server.cluster.resources import TOPIC
+
+if TYPE_CHECKING:
+    from broker.server.broker import Broker
+
+log = logging.getLogger("millrace.replicas")
+
+NO_TOPIC_ID = bytes(16)
+
+
+class Replicas:
+    """Owns which logs are here. Invariant: it leads what the image says, or a disk has failed."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+
+    # --- the image says what is here ---
+
+    def open_all(self) -> None:
+        """Lead what the image says; what else lies here is kept, and named."""
+        node_id = self._broker.config.node_id
+        for image in self._broker.cluster.topics.by_name.values():
+            for partition in image.partitions.values():
+                if partition.leader == node_id:
+                    self._lead(image, partition)
+        self._warn_of_strays()
+
+    def _warn_of_strays(self) -> None:
+        """Name what is assigned elsewhere or gone: it may be all there is, so nobody deletes it."""
+        topics = self._broker.cluster.topics
+        for stray in self._broker.log_directories.all():
+            topic, number = stray.topic_partition
+            image = topics.by_name.get(topic)
+            assigned = None if image is None else image.partitions.get(number)
+            is_known = assigned is not None and self._broker.config.node_id in assigned.replicas
+            if not is_known and topic != CLUSTER_METADATA:
+                log.warning("not assigned to this node: directory=%s", stray.directory)
+
+    def apply(self, delta: MetadataDelta) -> None:
+        """Agree with what changed."""
+        topics = self._broker.cluster.topics
+        for deleted in delta.deleted_topics:
+            for number in deleted.partitions:
+                self._remove(TopicPartition(deleted.name, number))
+            log.info("topic deleted topic=%s", deleted.name)
+        for topic_id, numbers in delta.changed_partitions.items():
+            image = topics.by_id.get(topic_id)
+            if image is not None:
+                for number in sorted(numbers):
+                    self._follow(image, image.partitions[number])
+        for resource_type, name in delta.changed_configs:
+            if resource_type == TOPIC:
+                self._update_config(name)
+        if delta.deleted_topics:
+            self._broker.housekeeping.remove_deleted_files()
+
+    def update_configs(self) -> None:
+        """Give every log its settings anew, after the defaults of this node have changed."""
+        for name in {partition.topic_partition.topic for partition in self._broker.partitions}:
+            self._update_config(name)
+
+    def config_of(self, name: str) -> LogConfig:
+        """Return a topic's settings over the broker's defaults."""
+        own = self._broker.cluster.configs.settings_of(TOPIC, name)
+        return LogConfig.from_settings(own, self._broker.config.log)
+
+    def _update_config(self, name: str) -> None:
+        partitions = list(self._broker.partitions.topic(name))
+        if partitions:
+            config = self.config_of(name)
+            for partition in partitions:
+                partition.log.update_config(config)
+
+    # --- one partition ---
+
+    def _follow(self, image: TopicImage, partition: PartitionImage) -> None:
+        """Lead it, stop leading it, or drop it."""
+        node_id = self._broker.config.node_id
+        topic_partition = TopicPartition(image.name, partition.partition)
+        if partition.leader == node_id:
+            self._lead(image, partition)
+        elif node_id in partition.replicas:
+            self._broker.partitions.remove(topic_partition)
+        else:
+            self._remove(topic_partition)
+
+    def _lead(self, image: TopicImage, partition: PartitionImage) -> None:
+        topic_partition = TopicPartition(image.name, partition.partition)
+        led = self._broker.partitions.find(*topic_partition)
+        if led is not None:
+            if led.log.leader_epoch < partition.leader_epoch:
+                led.log.become_leader(partition.leader_epoch)
+            return
+        directories = self._broker.log_directories
+        earlier = directories.get(topic_partition)
+        if earlier is not None and earlier.topic_id not in {NO_TOPIC_ID, image.topic_id}:
+            # A topic of the same name, deleted while this node was down.
+            directories.delete(topic_partition, self._broker.clock.timestamp_ms())
+        try:
+            found = directories.create(
+                topic_partition,
+                image.topic_id,
+                self.config_of(image.name),
+                self._broker.clock.timestamp_ms(),
+            )
+            found.become_leader(partition.leader_epoch)
+        except (OSError, KafkaError) as error:
+            # Clients are answered KAFKA_STORAGE_ERROR until the directory is well again.
+            log.error("cannot open a log topic_partition=%s error=%s", topic_partition, error)
+            return
+        # The only replica has everything, so all of it is committed.
+        found.advance_high_watermark(found.log_end_offset)
+        self._broker.partitions.add(found)
+
+    def _remove(self, topic_partition: TopicPartition) -> None:
+        self._broker.partitions.remove(topic_partition)
+        self._broker.log_directories.delete(topic_partition, self._broker.clock.timestamp_ms())

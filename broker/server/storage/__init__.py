@@ -1,0 +1,1 @@
+"""What is done to the logs beside the requests: recovery, flushing, retention, cleaning, moving."""

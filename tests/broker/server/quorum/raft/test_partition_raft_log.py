@@ -1,0 +1,117 @@
+"""The raft log over a PartitionLog and snapshot files, also after a crash at any point."""
+
+import pytest
+
+from broker.model import OffsetAndEpoch
+from broker.records.batch import split_batches
+from broker.records.errors import CorruptBatch
+from broker.server.quorum.raft.snapshot_format import build_snapshot, snapshot_values
+from tests.lib.quorum_peer import DIRECTORY, batch_of, open_raft_log
+from tests.lib.simulated_storage import SimulatedStorage
+
+
+@pytest.fixture
+def storage() -> SimulatedStorage:
+    return SimulatedStorage()
+
+
+@pytest.fixture
+def log(storage):
+    log = open_raft_log(storage)
+    for epoch in (1, 1, 2, 4, 4):
+        log.append_as_leader(batch_of(f"e{epoch}"), epoch)
+    log.flush()
+    storage.sync_directory("/logs")
+    return log
+
+
+@pytest.mark.parametrize(
+    ("epoch", "end"),
+    [(0, (0, 0)), (1, (2, 1)), (2, (3, 2)), (3, (3, 2)), (4, (5, 4)), (9, (5, 4))],
+)
+def test_where_an_epoch_ends(log, epoch, end):
+    assert log.end_offset_for_epoch(epoch) == OffsetAndEpoch(*end)
+
+
+def test_an_empty_log_has_epoch_0(storage):
+    log = open_raft_log(storage)
+    assert (log.start_offset, log.end_offset, log.last_epoch) == (0, 0, 0)
+    assert log.end_offset_for_epoch(3) == OffsetAndEpoch(0, 0)
+
+
+def test_a_snapshot_takes_the_place_of_records(log, storage):
+    snapshot_id = OffsetAndEpoch(3, 2)
+    log.store_snapshot(snapshot_id, b"state")
+    assert (log.start_offset, log.snapshot_ids()) == (0, [snapshot_id])
+    log.delete_before_snapshot(snapshot_id)
+    assert (log.start_offset, log.end_offset) == (3, 5)
+    assert log.end_offset_for_epoch(1) == OffsetAndEpoch(3, 2)
+    log.flush()
+    storage.crash(keep_unsynced=False)
+    again = open_raft_log(storage)
+    assert (again.start_offset, again.end_offset, again.last_epoch) == (3, 5, 4)
+
+
+def test_an_older_snapshot_goes_with_its_records(log):
+    for snapshot_id in (OffsetAndEpoch(2, 1), OffsetAndEpoch(5, 4)):
+        log.store_snapshot(snapshot_id, b"state")
+    log.delete_before_snapshot(OffsetAndEpoch(5, 4))
+    assert log.snapshot_ids() == [OffsetAndEpoch(5, 4)]
+    assert (log.start_offset, log.end_offset, log.last_epoch) == (5, 5, 4)
+
+
+@pytest.mark.parametrize("keep_unsynced", [False, True])
+@pytest.mark.parametrize("calls", range(24))
+def test_a_crash_while_a_snapshot_is_installed(log, storage, calls, keep_unsynced):
+    older, newer = OffsetAndEpoch(2, 1), OffsetAndEpoch(9, 6)
+    log.store_snapshot(older, b"old")
+    log.write_snapshot(newer, 0, b"new")
+    storage.fail_after(calls)
+    is_installed = False
+    try:
+        log.install_snapshot(newer)
+        log.flush()
+        is_installed = True
+    except OSError:
+        pass
+    storage.crash(keep_unsynced=keep_unsynced)
+    again = open_raft_log(storage)
+    newest = again.snapshot_ids()[-1]
+    assert newest == newer or not is_installed
+    assert again.snapshot_ids()[0].offset == again.start_offset
+    assert again.end_offset >= newest.offset
+    if newest == newer:
+        assert (again.start_offset, again.end_offset, again.last_epoch) == (9, 9, 6)
+        assert again.read_snapshot(newer, 0, 99) == b"new"
+
+
+def test_an_unfinished_snapshot_is_removed(log, storage):
+    log.write_snapshot(OffsetAndEpoch(9, 6), 0, b"part")
+    again = open_raft_log(storage)
+    assert again.snapshot_ids() == []
+    assert not [name for name in storage.names(DIRECTORY) if "part" in name]
+
+
+def test_snapshot_files_have_kafkas_names(log, storage):
+    log.store_snapshot(OffsetAndEpoch(3, 2), b"state")
+    assert "00000000000000000003-0000000002.checkpoint" in storage.names(DIRECTORY)
+
+
+def test_only_what_follows_on_is_appended(log):
+    (batch,) = split_batches(batch_of("x"))
+    with pytest.raises(CorruptBatch, match="does not follow"):
+        log.append_as_follower(bytes(batch.buffer))
+    assert log.end_offset == 5
+
+
+def test_a_snapshot_is_complete_only_with_its_footer():
+    values = [f"v{number}".encode() for number in range(2_500)]
+    data = build_snapshot(values, 3, 1_000, 2_000)
+    assert list(snapshot_values(data)) == values
+    assert [batch.base_offset for batch in split_batches(data)] == [
+        *[0, 1, 501, 1001],
+        *[1501, 2001, 2501],
+    ]
+    last = list(split_batches(data))[-1]
+    with pytest.raises(CorruptBatch, match="footer"):
+        list(snapshot_values(data[: -last.header.size_bytes]))

@@ -1,0 +1,177 @@
+"""The logs of a node follow the metadata: what it leads, what it drops, what it never touches."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from broker.log.config import LogConfig
+from broker.log.log_directories import LogDirectories
+from broker.log.log_directory import DirectorySettings
+from broker.metadata.image import MetadataImage
+from broker.model import TopicPartition
+from broker.protocol.message import Message
+from broker.protocol.records.metadata import (
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from broker.records.build import build_batch
+from broker.server.replication.partitions import Partitions
+from broker.server.replication.replicas import Replicas
+from tests.lib.logs import NOW_MS
+from tests.lib.simulated_storage import SimulatedStorage
+
+NODE, OTHER = 1, 2
+FIRST_ID, SECOND_ID = b"1" * 16, b"2" * 16
+ORDERS_0 = TopicPartition("orders", 0)
+
+
+class Node:
+    """A broker as `Replicas` sees it, over a simulated disk; `replay` changes its metadata."""
+
+    def __init__(self, storage: SimulatedStorage | None = None) -> None:
+        self.storage = storage or SimulatedStorage()
+        settings = DirectorySettings(
+            "cluster", NODE, lambda topic: LogConfig(), lambda: b"directory-id-one"
+        )
+        self.directories = LogDirectories(self.storage, ["/data"], settings)
+        self.directories.open(NOW_MS)
+        self.image = MetadataImage()
+        loop: Any = SimpleNamespace(call_soon=lambda call: None)  # nobody waits for records
+        self.partitions = Partitions(
+            loop, node_id=NODE, image=lambda: self.image, on_flush_wanted=lambda: None
+        )
+        self.broker: Any = SimpleNamespace(
+            config=SimpleNamespace(node_id=NODE, log=LogConfig()),
+            cluster=self.image,
+            partitions=self.partitions,
+            log_directories=self.directories,
+            clock=SimpleNamespace(timestamp_ms=lambda: NOW_MS),
+            housekeeping=SimpleNamespace(remove_deleted_files=lambda: None),
+        )
+        self.replicas = Replicas(self.broker)
+
+    def replay(self, *records: Message) -> None:
+        """Let the metadata change, and follow it."""
+        for record in records:
+            self.image.replay(record)
+        self.replicas.apply(self.image.take_delta())
+
+    def start(self, *records: Message) -> None:
+        """Let the metadata be so when the node starts."""
+        for record in records:
+            self.image.replay(record)
+        self.image.take_delta()
+        self.replicas.open_all()
+
+    def leads(self) -> list[TopicPartition]:
+        return sorted(partition.topic_partition for partition in self.partitions)
+
+    def restarted(self) -> "Node":
+        self.directories.close()
+        return Node(self.storage)
+
+
+def topic(topic_id: bytes = FIRST_ID, leader: int = NODE, epoch: int = 0) -> list[Message]:
+    partition = PartitionRecord(
+        partition_id=0,
+        topic_id=topic_id,
+        replicas=[leader],
+        isr=[leader],
+        leader=leader,
+        leader_epoch=epoch,
+        partition_epoch=0,
+        directories=[bytes(16)],
+    )
+    return [TopicRecord(name="orders", topic_id=topic_id), partition]
+
+
+def append(node: Node) -> None:
+    log = node.partitions.get(*ORDERS_0).log
+    batch = build_batch([(None, b"value", (), NOW_MS)])
+    log.append_as_leader(batch, leader_epoch=log.leader_epoch, timestamp_ms=NOW_MS)
+
+
+def test_it_leads_what_it_is_given_and_nothing_else() -> None:
+    node = Node()
+    node.replay(*topic())
+    assert node.leads() == [ORDERS_0]
+    other = Node()
+    other.replay(*topic(leader=OTHER))
+    assert other.leads() == []
+    assert other.directories.get(ORDERS_0) is None
+
+
+def test_a_leader_that_is_taken_away_keeps_its_log_and_gets_it_back() -> None:
+    node = Node()
+    node.replay(*topic())
+    append(node)
+    node.replay(PartitionChangeRecord(partition_id=0, topic_id=FIRST_ID, leader=-1))
+    assert node.leads() == []
+    node.replay(PartitionChangeRecord(partition_id=0, topic_id=FIRST_ID, leader=NODE))
+    log = node.partitions.get(*ORDERS_0).log
+    assert (log.log_end_offset, log.high_watermark, log.leader_epoch) == (1, 1, 2)
+
+
+def test_a_deleted_topic_is_gone_and_its_name_is_free() -> None:
+    node = Node()
+    node.replay(*topic())
+    append(node)
+    node.replay(RemoveTopicRecord(topic_id=FIRST_ID), *topic(SECOND_ID))
+    log = node.partitions.get(*ORDERS_0).log
+    assert (log.topic_id, log.log_end_offset) == (SECOND_ID, 0)
+
+
+def test_a_topic_of_the_same_name_after_a_restart_begins_empty() -> None:
+    node = Node()
+    node.start(*topic())
+    append(node)
+    again = node.restarted()
+    again.start(*topic(SECOND_ID))
+    log = again.partitions.get(*ORDERS_0).log
+    assert (log.topic_id, log.log_end_offset) == (SECOND_ID, 0)
+
+
+def test_its_records_are_there_after_a_restart() -> None:
+    node = Node()
+    node.start(*topic())
+    append(node)
+    again = node.restarted()
+    again.start(*topic(epoch=3))
+    log = again.partitions.get(*ORDERS_0).log
+    assert (log.log_end_offset, log.high_watermark, log.leader_epoch) == (1, 1, 3)
+
+
+@pytest.mark.parametrize("records", [[], topic(leader=OTHER)], ids=["gone", "elsewhere"])
+def test_what_a_start_finds_and_does_not_know_is_kept_and_named(
+    records: list[Message], caplog: pytest.LogCaptureFixture
+) -> None:
+    node = Node()
+    node.start(*topic())
+    append(node)
+    again = node.restarted()
+    again.start(*records)
+    assert again.leads() == []
+    assert again.directories.get(ORDERS_0) is not None
+    assert "not assigned to this node: directory=/data/orders-0" in caplog.text
+
+
+def test_settings_reach_the_log() -> None:
+    node = Node()
+    node.replay(*topic())
+    setting = ConfigRecord(
+        resource_type=2, resource_name="orders", name="retention.ms", value="1234"
+    )
+    node.replay(setting)
+    assert node.partitions.get(*ORDERS_0).log.config.retention_ms == 1234
+
+
+def test_a_disk_that_fails_is_no_end(caplog: pytest.LogCaptureFixture) -> None:
+    node = Node()
+    node.storage.fail_after(0)
+    node.replay(*topic())
+    assert node.leads() == []
+    assert "cannot open a log" in caplog.text
