@@ -8,9 +8,10 @@ Nothing changes in memory before the write has succeeded.
 """
 
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from broker.errors import ErrorCode, KafkaError
+from broker.log.local_log import LocalLog
 from broker.log.rewrite import rewrite_for_topic
 from broker.log.walk import BatchPosition
 from broker.records.batch import RecordBatch, split_batches
@@ -27,9 +28,6 @@ from broker.records.header import (
 )
 from broker.records.record import parse_records
 from broker.records.validation import read_single_batch
-
-if TYPE_CHECKING:
-    from broker.log.partition_log import PartitionLog
 
 
 class AppendOrigin(Enum):
@@ -55,7 +53,7 @@ class AppendInfo(NamedTuple):
 
 
 def append_as_leader(
-    log: "PartitionLog",
+    log: LocalLog,
     records: BytesLike,
     leader_epoch: int,
     timestamp_ms: int,
@@ -104,7 +102,7 @@ def append_as_leader(
     return AppendInfo(base_offset, log.log_end_offset - 1, append_time, log.log_start_offset)
 
 
-def _write(log: "PartitionLog", header: BatchHeader, base_offset: int, *parts: BytesLike) -> None:
+def _write(log: LocalLog, header: BatchHeader, base_offset: int, *parts: BytesLike) -> None:
     segment = log.segments.active
     position, last_offset = segment.size_bytes, base_offset + header.last_offset_delta
     size_bytes = header.batch_length + LOG_OVERHEAD_BYTES
@@ -114,7 +112,7 @@ def _write(log: "PartitionLog", header: BatchHeader, base_offset: int, *parts: B
 
 
 def _validate_producer(
-    log: "PartitionLog", header: BatchHeader, records: BytesLike, *, is_client: bool
+    log: LocalLog, header: BatchHeader, records: BytesLike, *, is_client: bool
 ) -> EndMarker | None:
     if not header.attributes & CONTROL_FLAG:
         log.producers.validate_data(header, checks_sequence=is_client)
@@ -133,7 +131,7 @@ def marker_of(header: BatchHeader, payload: BytesLike) -> EndMarker | None:
 
 
 def note_producer(
-    log: "PartitionLog", header: BatchHeader, base_offset: int, marker: EndMarker | None
+    log: LocalLog, header: BatchHeader, base_offset: int, marker: EndMarker | None
 ) -> None:
     """Take a batch with a producer id, now in the log, into the producer state."""
     if not header.attributes & CONTROL_FLAG:
@@ -144,7 +142,7 @@ def note_producer(
             log.segments.active.transaction_index.append(aborted)
 
 
-def append_as_follower(log: "PartitionLog", records: BytesLike, timestamp_ms: int) -> AppendInfo:
+def append_as_follower(log: LocalLog, records: BytesLike, timestamp_ms: int) -> AppendInfo:
     """Append batches as the leader wrote them; a batch cut off at the end is left out.
 
     Raises CorruptBatch when the bytes are not what a leader sends: nothing of the bad batch or
@@ -162,7 +160,7 @@ def append_as_follower(log: "PartitionLog", records: BytesLike, timestamp_ms: in
     return AppendInfo(first_offset, log.log_end_offset - 1, append_time, log.log_start_offset)
 
 
-def _append_follower_batch(log: "PartitionLog", batch: RecordBatch, timestamp_ms: int) -> None:
+def _append_follower_batch(log: LocalLog, batch: RecordBatch, timestamp_ms: int) -> None:
     header = batch.header
     log.maybe_roll(header.size_bytes, header, timestamp_ms)
     if header.partition_leader_epoch > log.epochs.latest_epoch:

@@ -12,13 +12,12 @@ and `due`, runs the work on a thread and hands it back:
 
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 from broker.log.producers.state import ProducerState
 from broker.log.segment import Segment
 
-if TYPE_CHECKING:
-    from broker.log.partition_log import PartitionLog
+Log = TypeVar("Log")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +37,15 @@ class FlushWork:
             self.producers.sync_snapshots()
 
 
-class FlushQueue:
+class FlushQueue(Generic[Log]):
     """The logs that wait for a flush, the earliest first; each at most once."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, int]] = []
-        self._logs: dict[int, tuple[int, PartitionLog]] = {}
+        self._logs: dict[int, tuple[int, Log]] = {}
         """By identity: when a log is due, which may be earlier than an entry that waits."""
 
-    def add(self, log: "PartitionLog", due_ms: int) -> None:
+    def add(self, log: Log, due_ms: int) -> None:
         """Flush a log at a wall-clock time, or earlier if that has been asked for already."""
         known = self._logs.get(id(log))
         if known is None or due_ms < known[0]:
@@ -57,9 +56,9 @@ class FlushQueue:
         """Give when there is something to flush next."""
         return self._waiting[0][0] if self._waiting else None
 
-    def due(self, timestamp_ms: int) -> "list[PartitionLog]":
+    def due(self, timestamp_ms: int) -> list[Log]:
         """Take the logs whose time has come."""
-        logs: list[PartitionLog] = []
+        logs: list[Log] = []
         while self._waiting and self._waiting[0][0] <= timestamp_ms:
             due_ms, name = heappop(self._waiting)
             known = self._logs.get(name)

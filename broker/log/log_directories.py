@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from broker.errors import ErrorCode, KafkaError
 from broker.log.checkpoints import write_partition_metadata
 from broker.log.config import LogConfig
+from broker.log.local_log import LocalLog
 from broker.log.log_directory import DirectorySettings, LogDirectory
 from broker.log.moves import advance_move, begin_move, finish_move
 from broker.log.partition_log import PartitionLog
@@ -171,7 +172,7 @@ class LogDirectories:
         due = [x.flushes.next_due_ms() for x in self.directories if not x.is_offline]
         return min((time_ms for time_ms in due if time_ms is not None), default=None)
 
-    def flushes_due(self, timestamp_ms: int) -> list[PartitionLog]:
+    def flushes_due(self, timestamp_ms: int) -> list[LocalLog]:
         """Take the logs that want to be flushed now; see `broker.log.flush` for what to do."""
         return [
             log

@@ -25,7 +25,8 @@ from broker.log.checkpoints import (
 from broker.log.config import LogConfig
 from broker.log.deletion import DelayedDeletion
 from broker.log.flush import FlushQueue
-from broker.log.partition_log import LogPlace, PartitionLog
+from broker.log.local_log import LocalLog, LogPlace
+from broker.log.partition_log import PartitionLog
 from broker.log.producers.state import DEFAULT_EXPIRATION_MS
 from broker.log.recovery import OpenHints, open_partition_log
 from broker.log.storage import Storage, read_file, remove_tree, replace_file
@@ -96,7 +97,7 @@ class LogDirectory:
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.future_logs: dict[TopicPartition, PartitionLog] = {}
         self.deletion = DelayedDeletion(storage)
-        self.flushes = FlushQueue()
+        self.flushes: FlushQueue[LocalLog] = FlushQueue()
         self._validator = BatchValidator()
         self.failure: str | None = None
         self.was_clean = False

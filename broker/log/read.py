@@ -6,20 +6,18 @@ regions of the file, smaller ones as bytes.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from broker.errors import ErrorCode, KafkaError
 from broker.log.file_region import FileRegion
 from broker.log.index.transaction_index import AbortedTransaction
+from broker.log.local_log import LocalLog
 from broker.log.segment import Segment
 from broker.log.walk import walk_batches
 from broker.records.batch import RecordBatch
 from broker.records.errors import CorruptBatch
 from broker.records.header import HEADER_BYTES, read_header
 from broker.records.record import Record
-
-if TYPE_CHECKING:
-    from broker.log.partition_log import PartitionLog
 
 SENDFILE_BYTES = 64 * 1024
 
@@ -41,7 +39,7 @@ class TimestampAndOffset(NamedTuple):
 
 
 def read(  # noqa: PLR0913 - the last three are choices with a usual answer
-    log: "PartitionLog",
+    log: LocalLog,
     offset: int,
     max_bytes: int,
     max_offset: int,
@@ -84,7 +82,7 @@ def read(  # noqa: PLR0913 - the last three are choices with a usual answer
     return LogRead([part], length, aborted)
 
 
-def _find(log: "PartitionLog", offset: int) -> tuple[Segment, int] | None:
+def _find(log: LocalLog, offset: int) -> tuple[Segment, int] | None:
     """Give the segment and position of the first batch that reaches to `offset` or beyond."""
     segments = log.segments
     for index in range(max(0, segments.floor(offset)), len(segments)):
@@ -98,7 +96,7 @@ def _find(log: "PartitionLog", offset: int) -> tuple[Segment, int] | None:
     return None
 
 
-def _find_records(log: "PartitionLog", offset: int) -> tuple[Segment, int] | None:
+def _find_records(log: LocalLog, offset: int) -> tuple[Segment, int] | None:
     """Do the same, but pass by the batches that the cleaner emptied.
 
     Librdkafka takes an answer without a single record for a limit that is too small and gives up.
@@ -112,7 +110,7 @@ def _find_records(log: "PartitionLog", offset: int) -> tuple[Segment, int] | Non
     return None
 
 
-def aborted_between(log: "PartitionLog", start: int, end: int) -> list[AbortedTransaction]:
+def aborted_between(log: LocalLog, start: int, end: int) -> list[AbortedTransaction]:
     """Give the aborted transactions with records between two offsets, or that span them."""
     aborted: list[AbortedTransaction] = []
     for segment in log.segments.from_offset(start):
@@ -123,7 +121,7 @@ def aborted_between(log: "PartitionLog", start: int, end: int) -> list[AbortedTr
     return aborted
 
 
-def offset_for_timestamp(log: "PartitionLog", timestamp_ms: int) -> TimestampAndOffset | None:
+def offset_for_timestamp(log: LocalLog, timestamp_ms: int) -> TimestampAndOffset | None:
     """Give the first record whose timestamp is at least the one asked."""
     for segment in log.segments:
         if not segment.size_bytes or segment.largest_timestamp_ms < timestamp_ms:
@@ -137,7 +135,7 @@ def offset_for_timestamp(log: "PartitionLog", timestamp_ms: int) -> TimestampAnd
     return None
 
 
-def max_timestamp(log: "PartitionLog") -> TimestampAndOffset | None:
+def max_timestamp(log: LocalLog) -> TimestampAndOffset | None:
     """Give the record with the largest timestamp of all, the first one of several (KIP-734)."""
     candidates = [segment for segment in log.segments if segment.size_bytes]
     if not candidates:
@@ -152,7 +150,7 @@ def max_timestamp(log: "PartitionLog") -> TimestampAndOffset | None:
 
 
 def _records_since(
-    log: "PartitionLog", segment: Segment, position: int, timestamp_ms: int
+    log: LocalLog, segment: Segment, position: int, timestamp_ms: int
 ) -> Iterator[tuple[Record, RecordBatch]]:
     """Decode the batches that reach a timestamp, from the log's start offset on."""
     start_offset = log.log_start_offset

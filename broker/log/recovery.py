@@ -15,7 +15,8 @@ from broker.log.cleaner.swap import finish_swaps
 from broker.log.config import LogConfig
 from broker.log.deletion import DELETED_EXTENSION
 from broker.log.index.offset_index import MAX_RELATIVE_OFFSET
-from broker.log.partition_log import LogPlace, PartitionLog
+from broker.log.local_log import LogPlace
+from broker.log.partition_log import PartitionLog
 from broker.log.replay import load_producers
 from broker.log.segment import LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX, Segment
 from broker.log.storage import remove_files

@@ -1,20 +1,17 @@
 """Bringing the producer state up to the log's end from the batches above its snapshot."""
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
 
 from broker.log.append import marker_of
+from broker.log.local_log import LocalLog
 from broker.log.segment import Segment
 from broker.log.walk import walk_batches
 from broker.records.batch import RecordBatch
 from broker.records.header import HEADER_BYTES
 
-if TYPE_CHECKING:
-    from broker.log.partition_log import PartitionLog
-
 
 def load_producers(
-    log: "PartitionLog",
+    log: LocalLog,
     timestamp_ms: int,
     on_progress: Callable[[int], None] = lambda size_bytes: None,
     without_producers: Collection[int] = (),
@@ -41,7 +38,7 @@ def load_producers(
     producers.map_end_offset = log.log_end_offset
 
 
-def _replay(log: "PartitionLog", segment: Segment, batch: RecordBatch) -> None:
+def _replay(log: LocalLog, segment: Segment, batch: RecordBatch) -> None:
     header, producers = batch.header, log.producers
     if not header.is_control:
         producers.add_data(header, header.base_offset)

@@ -5,16 +5,13 @@ only below the high watermark: nothing goes that is not committed.
 """
 
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
+from broker.log.local_log import LocalLog
 from broker.log.segment import LOG_SUFFIX, Segment
 from broker.records.header import NO_TIMESTAMP
 
-if TYPE_CHECKING:
-    from broker.log.partition_log import PartitionLog
 
-
-def expired_segments(log: "PartitionLog", timestamp_ms: int) -> list[Segment]:
+def expired_segments(log: LocalLog, timestamp_ms: int) -> list[Segment]:
     """Give the segments to drop now, the oldest first."""
     if not _may_go(log, log.segments.first, timestamp_ms):
         return []
@@ -29,7 +26,7 @@ def expired_segments(log: "PartitionLog", timestamp_ms: int) -> list[Segment]:
     ]
 
 
-def _may_go(log: "PartitionLog", first: Segment, timestamp_ms: int) -> bool:
+def _may_go(log: LocalLog, first: Segment, timestamp_ms: int) -> bool:
     """Tell quickly, for that is nearly always the answer, when not even the first one goes."""
     config, is_last = log.config, first is log.segments.active
     end = log.log_end_offset if is_last else log.segments[1].base_offset
@@ -42,7 +39,7 @@ def _may_go(log: "PartitionLog", first: Segment, timestamp_ms: int) -> bool:
     return is_too_old or is_too_much
 
 
-def _committed_segments(log: "PartitionLog") -> list[Segment]:
+def _committed_segments(log: LocalLog) -> list[Segment]:
     """Give the segments that end at or below the high watermark."""
     segments = list(log.segments)
     ends = [segment.base_offset for segment in segments[1:]] + [log.log_end_offset]
@@ -51,7 +48,7 @@ def _committed_segments(log: "PartitionLog") -> list[Segment]:
     ]
 
 
-def _below_start(log: "PartitionLog", candidates: list[Segment]) -> list[Segment]:
+def _below_start(log: LocalLog, candidates: list[Segment]) -> list[Segment]:
     bases = [segment.base_offset for segment in log.segments][1:]
     return [
         segment
@@ -60,14 +57,14 @@ def _below_start(log: "PartitionLog", candidates: list[Segment]) -> list[Segment
     ]
 
 
-def _too_old(log: "PartitionLog", candidates: list[Segment], timestamp_ms: int) -> list[Segment]:
+def _too_old(log: LocalLog, candidates: list[Segment], timestamp_ms: int) -> list[Segment]:
     limit_ms = log.config.retention_ms
     if limit_ms < 0:
         return []
     return list(takewhile(lambda x: timestamp_ms - _age_base_ms(log, x) > limit_ms, candidates))
 
 
-def _age_base_ms(log: "PartitionLog", segment: Segment) -> int:
+def _age_base_ms(log: LocalLog, segment: Segment) -> int:
     """Give the time a segment's age counts from: its latest record, else the file's own."""
     if not segment.size_bytes:
         return segment.created_ms
@@ -77,7 +74,7 @@ def _age_base_ms(log: "PartitionLog", segment: Segment) -> int:
     return status.modified_ms if status is not None else segment.created_ms
 
 
-def _too_many(log: "PartitionLog", candidates: list[Segment]) -> int:
+def _too_many(log: LocalLog, candidates: list[Segment]) -> int:
     """Count the segments that can go while the log stays at or above `retention.bytes`."""
     limit_bytes = log.config.retention_bytes
     if limit_bytes < 0:

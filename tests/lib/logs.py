@@ -3,7 +3,8 @@
 from broker.log.config import LogConfig
 from broker.log.deletion import DelayedDeletion
 from broker.log.file_region import FileRegion
-from broker.log.partition_log import LogPlace, PartitionLog
+from broker.log.local_log import LogPlace
+from broker.log.partition_log import PartitionLog
 from broker.log.recovery import OpenHints, open_partition_log
 from broker.log.storage import Storage
 from broker.model import TopicPartition

@@ -12,7 +12,7 @@ import uvloop
 from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode, KafkaError
 from broker.log.deletion import DelayedDeletion
-from broker.log.partition_log import LogPlace
+from broker.log.local_log import LogPlace
 from broker.log.recovery import OpenHints, open_partition_log
 from broker.log.storage import RealStorage
 from broker.metadata.controller import Decision, Moment, refuse

@@ -6,7 +6,7 @@ from random import Random
 
 from broker.log.config import LogConfig
 from broker.log.deletion import DelayedDeletion
-from broker.log.partition_log import LogPlace
+from broker.log.local_log import LogPlace
 from broker.log.recovery import OpenHints, open_partition_log
 from broker.model import OffsetAndEpoch, TopicPartition
 from broker.raft.config import METADATA_TOPIC, RaftConfig

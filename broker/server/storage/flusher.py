@@ -9,7 +9,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from broker.log.partition_log import PartitionLog
+from broker.log.local_log import LocalLog
 
 if TYPE_CHECKING:
     from broker.server.broker import Broker
@@ -58,7 +58,7 @@ class Flusher:
                 self._tasks.create_task(self._flush(log))
         self.schedule()
 
-    async def _flush(self, log: PartitionLog) -> None:
+    async def _flush(self, log: LocalLog) -> None:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "flusher")
         work = log.prepare_flush()

@@ -1,0 +1,208 @@
+"""What the log of one partition consists of, and how it grows and is synced.
+
+`PartitionLog` is this with everything that is done to it; the parts that do it (`append`, `read`,
+`retention`, `replay`) are given a `LocalLog` and know nothing above it. The invariants are those of
+`partition_log`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from broker.log import checkpoints
+from broker.log.config import LogConfig
+from broker.log.deletion import DelayedDeletion
+from broker.log.flush import FlushQueue, FlushWork
+from broker.log.leader_epochs import LeaderEpochs
+from broker.log.producers.state import DEFAULT_EXPIRATION_MS, ProducerState
+from broker.log.rewrite import needs_rewrite
+from broker.log.segment import Segment
+from broker.log.segments import Segments
+from broker.log.storage import Storage
+from broker.log.topic_settings import INT64_MAX
+from broker.model import TopicPartition
+from broker.records.header import INT32_MAX, BatchHeader
+from broker.records.validation import BatchValidator, TimestampLimits
+
+NEVER_MS = INT64_MAX
+"""What `flush.ms` is unless somebody sets it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppendLimits:
+    """What every append looks at, taken out of the settings once."""
+
+    max_message_bytes: int
+    segment_bytes: int
+    index_interval_bytes: int
+    index_bytes: int
+    timestamps: TimestampLimits
+    needs_rewrite: bool
+    segment_age_ms: int
+    flush_messages: int
+    flush_ms: int
+
+    @classmethod
+    def of(cls, config: LogConfig) -> "AppendLimits":
+        """Compute from a topic's settings."""
+        return cls(
+            max_message_bytes=config.max_message_bytes,
+            segment_bytes=min(config.segment_limit_bytes, INT32_MAX),
+            index_interval_bytes=config.index_interval_bytes,
+            index_bytes=config.segment_index_bytes,
+            timestamps=TimestampLimits(
+                config.uses_log_append_time,
+                config.message_timestamp_before_max_ms,
+                config.message_timestamp_after_max_ms,
+            ),
+            needs_rewrite=needs_rewrite(config),
+            segment_age_ms=config.segment_age_limit_ms,
+            flush_messages=config.flush_messages,
+            flush_ms=config.flush_ms,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """What a log shares with the others of its log directory."""
+
+    storage: Storage
+    deletion: DelayedDeletion
+    on_recovery_point_lowered: Callable[[], None] = lambda: None
+    """Called before records are appended where synced ones were cut off (see `truncate_to`)."""
+    producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
+    flushes: "FlushQueue[LocalLog]" = field(default_factory=FlushQueue)
+    validator: BatchValidator = field(default_factory=BatchValidator)
+
+
+class LocalLog:
+    """See the module."""
+
+    def __init__(
+        self, topic_partition: TopicPartition, directory: str, config: LogConfig, place: LogPlace
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.topic_id = bytes(16)
+        self.directory = directory
+        self.place = place
+        self.config = config
+        self.append_limits = AppendLimits.of(config)
+        self.segments = Segments()
+        self.epochs = LeaderEpochs(place.storage, directory)
+        self.producers = ProducerState(place.storage, directory, place.producer_expiration_ms)
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.high_watermark = 0
+        self.recovery_point = 0
+        self.first_dirty_offset = 0
+        """Up to where the cleaner has compacted; kept in `cleaner-offset-checkpoint`."""
+        self.is_uncleanable = False
+        """Whether the cleaner met records that nobody can read, and leaves the log alone."""
+        self.unflushed_records = 0
+        self.has_new_names = False
+        """Whether files were made or renamed since the directory was last synced."""
+        self.is_deleted = False
+        """Whether the partition was deleted: nothing of it needs to be flushed any more."""
+        self.has_new_directory = False
+        """Whether the directory itself was made or renamed since its parent was last synced."""
+
+    @property
+    def leader_epoch(self) -> int:
+        """The latest leader epoch in the log, -1 when there is none."""
+        return self.epochs.latest_epoch
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of all segments."""
+        return self.segments.size_bytes
+
+    @property
+    def has_files(self) -> bool:
+        """Whether anything was ever written; an empty new partition needs no sync."""
+        return self.segments.first.is_on_disk
+
+    def maybe_roll(self, incoming_bytes: int, header: BatchHeader, timestamp_ms: int) -> bool:
+        """Begin a new segment if the incoming batch should not go into the active one."""
+        active, limits = self.segments.active, self.append_limits
+        if not active.size_bytes:
+            return False
+        # A leader's batch still has base offset 0; a follower's may come after a gap.
+        last_offset = max(self.log_end_offset, header.base_offset) + header.last_offset_delta
+        first_ms = active.first_timestamp_ms
+        if first_ms is not None and first_ms >= 0:
+            waited_ms = header.max_timestamp - first_ms
+        else:
+            waited_ms = timestamp_ms - active.created_ms
+        if (
+            active.size_bytes + incoming_bytes <= limits.segment_bytes
+            and waited_ms <= limits.segment_age_ms - active.jitter_ms
+            and active.has_room_for(last_offset, limits.index_bytes)
+        ):
+            return False
+        self.roll(timestamp_ms)
+        return True
+
+    def roll(self, timestamp_ms: int) -> None:
+        """Close the active segment and begin a new one at the log's end."""
+        closed = self.segments.active
+        closed.close_indexes()
+        self.producers.map_end_offset = self.log_end_offset
+        self.producers.take_snapshot()
+        self.add_segment(self.log_end_offset, timestamp_ms)
+        self.segments.note_use(closed)
+        self.place.flushes.add(self, timestamp_ms)
+
+    def add_segment(self, base_offset: int, timestamp_ms: int) -> None:
+        """Begin an empty active segment; the very first gets its file with the first record."""
+        segment = Segment(self.place.storage, self.directory, base_offset, created_ms=timestamp_ms)
+        segment.jitter_ms = self._jitter_ms(base_offset)
+        if base_offset:
+            assert segment.file.size_bytes() == 0, (self, base_offset)
+        self.segments.add(segment)
+        self.has_new_names = True
+
+    def _jitter_ms(self, base_offset: int) -> int:
+        """Spread the rolls of many partitions; from names and numbers, so no random source."""
+        limit_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        if not limit_ms:
+            return 0
+        spread = f"{self.topic_partition} {base_offset}".encode()
+        return int.from_bytes(spread[-8:].rjust(8), "big") * 2654435761 % limit_ms
+
+    def after_append(self, record_count: int, timestamp_ms: int) -> None:
+        """Count towards `flush.messages` and `flush.ms`."""
+        limits = self.append_limits
+        if limits.flush_ms < NEVER_MS and not self.unflushed_records:
+            self.place.flushes.add(self, timestamp_ms + limits.flush_ms)
+        self.unflushed_records += record_count
+        if self.unflushed_records >= limits.flush_messages:
+            self.flush()
+
+    def prepare_flush(self) -> FlushWork:
+        """Give what a thread has to sync; hand it to `finish_flush` afterwards."""
+        suspects = [] if self.is_deleted else self.segments.from_offset(self.recovery_point)
+        unsynced = [segment for segment in suspects if segment.needs_sync]
+        return FlushWork(unsynced, self.producers, self.log_end_offset, self.unflushed_records)
+
+    def finish_flush(self, work: FlushWork) -> None:
+        """Move the recovery point to where a flush reached, unless the log was cut meanwhile."""
+        if self.is_deleted:
+            return
+        self.save_names()
+        if self.has_new_directory and self.has_files:
+            checkpoints.sync_partition_metadata(self.place.storage, self.directory)
+            self.place.storage.sync_directory(self.directory.rpartition("/")[0])
+            self.has_new_directory = False
+        self.recovery_point = max(self.recovery_point, min(work.end_offset, self.log_end_offset))
+        self.unflushed_records = max(0, self.unflushed_records - work.record_count)
+
+    def save_names(self) -> None:
+        """Write the epochs, and make the names of all files survive a power failure."""
+        if self.epochs.save() or (self.has_new_names and self.has_files):
+            self.place.storage.sync_directory(self.directory)
+            self.has_new_names = False
+
+    def flush(self) -> None:
+        """Make everything survive a power failure."""
+        work = self.prepare_flush()
+        work.run()
+        self.finish_flush(work)
