@@ -1,19 +1,18 @@
-"""Everything one broker owns, in one place: what handlers work on.
+"""The wiring of one broker: makes its parts and gives each what it works on.
 
-`Broker` wires the parts together and has no rules of its own. It is single-threaded: the event loop
-is its only owner.
+No rules here but the order of things: what is made of what, who is told of a change first, what
+starts and stops when. No part knows this module; `apis` takes from it what each handler is given.
+A broker is single-threaded: the event loop is its only owner.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode, KafkaError
 from broker.log.log_directories import LogDirectories
+from broker.log.partition_log import PartitionLog
 from broker.metadata.delta import MetadataDelta
-from broker.metadata.image import MetadataImage
-from broker.model import TopicPartition
 from broker.server.clock import Clock, Random
 from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.dynamic_settings import DynamicSettings
@@ -23,12 +22,14 @@ from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.producer_ids import ProducerIds
 from broker.server.metrics import Metrics
 from broker.server.network.connection import Connection
-from broker.server.network.listener import Listener
-from broker.server.quorum.metadata_log import METADATA_PARTITION
+from broker.server.network.listeners import Listeners
 from broker.server.quorum.quorum import Quorum
-from broker.server.replication.partitions import ParkedFetch, Partitions
+from broker.server.replication.parked_fetches import ParkedFetches
+from broker.server.replication.partitions import Partitions
 from broker.server.replication.replicas import Replicas
 from broker.server.storage.cleaner import Cleaner
+from broker.server.storage.deleted_files import DeletedFiles
+from broker.server.storage.failures import StorageFailures
 from broker.server.storage.flusher import Flusher
 from broker.server.storage.housekeeping import Housekeeping
 from broker.server.storage.mover import Mover
@@ -37,11 +38,7 @@ log = logging.getLogger("millrace.broker")
 
 
 class Broker:
-    """The parts of one broker. Invariant: `partitions` holds what the metadata says it leads.
-
-    It follows the metadata from the moment it has caught up (`follow`), not before: a log that was
-    created and deleted in the past leaves no trace on the way.
-    """
+    """The parts of one broker. Invariant: `partitions` holds what the metadata says it leads."""
 
     def __init__(
         self,
@@ -55,62 +52,84 @@ class Broker:
     ) -> None:
         self.config = config
         self.clock = clock
-        self.random = random_source
         self.log_directories = log_directories
-        self.quorum = quorum
-        self.metrics = Metrics()
-        self.flusher = Flusher(self, loop)
-        self.partitions = Partitions(
-            loop,
-            node_id=config.node_id,
-            image=lambda: quorum.image,
-            on_flush_wanted=self.flusher.schedule,
-        )
-        self.replicas = Replicas(self)
-        self.groups = Groups(self, loop)
-        self.housekeeping = Housekeeping(self, loop)
-        self.mover = Mover(self, loop)
-        self.lifecycle = Lifecycle(self, loop)
-        self.producer_ids = ProducerIds(self)
-        self.dynamic_settings = DynamicSettings(self)
-        self.waits = MetadataWaits(self, loop)
-        self.auto_topics = AutoTopics(self)
-        self.listeners: dict[str, Listener] = {}
-        self._advertised: dict[str, tuple[str, int]] = {}
-        self._parked: dict[Connection, dict[ParkedFetch, None]] = {}
-        self.is_following = False
-        """Whether the logs and groups of this broker follow the metadata."""
-        self.cleaner: Cleaner | None = None
-        """Made when the background work begins."""
-        self.on_follow: Callable[[], None] = lambda: None
-        """Called when everything this broker leads is open."""
+        self.metadata = quorum
+        self.ask = quorum.channel.ask
         self.on_fatal: Callable[[str], None] = log.critical
         """Told why this broker cannot go on; the node stops."""
+        self.metrics = Metrics()
+        self.listeners = Listeners(loop)
+        self._make_cluster_parts(loop)
+        self._make_partitions(loop)
+        self._make_background_work(loop)
+        self.groups = Groups(loop, config.group, clock, random_source, quorum, self.partitions)
+        self.producer_ids = ProducerIds(
+            config.node_id, broker_epoch=lambda: self.lifecycle.epoch, ask=self.ask
+        )
 
-    @property
-    def cluster(self) -> MetadataImage:
-        """The metadata of the cluster, as far as this node knows it to be committed."""
-        return self.quorum.image
+    def _make_cluster_parts(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.settings = DynamicSettings(self.config, self.metadata)
+        self.settings.on_change = self._on_settings_change
+        self.waits = MetadataWaits(loop)
+        self.auto_topics = AutoTopics(self.config, self.metadata, self.ask, self.waits)
+        self.lifecycle = Lifecycle(
+            loop, self.config, self.clock, self.metadata, self.ask, self.log_directories
+        )
+        self.lifecycle.on_caught_up = self._follow
+        self.lifecycle.on_fatal = self._fail
 
-    @property
-    def cluster_id(self) -> str:
-        """The id of this cluster."""
-        return self.quorum.cluster_id
+    def _make_partitions(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.failures = StorageFailures(
+            self.log_directories,
+            on_lost=lambda lost: self.partitions.remove(lost),
+            on_fatal=self._fail,
+        )
+        self.flusher = Flusher(loop, self.clock, self.log_directories, self.failures)
+        self.parked_fetches = ParkedFetches(loop)
+        self.partitions = Partitions(
+            self.config.node_id,
+            self.metadata,
+            wake=self.parked_fetches.wake,
+            on_flush_wanted=self.flusher.schedule,
+        )
+        self.deleted_files = DeletedFiles(loop, self.log_directories, self.clock)
+        self.replicas = Replicas(
+            self.settings,
+            self.metadata,
+            self.partitions,
+            self.log_directories,
+            self.clock,
+            on_deleted=self.deleted_files.remove_due,
+        )
+
+    def _make_background_work(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.housekeeping = Housekeeping(
+            loop, self.config, self.clock, self.log_directories, self.deleted_files
+        )
+        self.mover = Mover(
+            loop, self.clock, self.log_directories, self.failures, on_moved=self._on_moved
+        )
+        self.cleaner = Cleaner(
+            loop, self.config.cleaner, self.clock, self._logs, self.deleted_files, self.failures
+        )
+
+    def _fail(self, why: str) -> None:
+        self.on_fatal(why)
 
     # --- the metadata ---
 
-    def follow(self) -> None:
+    def _follow(self) -> None:
         """Begin to follow the metadata: all that it says now, then every change."""
-        self.is_following = True
-        self.dynamic_settings.refresh()
+        self.settings.refresh()
         self.replicas.open_all()
         self.groups.follow_partitions()
-        self.on_follow()
+        # Everything this broker leads is open.
+        self.listeners.start(self.config.listen_backlog)
 
     def on_metadata_change(self, delta: MetadataDelta) -> None:
         """Follow what a batch of records, or a snapshot, has changed."""
-        if self.is_following:
-            self.dynamic_settings.apply(delta)
+        if self.lifecycle.is_following:
+            self.settings.apply(delta)
             self.replicas.apply(delta)
             self.groups.follow_partitions()
             for deleted in delta.deleted_topics:
@@ -118,53 +137,53 @@ class Broker:
             self.waits.look()
         self.lifecycle.on_metadata_change(delta)
 
-    def on_settings_change(self) -> None:
+    def _on_settings_change(self) -> None:
         """Put new settings to work where they are not read each time."""
-        for listener in self.listeners.values():
-            listener.max_connections = self.config.max_connections
-            listener.max_connections_per_ip = self.config.max_connections_per_ip
-        if self.cleaner is not None:
-            self.cleaner.change(self.config.cleaner)
+        settings = self.settings.current
+        self.replicas.update_configs()
+        self.listeners.limit(settings.max_connections, settings.max_connections_per_ip)
+        self.cleaner.change(settings.cleaner)
 
-    # --- listeners and connections ---
-
-    def add_listener(self, name: str, listener: Listener, advertised: tuple[str, int]) -> None:
-        """Serve one more listener."""
-        self.listeners[name] = listener
-        self._advertised[name] = advertised
-
-    def advertised(self, listener_name: str) -> tuple[str, int]:
-        """Return the host and port that clients of a listener are told to use."""
-        return self._advertised[listener_name]
-
-    def connection_count(self) -> int:
-        """Return how many client connections are open."""
-        return sum(len(listener.connections) for listener in self.listeners.values())
+    # --- connections and logs ---
 
     def on_connection_closed(self, connection: Connection) -> None:
         """Forget everything that waits on a connection."""
-        self.listeners[connection.peer.listener_name].forget(connection)
-        for fetch in self._parked.pop(connection, {}):
-            fetch.cancel()
+        self.listeners.forget(connection)
+        self.parked_fetches.on_closed(connection)
         self.groups.on_closed(connection)
 
-    def park(self, connection: Connection, fetch: ParkedFetch, wait_ms: int) -> None:
-        """Let a fetch wait for records, at most `wait_ms`, and no longer than its connection."""
-        of_connection = self._parked.setdefault(connection, {})
-        for done in [parked for parked in of_connection if parked.is_done]:
-            del of_connection[done]
-        of_connection[fetch] = None
-        self.partitions.park(fetch, wait_ms)
+    def _logs(self) -> Iterator[PartitionLog]:
+        return (partition.log for partition in self.partitions)
 
-    # --- storage ---
+    def _on_moved(self, moved: PartitionLog) -> None:
+        self.partitions.replace_log(moved)
+        self.deleted_files.remove_due()
 
-    def on_storage_failure(self, topic: str, partition: int, error: OSError) -> KafkaError:
-        """Take the partition's log directory offline, and return the refusal for the client."""
-        log.error("storage failed topic=%s partition=%d error=%s", topic, partition, error)
-        directory = self.log_directories.directory_of(TopicPartition(topic, partition))
-        if directory is not None:
-            for lost in self.log_directories.take_offline(directory.path, error):
-                self.partitions.remove(lost)
-            if self.log_directories.get(METADATA_PARTITION) is None:
-                self.on_fatal(f"the log directory of the metadata has failed: {error}")
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+    # --- start and stop ---
+
+    def start_background(self, tasks: asyncio.TaskGroup) -> None:
+        """Begin what goes on beside the requests."""
+        config = self.config
+        offsets_ms = config.group.offsets_retention_check_interval_ms
+        idle_ms = config.connections_max_idle_ms
+        self.housekeeping.start()
+        self.housekeeping.every("offsets", offsets_ms, self.groups.expire_offsets)
+        if idle_ms >= 0:
+            self.housekeeping.every(
+                "idle", max(100, idle_ms // 10), lambda: self.listeners.close_idle(idle_ms)
+            )
+        self.flusher.start(tasks)
+        self.mover.start()
+        self.cleaner.start(tasks)
+
+    def stop(self) -> None:
+        """Serve no more."""
+        log.info("stopping: no new connections")
+        self.listeners.stop_accepting()
+        self.housekeeping.stop()
+        self.deleted_files.stop()
+        self.flusher.stop()
+        self.mover.stop()
+        self.cleaner.stop()
+        self.groups.stop()
+        self.listeners.close_connections()

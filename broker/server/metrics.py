@@ -1,16 +1,6 @@
-"""What the broker counts, as plain numbers; the Prometheus text is made only when it is asked for.
-
-The Prometheus client is imported at the first scrape: an idle broker does not carry it.
-"""
+"""What the broker counts, as plain numbers; `metrics_page` makes text of them when it is asked."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
-
-from broker.protocol.api_keys import ApiKey
-
-if TYPE_CHECKING:
-    from broker.server.broker import Broker
-    from broker.server.quorum.quorum import Quorum
 
 
 class Metrics:
@@ -23,63 +13,3 @@ class Metrics:
         self.produced_bytes = 0
         self.produced_records = 0
         self.fetched_bytes = 0
-
-
-def prometheus_text(broker: "Broker | None", quorum: "Quorum") -> bytes:
-    """Return all metrics of a node in Prometheus' text format."""
-    from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-
-    from broker.server.quorum.quorum_metrics import QuorumCollector
-
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
-    registry.register(QuorumCollector(quorum))
-    if broker is not None:
-        registry.register(_BrokerCollector(broker))
-    return generate_latest(registry)
-
-
-class _BrokerCollector:
-    """Presents the broker's numbers to the Prometheus client."""
-
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
-
-    def describe(self) -> list[Any]:
-        return []
-
-    def collect(self) -> list[Any]:
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
-        metrics = self._broker.metrics
-        requests = CounterMetricFamily(
-            "kafka_network_requests", "Requests by API", labels=["request"]
-        )
-        for api_key, count in sorted(metrics.requests.items()):
-            requests.add_metric([ApiKey(api_key).name], count)
-        partitions = list(self._broker.partitions)
-        return [
-            requests,
-            CounterMetricFamily(
-                "kafka_server_bytes_in", "Bytes of batches produced", metrics.produced_bytes
-            ),
-            CounterMetricFamily(
-                "kafka_server_messages_in", "Records produced", metrics.produced_records
-            ),
-            CounterMetricFamily(
-                "kafka_server_bytes_out", "Bytes of batches fetched", metrics.fetched_bytes
-            ),
-            GaugeMetricFamily(
-                "kafka_server_partition_count", "Partitions on this broker", len(partitions)
-            ),
-            GaugeMetricFamily(
-                "kafka_server_connection_count",
-                "Open client connections",
-                self._broker.connection_count(),
-            ),
-            GaugeMetricFamily(
-                "kafka_log_size_bytes",
-                "Bytes of all logs",
-                sum(partition.log.size_bytes for partition in partitions),
-            ),
-        ]

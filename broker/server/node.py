@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Coroutine
+from functools import partial
 from typing import TypeVar
 
 from broker.config.broker_config import BrokerConfig, Endpoint
@@ -17,10 +18,11 @@ from broker.log.log_directory import DirectorySettings
 from broker.log.storage import RealStorage
 from broker.metadata.topic_names import CLUSTER_METADATA
 from broker.raft.quorum_state import NO_NODE
+from broker.server.apis import make_handler
 from broker.server.broker import Broker
 from broker.server.clock import Clock, SystemClock, random_uuid, system_random
 from broker.server.cluster.lifecycle import BrokerState
-from broker.server.metrics import prometheus_text
+from broker.server.metrics_page import prometheus_text
 from broker.server.network.buffers import ReceiveBuffers
 from broker.server.network.connection import Connection, Peer
 from broker.server.network.dispatch import Dispatcher
@@ -33,7 +35,6 @@ from broker.server.quorum.metadata_log import (
 )
 from broker.server.quorum.quorum import Quorum
 from broker.server.quorum.voters import with_voters
-from broker.server.storage.cleaner import Cleaner
 from broker.server.storage.cluster_id import find_cluster_id
 from broker.server.storage.recovery_progress import RecoveryProgress
 
@@ -101,21 +102,15 @@ class Node:
     async def _join(self, broker: Broker, stop: "Stop") -> None:
         """Register with the controller, catch up, and wait until it lets this broker serve."""
         broker.lifecycle.on_state = lambda state: self._state_changed.set()
-        broker.on_follow = self._start_listeners
-        broker.lifecycle.start([(name, *broker.advertised(name)) for name in broker.listeners])
+        broker.lifecycle.start(broker.listeners.advertised())
         while broker.lifecycle.state < BrokerState.RUNNING and not stop.event.is_set():
             await stop.or_result_of(self._state_changed.wait())
             self._state_changed.clear()
 
     def start_background(self, tasks: asyncio.TaskGroup) -> None:
         """Begin what goes on beside the requests: retention, flushes, cleaning."""
-        broker = self._broker
-        if broker is not None:
-            broker.housekeeping.start()
-            broker.flusher.start(tasks)
-            broker.mover.start()
-            broker.cleaner = Cleaner(broker, asyncio.get_running_loop(), tasks)
-            broker.cleaner.start()
+        if self._broker is not None:
+            self._broker.start_background(tasks)
 
     def _open_directories(self, clock: Clock) -> LogDirectories:
         storage, config = RealStorage(), self._config
@@ -174,7 +169,12 @@ class Node:
             loop=loop,
         )
         quorum.on_change = broker.on_metadata_change
-        config, dispatcher, buffers = self._config, Dispatcher(broker), ReceiveBuffers()
+        config, buffers = self._config, ReceiveBuffers()
+        dispatcher = Dispatcher(
+            partial(make_handler, broker),
+            request_counts=broker.metrics.requests,
+            on_closed=broker.on_connection_closed,
+        )
         for endpoint, advertised in zip(config.listeners, config.advertised_listeners, strict=True):
 
             def accept(accepted: socket.socket, host: str, name: str = endpoint.name) -> Connection:
@@ -195,20 +195,15 @@ class Node:
                 max_connections=config.max_connections,
                 max_connections_per_ip=config.max_connections_per_ip,
             )
-            broker.add_listener(endpoint.name, listener, _reachable(advertised, listener))
+            broker.listeners.add(endpoint.name, listener, _reachable(advertised, listener))
         return broker
-
-    def _start_listeners(self) -> None:
-        assert self._broker is not None
-        for listener in self._broker.listeners.values():
-            listener.start(self._config.listen_backlog)
 
     async def stop(self) -> None:
         """Leave the cluster, stop serving, then close the logs cleanly."""
         self._is_ready = False
         if self._broker is not None:
             await self._leave(self._broker)
-            self._stop_broker(self._broker)
+            self._broker.stop()
         self._http.stop()
         if self._quorum is not None:
             log.info("stopping: leaving the quorum")
@@ -224,7 +219,7 @@ class Node:
         log.info("stopping: handing over what this broker leads")
         broker.lifecycle.stop()
         await self._wait_until_let_go(broker, NEAR_CONTROLLER_SECONDS)
-        if broker.quorum.leader_id not in {NO_NODE, self._config.node_id}:
+        if broker.metadata.leader_id not in {NO_NODE, self._config.node_id}:
             await self._wait_until_let_go(broker, FAR_CONTROLLER_SECONDS)
         if broker.lifecycle.state != BrokerState.SHUTTING_DOWN:
             log.warning("stopping without the controller: it did not answer in time")
@@ -237,24 +232,11 @@ class Node:
                     self._state_changed.clear()
                     await self._state_changed.wait()
 
-    def _stop_broker(self, broker: Broker) -> None:
-        log.info("stopping: no new connections")
-        for listener in broker.listeners.values():
-            listener.stop_accepting()
-        broker.housekeeping.stop()
-        broker.flusher.stop()
-        broker.mover.stop()
-        if broker.cleaner is not None:
-            broker.cleaner.stop()
-        broker.groups.stop()
-        for listener in broker.listeners.values():
-            listener.close_connections()
-
     def ready_line(self) -> str:
         """Return the line that says what serves where, as clients are told."""
         config = self._config
         if self._broker is not None:
-            host, port = self._broker.advertised(config.listeners[0].name)
+            _, host, port = self._broker.listeners.advertised()[0]
             return f"millrace broker {config.node_id} ready on {host}:{port}"
         endpoint = config.controller_listeners[0]
         return f"millrace controller {config.node_id} ready on {endpoint.host}:{endpoint.port}"

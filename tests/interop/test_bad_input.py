@@ -10,7 +10,7 @@ from broker.errors import ErrorCode
 from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from broker.server.network.dispatch import SERVED_APIS
+from broker.server.apis import SERVED_APIS
 from millrace.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 

@@ -4,8 +4,8 @@ The controller creates them; who asked is answered when this node knows them, or
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
+from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.topic_names import CONSUMER_OFFSETS, validate_topic_name
 from broker.protocol.message import Message
@@ -15,9 +15,8 @@ from broker.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-
-if TYPE_CHECKING:
-    from broker.server.broker import Broker
+from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
+from broker.server.cluster.metadata_waits import MetadataWaits
 
 CREATE_TOPICS_VERSION = 7
 CREATION_TIMEOUT_MS = 10_000
@@ -31,15 +30,24 @@ OnCreated = Callable[[dict[str, ErrorCode]], None]
 class AutoTopics:
     """Asks the controller for topics with the defaults of this node."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        config: BrokerConfig,
+        metadata: ClusterMetadata,
+        ask: AskController,
+        waits: MetadataWaits,
+    ) -> None:
+        self._config = config
+        self._metadata = metadata
+        self._ask = ask
+        self._waits = waits
 
     def ensure(self, names: Iterable[str], on_created: OnCreated) -> None:
         """Create those of the topics that do not exist, then call `on_created`."""
         refused: dict[str, ErrorCode] = {}
         wanted: list[CreatableTopic] = []
         for name in dict.fromkeys(names):
-            if name in self._broker.cluster.topics.by_name:
+            if name in self._metadata.image.topics.by_name:
                 continue
             try:
                 validate_topic_name(name)
@@ -59,25 +67,23 @@ class AutoTopics:
             self._wait([topic.name for topic in wanted], refused, on_created)
 
         request = CreateTopicsRequest(topics=wanted, timeout_ms=CREATION_TIMEOUT_MS)
-        self._broker.quorum.channel.ask(
-            request, CREATE_TOPICS_VERSION, answered, timeout_ms=CREATION_TIMEOUT_MS
-        )
+        self._ask(request, CREATE_TOPICS_VERSION, answered, timeout_ms=CREATION_TIMEOUT_MS)
 
     def _wait(self, names: list[str], refused: dict[str, ErrorCode], on_created: OnCreated) -> None:
         """Wait until this node knows them; one it does not know in time is tried again later."""
 
         def missing() -> list[str]:
-            by_name = self._broker.cluster.topics.by_name
+            by_name = self._metadata.image.topics.by_name
             return [name for name in names if name not in by_name and name not in refused]
 
         def proceed() -> None:
             refused.update(dict.fromkeys(missing(), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             on_created(refused)
 
-        self._broker.waits.until(lambda: not missing(), proceed, timeout_ms=VISIBLE_TIMEOUT_MS)
+        self._waits.until(lambda: not missing(), proceed, timeout_ms=VISIBLE_TIMEOUT_MS)
 
     def _automatic(self, name: str) -> CreatableTopic:
-        config = self._broker.config
+        config = self._config
         if name != CONSUMER_OFFSETS:
             return CreatableTopic(
                 name=name,

@@ -1,11 +1,12 @@
 """The cluster as a client of one listener sees it: which brokers live, and where they are."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from broker.metadata.image import BrokerImage, PartitionImage
+from broker.server.cluster.metadata_quorum import ClusterMetadata
 
-if TYPE_CHECKING:
-    from broker.server.broker import Broker
+Brokers = Mapping[int, BrokerImage]
 
 
 class Address(NamedTuple):
@@ -23,9 +24,8 @@ def address_of(image: BrokerImage, listener_name: str) -> Address | None:
     return None if endpoint is None else Address(image.broker_id, *endpoint, image.rack)
 
 
-def live_brokers(broker: "Broker", listener_name: str) -> list[Address]:
+def live_brokers(brokers: Brokers, listener_name: str) -> list[Address]:
     """Return every broker that is not fenced, in the order of their ids."""
-    brokers = broker.cluster.brokers
     found = (
         address_of(brokers[node_id], listener_name)
         for node_id in sorted(brokers)
@@ -34,21 +34,20 @@ def live_brokers(broker: "Broker", listener_name: str) -> list[Address]:
     return [address for address in found if address is not None]
 
 
-def find_live(broker: "Broker", node_id: int, listener_name: str) -> Address | None:
+def find_live(brokers: Brokers, node_id: int, listener_name: str) -> Address | None:
     """Return where a broker is, None when it is not there."""
-    image = broker.cluster.brokers.get(node_id)
+    image = brokers.get(node_id)
     return None if image is None or image.is_fenced else address_of(image, listener_name)
 
 
-def controller_id(broker: "Broker") -> int:
+def controller_id(metadata: ClusterMetadata, node_id: int) -> int:
     """Return the broker that clients are to ask for changes: any can, it passes them on."""
-    image = broker.cluster.brokers.get(broker.quorum.leader_id)
-    return broker.config.node_id if image is None or image.is_fenced else image.broker_id
+    image = metadata.image.brokers.get(metadata.leader_id)
+    return node_id if image is None or image.is_fenced else image.broker_id
 
 
-def offline_replicas(broker: "Broker", partition: PartitionImage) -> list[int]:
+def offline_replicas(brokers: Brokers, partition: PartitionImage) -> list[int]:
     """Return the replicas of a partition whose broker is fenced or gone."""
-    brokers = broker.cluster.brokers
     return [
         node_id
         for node_id in partition.replicas

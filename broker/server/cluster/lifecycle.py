@@ -12,9 +12,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode
+from broker.log.log_directories import LogDirectories
 from broker.metadata.delta import MetadataDelta
 from broker.metadata.features import SUPPORTED_FEATURES
 from broker.protocol.message import Message
@@ -28,9 +30,8 @@ from broker.protocol.messages.broker_registration import (
     Feature,
     Listener,
 )
-
-if TYPE_CHECKING:
-    from broker.server.broker import Broker
+from broker.server.clock import Clock
+from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
 
 log = logging.getLogger("millrace.lifecycle")
 
@@ -58,13 +59,36 @@ class BrokerState(IntEnum):
     SHUTTING_DOWN = 7
 
 
-class Lifecycle:
-    """Owns the broker's registration and its heartbeats. See the module for the states."""
+class OwnMetadata(ClusterMetadata, Protocol):
+    """The metadata as this node has it, and who this node is."""
 
-    def __init__(self, broker: "Broker", loop: asyncio.AbstractEventLoop) -> None:
-        self._broker = broker
+    @property
+    def incarnation_id(self) -> bytes:
+        """Of this process: every start of a node is another."""
+
+
+class Lifecycle:
+    """Owns the broker's registration and its heartbeats. See the module for the states.
+
+    The broker follows the metadata from the moment it has caught up (`on_caught_up`), not before: a
+    log that was created and deleted in the past leaves no trace on the way.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        config: BrokerConfig,
+        clock: Clock,
+        metadata: OwnMetadata,
+        ask: AskController,
+        log_directories: LogDirectories,
+    ) -> None:
         self._loop = loop
-        self._incarnation_id = broker.quorum.incarnation_id
+        self._config = config
+        self._clock = clock
+        self._metadata = metadata
+        self._ask_controller = ask
+        self._log_directories = log_directories
         self._listeners: list[Listener] = []
         self._timer: asyncio.Handle | None = None
         self._is_asking = False
@@ -73,6 +97,12 @@ class Lifecycle:
         self.state = BrokerState.NOT_RUNNING
         self.epoch = -1
         """The epoch of this broker's registration; -1 before there is one."""
+        self.is_following = False
+        """Whether the logs and groups of this broker follow the metadata."""
+        self.on_caught_up: Callable[[], None] = lambda: None
+        """Called once: from here on they follow."""
+        self.on_fatal: Callable[[str], None] = log.critical
+        """Told why this broker cannot go on."""
         self.on_state: Callable[[BrokerState], None] = lambda state: None
         """Told of every new state."""
 
@@ -82,14 +112,14 @@ class Lifecycle:
             Listener(name=name, host=host, port=port, security_protocol=PLAINTEXT)
             for name, host, port in endpoints
         ]
-        self._give_up_ms = self._broker.clock.now_ms() + self._broker.config.registration_timeout_ms
+        self._give_up_ms = self._clock.now_ms() + self._config.registration_timeout_ms
         self._enter(BrokerState.STARTING)
         self._register()
 
     def stop(self) -> None:
         """Ask to be let go; SHUTTING_DOWN follows when the leaderships have moved on."""
         is_known = self.state in {BrokerState.RECOVERY, BrokerState.RUNNING}
-        if not is_known or not self._broker.config.controlled_shutdown:
+        if not is_known or not self._config.controlled_shutdown:
             self.end()
             return
         self._enter(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
@@ -108,18 +138,17 @@ class Lifecycle:
     # --- registration ---
 
     def _register(self) -> None:
-        broker = self._broker
         request = BrokerRegistrationRequest(
-            broker_id=broker.config.node_id,
-            cluster_id=broker.cluster_id,
-            incarnation_id=self._incarnation_id,
+            broker_id=self._config.node_id,
+            cluster_id=self._metadata.cluster_id,
+            incarnation_id=self._metadata.incarnation_id,
             listeners=self._listeners,
             features=[
                 Feature(name=name, min_supported_version=lowest, max_supported_version=highest)
                 for name, (lowest, highest) in SUPPORTED_FEATURES.items()
             ],
-            rack=broker.config.rack,
-            log_dirs=[directory.directory_id for directory in broker.log_directories.directories],
+            rack=self._config.rack,
+            log_dirs=[directory.directory_id for directory in self._log_directories.directories],
             previous_broker_epoch=-1,
         )
         self._ask(request, REGISTRATION_VERSION, self._on_registered)
@@ -135,12 +164,12 @@ class Lifecycle:
             self._enter(BrokerState.RECOVERY)
             self._note_progress()
             return
-        if code not in WORTH_ANOTHER_TRY or self._broker.clock.now_ms() >= self._give_up_ms:
-            self._broker.on_fatal(f"the controller refused to register this broker: {code.name}")
+        if code not in WORTH_ANOTHER_TRY or self._clock.now_ms() >= self._give_up_ms:
+            self.on_fatal(f"the controller refused to register this broker: {code.name}")
             return
         if code != self._told:
             self._told = code
-            log.warning("not registered yet: %s", _why(code, self._broker.config.node_id))
+            log.warning("not registered yet: %s", _why(code, self._config.node_id))
         self._schedule(RETRY_MS)
 
     def on_metadata_change(self, delta: MetadataDelta) -> None:
@@ -157,24 +186,25 @@ class Lifecycle:
             self._schedule(0)
 
     def _note_progress(self) -> None:
-        registered = self._broker.cluster.brokers.get(self._broker.config.node_id)
+        registered = self._metadata.image.brokers.get(self._config.node_id)
         if registered is None or registered.epoch != self.epoch:
             return
-        if not self._broker.is_following:
-            self._broker.follow()
+        if not self.is_following:
+            self.is_following = True
+            self.on_caught_up()
         self._schedule(0)
 
     # --- heartbeats ---
 
     def _beat(self) -> None:
         request = BrokerHeartbeatRequest(
-            broker_id=self._broker.config.node_id,
+            broker_id=self._config.node_id,
             broker_epoch=self.epoch,
-            current_metadata_offset=self._broker.quorum.applied_offset - 1,
-            want_fence=not self._broker.is_following,
+            current_metadata_offset=self._metadata.applied_offset - 1,
+            want_fence=not self.is_following,
             offline_log_dirs=[
                 directory.directory_id
-                for directory in self._broker.log_directories.directories
+                for directory in self._log_directories.directories
                 if directory.is_offline
             ],
             want_shut_down=self.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN,
@@ -189,9 +219,7 @@ class Lifecycle:
         if code == ErrorCode.NONE:
             self._on_answered(response)
         elif code == ErrorCode.STALE_BROKER_EPOCH and self._is_replaced():
-            self._broker.on_fatal(
-                f"another process has registered as broker {self._broker.config.node_id}"
-            )
+            self.on_fatal(f"another process has registered as broker {self._config.node_id}")
         elif code == ErrorCode.BROKER_ID_NOT_REGISTERED:
             log.warning("this broker was unregistered; it registers again")
             self._enter(BrokerState.STARTING)
@@ -199,15 +227,15 @@ class Lifecycle:
         else:
             log.warning("a heartbeat was refused: %s", code.name)
             is_passing = code in WORTH_ANOTHER_TRY
-            self._schedule(RETRY_MS if is_passing else self._broker.config.heartbeat_interval_ms)
+            self._schedule(RETRY_MS if is_passing else self._config.heartbeat_interval_ms)
 
     def _is_replaced(self) -> bool:
         """Whether the metadata has another incarnation of this broker."""
-        registered = self._broker.cluster.brokers.get(self._broker.config.node_id)
-        return registered is not None and registered.incarnation_id != self._incarnation_id
+        registered = self._metadata.image.brokers.get(self._config.node_id)
+        return registered is not None and registered.incarnation_id != self._metadata.incarnation_id
 
     def _on_answered(self, response: BrokerHeartbeatResponse) -> None:
-        interval_ms = self._broker.config.heartbeat_interval_ms
+        interval_ms = self._config.heartbeat_interval_ms
         if response.should_shut_down and self.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             self.end()
         elif self.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN:
@@ -230,8 +258,8 @@ class Lifecycle:
             self._is_asking = False
             on_response(response)
 
-        self._broker.quorum.channel.ask(
-            request, api_version, answered, timeout_ms=self._broker.config.session_timeout_ms
+        self._ask_controller(
+            request, api_version, answered, timeout_ms=self._config.session_timeout_ms
         )
 
     def _schedule(self, delay_ms: int) -> None:

@@ -6,17 +6,12 @@ asked this node finds the change here as soon as it has the answer.
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from broker.server.broker import Broker
 
 
 class MetadataWaits:
     """Owns who waits for which change of the metadata."""
 
-    def __init__(self, broker: "Broker", loop: asyncio.AbstractEventLoop) -> None:
-        self._broker = broker
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting: dict[_Wait, None] = {}
 

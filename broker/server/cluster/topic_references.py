@@ -1,11 +1,8 @@
 """Topics as group requests name them: by name, or by id from the versions that know ids."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from broker.metadata.image import TopicImage
-
-if TYPE_CHECKING:
-    from broker.server.broker import Broker
+from broker.metadata.image import MetadataImage, TopicImage
 
 
 class TopicReference(Protocol):
@@ -15,9 +12,11 @@ class TopicReference(Protocol):
     topic_id: bytes
 
 
-def resolve_topic(broker: "Broker", topic: TopicReference, *, by_id: bool) -> TopicImage | None:
+def resolve_topic(
+    cluster: MetadataImage, topic: TopicReference, *, by_id: bool
+) -> TopicImage | None:
     """Return the topic that is meant and fill in what the reference lacks; None if unknown."""
-    topics = broker.cluster.topics
+    topics = cluster.topics
     image = topics.by_id.get(topic.topic_id) if by_id else topics.by_name.get(topic.name)
     if image is None:
         if by_id:

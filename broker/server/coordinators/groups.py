@@ -9,8 +9,8 @@ owes an answer is refused, and a new one is loaded from the log.
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.output import Instant, Output, Reply
 from broker.coordinator.group.output import RequestContext as GroupContext
 from broker.coordinator.group.partitioning import partition_for
@@ -21,12 +21,12 @@ from broker.log.append import AppendOrigin
 from broker.metadata.topic_names import CONSUMER_OFFSETS
 from broker.protocol.message import Message
 from broker.records.build import build_batch
+from broker.server.clock import Clock, Random
+from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.connection import Connection
 from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.replication.partitions import Partitions
 from broker.server.storage.reading import committed_batches
-
-if TYPE_CHECKING:
-    from broker.server.broker import Broker
 
 log = logging.getLogger("millrace.groups")
 
@@ -48,9 +48,21 @@ class Waiter:
 class Groups:
     """Every group shard this broker owns."""
 
-    def __init__(self, broker: "Broker", loop: asyncio.AbstractEventLoop) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        config: GroupConfig,
+        clock: Clock,
+        random_source: Random,
+        metadata: ClusterMetadata,
+        partitions: Partitions,
+    ) -> None:
         self._loop = loop
+        self._config = config
+        self._clock = clock
+        self._random = random_source
+        self._metadata = metadata
+        self._partitions = partitions
         self._shards: dict[int, GroupShard] = {}
         # When each timer fires is kept here: uvloop gives a handle that does not know it for a time
         # that has come already.
@@ -63,7 +75,7 @@ class Groups:
         """Have a shard for each partition of the offsets topic that this broker leads."""
         led = {
             partition.topic_partition.partition
-            for partition in self._broker.partitions.topic(CONSUMER_OFFSETS)
+            for partition in self._partitions.topic(CONSUMER_OFFSETS)
         }
         for number in self._shards.keys() - led:
             self._unload_shard(number)
@@ -79,8 +91,8 @@ class Groups:
             running[1].cancel()
 
     def _load_shard(self, number: int) -> None:
-        shard = GroupShard(self._broker.config.group, self._broker.random)
-        log_of_shard = self._broker.partitions.get(CONSUMER_OFFSETS, number).log
+        shard = GroupShard(self._config, self._random)
+        log_of_shard = self._partitions.get(CONSUMER_OFFSETS, number).log
         for batch in committed_batches(log_of_shard):
             if batch.header.is_control:
                 continue
@@ -92,7 +104,7 @@ class Groups:
 
     def _number_of(self, group_id: str) -> int:
         """Return the shard of a group; raises NOT_COORDINATOR when it is not here."""
-        offsets = self._broker.cluster.topics.by_name.get(CONSUMER_OFFSETS)
+        offsets = self._metadata.image.topics.by_name.get(CONSUMER_OFFSETS)
         if offsets is not None:
             number = partition_for(group_id, len(offsets.partitions))
             if number in self._shards:
@@ -100,8 +112,7 @@ class Groups:
         raise KafkaError(ErrorCode.NOT_COORDINATOR, "This is not the correct coordinator.")
 
     def _now(self) -> Instant:
-        clock = self._broker.clock
-        return Instant(now_ms=clock.now_ms(), timestamp_ms=clock.timestamp_ms())
+        return Instant(now_ms=self._clock.now_ms(), timestamp_ms=self._clock.timestamp_ms())
 
     # --- requests ---
 
@@ -148,7 +159,7 @@ class Groups:
 
     def expire_offsets(self) -> None:
         """Drop offsets that nobody has used for offsets.retention.minutes."""
-        timestamp_ms = self._broker.clock.timestamp_ms()
+        timestamp_ms = self._clock.timestamp_ms()
         for number, shard in self._shards.items():
             self._run(number, shard.expire_offsets(timestamp_ms))
 
@@ -172,10 +183,10 @@ class Groups:
         self._schedule(number)
 
     def _append(self, number: int, output: Output) -> None:
-        timestamp_ms = self._broker.clock.timestamp_ms()
-        partition = self._broker.partitions.get(CONSUMER_OFFSETS, number)
+        timestamp_ms = self._clock.timestamp_ms()
+        partition = self._partitions.get(CONSUMER_OFFSETS, number)
         for records in output.batches(partition.log.config.max_message_bytes):
-            self._broker.partitions.append(
+            self._partitions.append(
                 partition,
                 build_batch([(key, value, (), timestamp_ms) for key, value in records]),
                 timestamp_ms=timestamp_ms,
@@ -214,7 +225,7 @@ class Groups:
                 running[1].cancel()
                 del self._timers[number]
             return
-        when = self._loop.time() + max(0, deadline_ms - self._broker.clock.now_ms()) / 1000
+        when = self._loop.time() + max(0, deadline_ms - self._clock.now_ms()) / 1000
         if running is not None:
             if running[0] <= when:
                 return

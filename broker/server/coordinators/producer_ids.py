@@ -1,7 +1,6 @@
 """Producer ids for this broker's clients: taken from the controller in blocks (KIP-730)."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from broker.errors import ErrorCode
 from broker.protocol.message import Message
@@ -9,9 +8,7 @@ from broker.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
-
-if TYPE_CHECKING:
-    from broker.server.broker import Broker
+from broker.server.cluster.metadata_quorum import AskController
 
 ALLOCATE_VERSION = 0
 ALLOCATE_TIMEOUT_MS = 10_000
@@ -23,8 +20,12 @@ OnProducerId = Callable[[int, ErrorCode], None]
 class ProducerIds:
     """Owns the block this broker gives ids out of, and who waits for the next one."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(
+        self, node_id: int, *, broker_epoch: Callable[[], int], ask: AskController
+    ) -> None:
+        self._node_id = node_id
+        self._broker_epoch = broker_epoch
+        self._ask_controller = ask
         self._block = iter(range(0))
         self._waiting: list[OnProducerId] = []
 
@@ -39,9 +40,9 @@ class ProducerIds:
 
     def _ask(self) -> None:
         request = AllocateProducerIdsRequest(
-            broker_id=self._broker.config.node_id, broker_epoch=self._broker.lifecycle.epoch
+            broker_id=self._node_id, broker_epoch=self._broker_epoch()
         )
-        self._broker.quorum.channel.ask(
+        self._ask_controller(
             request, ALLOCATE_VERSION, self._on_block, timeout_ms=ALLOCATE_TIMEOUT_MS
         )
 

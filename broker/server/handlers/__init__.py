@@ -1,1 +1,2 @@
-"""One file per API: what each request does. `network.dispatch` holds the table."""
+"""One file per API: what each request does. `server.apis` holds the table, and what each
+is given."""

@@ -13,35 +13,47 @@ from broker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
-from broker.server.broker import Broker
 from broker.server.network.dispatch import RequestContext
+from broker.server.replication.partitions import Partitions
+from broker.server.storage.failures import StorageFailures
+from broker.server.storage.mover import Mover
 
 
-def handle_alter_replica_log_dirs(
-    broker: Broker, context: RequestContext, request: AlterReplicaLogDirsRequest
-) -> AlterReplicaLogDirsResponse:
-    """Begin each move for itself."""
-    results: dict[str, list[AlterReplicaLogDirPartitionResult]] = defaultdict(list)
-    for directory in request.dirs:
-        for topic in directory.topics:
-            for partition in topic.partitions:
-                code = _move(broker, TopicPartition(topic.name, partition), directory.path)
-                results[topic.name].append(
-                    AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=code)
-                )
-    return AlterReplicaLogDirsResponse(
-        results=[
-            AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions)
-            for name, partitions in results.items()
-        ]
-    )
+class AlterReplicaLogDirs:
+    """Begins moves of partitions led here."""
 
+    def __init__(self, partitions: Partitions, mover: Mover, failures: StorageFailures) -> None:
+        self._partitions = partitions
+        self._mover = mover
+        self._failures = failures
 
-def _move(broker: Broker, topic_partition: TopicPartition, path: str) -> int:
-    try:
-        broker.mover.move(topic_partition, path)
-    except KafkaError as error:
-        return error.code
-    except OSError as error:
-        return broker.on_storage_failure(*topic_partition, error).code
-    return ErrorCode.NONE
+    def handle(
+        self, context: RequestContext, request: AlterReplicaLogDirsRequest
+    ) -> AlterReplicaLogDirsResponse:
+        """Begin each move for itself."""
+        results: dict[str, list[AlterReplicaLogDirPartitionResult]] = defaultdict(list)
+        for directory in request.dirs:
+            for topic in directory.topics:
+                for partition in topic.partitions:
+                    code = self._move(TopicPartition(topic.name, partition), directory.path)
+                    results[topic.name].append(
+                        AlterReplicaLogDirPartitionResult(
+                            partition_index=partition, error_code=code
+                        )
+                    )
+        return AlterReplicaLogDirsResponse(
+            results=[
+                AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions)
+                for name, partitions in results.items()
+            ]
+        )
+
+    def _move(self, topic_partition: TopicPartition, path: str) -> int:
+        try:
+            self._partitions.get(*topic_partition)
+            self._mover.move(topic_partition, path)
+        except KafkaError as error:
+            return error.code
+        except OSError as error:
+            return self._failures.on_failure(*topic_partition, error).code
+        return ErrorCode.NONE

@@ -5,9 +5,11 @@ speaks a newer version can read the refusal (KIP-511). An unsupported version is
 UNSUPPORTED_VERSION and the whole table.
 """
 
+from collections.abc import Collection
+
 from broker.errors import ErrorCode
 from broker.metadata.features import SUPPORTED_FEATURES
-from broker.protocol.api_keys import API_VERSION_RANGES
+from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from broker.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -15,41 +17,46 @@ from broker.protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from broker.server.broker import Broker
-from broker.server.network.dispatch import SERVED_APIS, RequestContext
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.network.dispatch import RequestContext
 
 FIRST_VERSION_WITH_FEATURES = 3
 FIRST_VERSION_WITH_LEVEL_ZERO = 4
 
-_TABLE = [
-    ApiVersion(
-        api_key=int(key),
-        min_version=API_VERSION_RANGES[key].advertised_min,
-        max_version=API_VERSION_RANGES[key].max,
-    )
-    for key in sorted(SERVED_APIS)
-]
 
+class ApiVersions:
+    """Tells the table of served APIs and the features of the cluster."""
 
-def handle_api_versions(
-    broker: Broker, context: RequestContext, request: ApiVersionsRequest | None
-) -> ApiVersionsResponse:
-    """Answer the table of served APIs; `request` is None when its version is not supported."""
-    error = ErrorCode.NONE if request is not None else ErrorCode.UNSUPPORTED_VERSION
-    if context.api_version < FIRST_VERSION_WITH_FEATURES:
-        return ApiVersionsResponse(error_code=error, api_keys=_TABLE)
-    lowest_told = 0 if context.api_version >= FIRST_VERSION_WITH_LEVEL_ZERO else 1
-    return ApiVersionsResponse(
-        error_code=error,
-        api_keys=_TABLE,
-        supported_features=[
-            SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
-            for name, (lowest, highest) in SUPPORTED_FEATURES.items()
-            if lowest >= lowest_told
-        ],
-        finalized_features_epoch=broker.quorum.applied_offset - 1,
-        finalized_features=[
-            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-            for name, level in sorted(broker.cluster.features.items())
-        ],
-    )
+    def __init__(self, served_apis: Collection[ApiKey], metadata: ClusterMetadata) -> None:
+        self._table = [
+            ApiVersion(
+                api_key=int(key),
+                min_version=API_VERSION_RANGES[key].advertised_min,
+                max_version=API_VERSION_RANGES[key].max,
+            )
+            for key in sorted(served_apis)
+        ]
+        self._metadata = metadata
+
+    def handle(
+        self, context: RequestContext, request: ApiVersionsRequest | None
+    ) -> ApiVersionsResponse:
+        """Answer the table of served APIs; `request` is None when its version is not supported."""
+        error = ErrorCode.NONE if request is not None else ErrorCode.UNSUPPORTED_VERSION
+        if context.api_version < FIRST_VERSION_WITH_FEATURES:
+            return ApiVersionsResponse(error_code=error, api_keys=self._table)
+        lowest_told = 0 if context.api_version >= FIRST_VERSION_WITH_LEVEL_ZERO else 1
+        return ApiVersionsResponse(
+            error_code=error,
+            api_keys=self._table,
+            supported_features=[
+                SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
+                for name, (lowest, highest) in SUPPORTED_FEATURES.items()
+                if lowest >= lowest_told
+            ],
+            finalized_features_epoch=self._metadata.applied_offset - 1,
+            finalized_features=[
+                FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+                for name, level in sorted(self._metadata.image.features.items())
+            ],
+        )

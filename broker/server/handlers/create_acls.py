@@ -6,18 +6,20 @@ from broker.protocol.messages.create_acls import (
     CreateAclsRequest,
     CreateAclsResponse,
 )
-from broker.server.broker import Broker
 from broker.server.handlers.describe_acls import NO_AUTHORIZER
 from broker.server.network.dispatch import RequestContext
 
 
-def handle_create_acls(
-    broker: Broker, context: RequestContext, request: CreateAclsRequest
-) -> CreateAclsResponse:
-    """Answer SECURITY_DISABLED for each."""
-    return CreateAclsResponse(
-        results=[
-            AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
-            for _ in request.creations
-        ]
-    )
+class CreateAcls:
+    """Creates none."""
+
+    def handle(self, context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
+        """Answer SECURITY_DISABLED for each."""
+        return CreateAclsResponse(
+            results=[
+                AclCreationResult(
+                    error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER
+                )
+                for _ in request.creations
+            ]
+        )

@@ -6,20 +6,20 @@ from broker.protocol.messages.delete_acls import (
     DeleteAclsRequest,
     DeleteAclsResponse,
 )
-from broker.server.broker import Broker
 from broker.server.handlers.describe_acls import NO_AUTHORIZER
 from broker.server.network.dispatch import RequestContext
 
 
-def handle_delete_acls(
-    broker: Broker, context: RequestContext, request: DeleteAclsRequest
-) -> DeleteAclsResponse:
-    """Answer SECURITY_DISABLED for each filter."""
-    return DeleteAclsResponse(
-        filter_results=[
-            DeleteAclsFilterResult(
-                error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER
-            )
-            for _ in request.filters
-        ]
-    )
+class DeleteAcls:
+    """Deletes none."""
+
+    def handle(self, context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
+        """Answer SECURITY_DISABLED for each filter."""
+        return DeleteAclsResponse(
+            filter_results=[
+                DeleteAclsFilterResult(
+                    error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER
+                )
+                for _ in request.filters
+            ]
+        )

@@ -2,14 +2,16 @@
 
 from broker.errors import ErrorCode
 from broker.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
-from broker.server.broker import Broker
 from broker.server.network.dispatch import RequestContext
 
 NO_AUTHORIZER = "No Authorizer is configured."
 
 
-def handle_describe_acls(
-    broker: Broker, context: RequestContext, request: DescribeAclsRequest
-) -> DescribeAclsResponse:
-    """Answer SECURITY_DISABLED, as Kafka does."""
-    return DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+class DescribeAcls:
+    """Has no ACLs to describe."""
+
+    def handle(self, context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
+        """Answer SECURITY_DISABLED, as Kafka does."""
+        return DescribeAclsResponse(
+            error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER
+        )

@@ -3,55 +3,64 @@
 v2 can include fenced brokers (KIP-1073).
 """
 
+from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from broker.server.broker import Broker
 from broker.server.cluster import authorized_operations
 from broker.server.cluster.cluster_view import address_of, controller_id
+from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import RequestContext
 
 BROKERS = 1
 CONTROLLERS = 2
 
 
-def handle_describe_cluster(
-    broker: Broker, context: RequestContext, request: DescribeClusterRequest
-) -> DescribeClusterResponse:
-    """Describe the brokers that live, and the fenced ones for those who ask."""
-    if request.endpoint_type == CONTROLLERS:
-        raise KafkaError(
-            ErrorCode.MISMATCHED_ENDPOINT_TYPE, "The request was sent to an endpoint of type BROKER"
-        )
-    if request.endpoint_type != BROKERS:
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint {request.endpoint_type}"
-        )
-    listener_name = context.connection.peer.listener_name
-    found = [
-        (image.is_fenced, address)
-        for _, image in sorted(broker.cluster.brokers.items())
-        if (request.include_fenced_brokers or not image.is_fenced)
-        and (address := address_of(image, listener_name)) is not None
-    ]
-    return DescribeClusterResponse(
-        endpoint_type=request.endpoint_type,
-        cluster_authorized_operations=authorized_operations.ON_CLUSTER
-        if request.include_cluster_authorized_operations
-        else authorized_operations.NOT_ASKED_FOR,
-        cluster_id=broker.cluster_id,
-        controller_id=controller_id(broker),
-        brokers=[
-            DescribeClusterBroker(
-                broker_id=address.node_id,
-                host=address.host,
-                port=address.port,
-                rack=address.rack,
-                is_fenced=is_fenced,
+class DescribeCluster:
+    """Describes the brokers to the clients of one listener."""
+
+    def __init__(self, config: BrokerConfig, metadata: ClusterMetadata) -> None:
+        self._config = config
+        self._metadata = metadata
+
+    def handle(
+        self, context: RequestContext, request: DescribeClusterRequest
+    ) -> DescribeClusterResponse:
+        """Describe the brokers that live, and the fenced ones for those who ask."""
+        if request.endpoint_type == CONTROLLERS:
+            raise KafkaError(
+                ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+                "The request was sent to an endpoint of type BROKER",
             )
-            for is_fenced, address in found
-        ],
-    )
+        if request.endpoint_type != BROKERS:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint {request.endpoint_type}"
+            )
+        listener_name = context.connection.peer.listener_name
+        found = [
+            (image.is_fenced, address)
+            for _, image in sorted(self._metadata.image.brokers.items())
+            if (request.include_fenced_brokers or not image.is_fenced)
+            and (address := address_of(image, listener_name)) is not None
+        ]
+        return DescribeClusterResponse(
+            endpoint_type=request.endpoint_type,
+            cluster_authorized_operations=authorized_operations.ON_CLUSTER
+            if request.include_cluster_authorized_operations
+            else authorized_operations.NOT_ASKED_FOR,
+            cluster_id=self._metadata.cluster_id,
+            controller_id=controller_id(self._metadata, self._config.node_id),
+            brokers=[
+                DescribeClusterBroker(
+                    broker_id=address.node_id,
+                    host=address.host,
+                    port=address.port,
+                    rack=address.rack,
+                    is_fenced=is_fenced,
+                )
+                for is_fenced, address in found
+            ],
+        )

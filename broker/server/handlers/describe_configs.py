@@ -13,7 +13,6 @@ from broker.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from broker.server.broker import Broker
 from broker.server.cluster import resources
 from broker.server.cluster.described_configs import (
     DescribedConfig,
@@ -22,70 +21,76 @@ from broker.server.cluster.described_configs import (
     describe_others,
     describe_topic,
 )
+from broker.server.cluster.dynamic_settings import DynamicSettings
+from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.resources import BROKER, TOPIC
 from broker.server.network.dispatch import RequestContext
 
 
-def handle_describe_configs(
-    broker: Broker, context: RequestContext, request: DescribeConfigsRequest
-) -> DescribeConfigsResponse:
-    """Describe each resource, or say why not."""
-    return DescribeConfigsResponse(
-        results=[_answer(broker, request, resource) for resource in request.resources]
-    )
+class DescribeConfigs:
+    """Describes settings: this broker's own, and everyone's as far as they are metadata."""
 
+    def __init__(self, settings: DynamicSettings, metadata: ClusterMetadata) -> None:
+        self._settings = settings
+        self._metadata = metadata
 
-def _answer(
-    broker: Broker, request: DescribeConfigsRequest, resource: DescribeConfigsResource
-) -> DescribeConfigsResult:
-    result = DescribeConfigsResult(
-        resource_type=resource.resource_type, resource_name=resource.resource_name
-    )
-    try:
-        described = _describe(broker, resource)
-    except KafkaError as error:
-        result.error_code = error.code
-        result.error_message = error.message
-        return result
-    wanted = set(resource.configuration_keys or ())  # none named: all
-    result.configs = [
-        _config(config, request) for config in described if not wanted or config.name in wanted
-    ]
-    return result
-
-
-def _describe(broker: Broker, resource: DescribeConfigsResource) -> list[DescribedConfig]:
-    name = resource.resource_name
-    match resource.resource_type:
-        case resources.TOPIC:
-            validate_topic_name(name)
-            broker.cluster.topics.named(name)
-            own = broker.cluster.configs.settings_of(TOPIC, name)
-            return describe_topic(broker.config, own)
-        case resources.BROKER:
-            for_all = broker.cluster.configs.settings_of(BROKER, "")
-            if name == "":
-                return describe_broker_defaults(for_all)
-            _validate_broker_name(broker, name)
-            own = broker.cluster.configs.settings_of(BROKER, name)
-            return describe_broker(broker.dynamic_settings.static, for_all, own)
-        case resources.CLIENT_METRICS | resources.GROUP:
-            own = broker.cluster.configs.settings_of(resource.resource_type, name)
-            return describe_others(resource.resource_type, own)
-        case _:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource.resource_type}"
-            )
-
-
-def _validate_broker_name(broker: Broker, name: str) -> None:
-    """Only a broker itself knows what its file says."""
-    if name != str(broker.config.node_id):
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            f"Unexpected broker id, expected {broker.config.node_id} or empty string, but "
-            f"received {name}",
+    def handle(
+        self, context: RequestContext, request: DescribeConfigsRequest
+    ) -> DescribeConfigsResponse:
+        """Describe each resource, or say why not."""
+        return DescribeConfigsResponse(
+            results=[self._answer(request, resource) for resource in request.resources]
         )
+
+    def _answer(
+        self, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    ) -> DescribeConfigsResult:
+        result = DescribeConfigsResult(
+            resource_type=resource.resource_type, resource_name=resource.resource_name
+        )
+        try:
+            described = self._describe(resource)
+        except KafkaError as error:
+            result.error_code = error.code
+            result.error_message = error.message
+            return result
+        wanted = set(resource.configuration_keys or ())  # none named: all
+        result.configs = [
+            _config(config, request) for config in described if not wanted or config.name in wanted
+        ]
+        return result
+
+    def _describe(self, resource: DescribeConfigsResource) -> list[DescribedConfig]:
+        name = resource.resource_name
+        match resource.resource_type:
+            case resources.TOPIC:
+                validate_topic_name(name)
+                self._metadata.image.topics.named(name)
+                own = self._metadata.image.configs.settings_of(TOPIC, name)
+                return describe_topic(self._settings.current, own)
+            case resources.BROKER:
+                for_all = self._metadata.image.configs.settings_of(BROKER, "")
+                if name == "":
+                    return describe_broker_defaults(for_all)
+                self._validate_broker_name(name)
+                own = self._metadata.image.configs.settings_of(BROKER, name)
+                return describe_broker(self._settings.static, for_all, own)
+            case resources.CLIENT_METRICS | resources.GROUP:
+                own = self._metadata.image.configs.settings_of(resource.resource_type, name)
+                return describe_others(resource.resource_type, own)
+            case _:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource.resource_type}"
+                )
+
+    def _validate_broker_name(self, name: str) -> None:
+        """Only a broker itself knows what its file says."""
+        node_id = self._settings.static.node_id
+        if name != str(node_id):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"Unexpected broker id, expected {node_id} or empty string, but received {name}",
+            )
 
 
 def _config(

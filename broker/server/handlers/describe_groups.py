@@ -6,30 +6,35 @@ from broker.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
-from broker.server.broker import Broker
 from broker.server.cluster import authorized_operations
+from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import RequestContext
 
 
-def handle_describe_groups(
-    broker: Broker, context: RequestContext, request: DescribeGroupsRequest
-) -> DescribeGroupsResponse:
-    """Describe each group from its own shard."""
-    groups = [_describe(broker, context, group_id) for group_id in request.groups]
-    if request.include_authorized_operations:
-        for group in groups:
-            group.authorized_operations = authorized_operations.ON_GROUP
-    return DescribeGroupsResponse(groups=groups)
+class DescribeGroups:
+    """Asks each group's shard."""
 
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
 
-def _describe(broker: Broker, context: RequestContext, group_id: str) -> DescribedGroup:
-    try:
-        answer = broker.groups.ask_now(
-            context,
-            group_id,
-            lambda shard, token, who, now: shard.describe_group(token, who, group_id, now),
-        )
-    except KafkaError as error:
-        return DescribedGroup(group_id=group_id, error_code=error.code)
-    assert isinstance(answer, DescribedGroup)
-    return answer
+    def handle(
+        self, context: RequestContext, request: DescribeGroupsRequest
+    ) -> DescribeGroupsResponse:
+        """Describe each group from its own shard."""
+        groups = [self._describe(context, group_id) for group_id in request.groups]
+        if request.include_authorized_operations:
+            for group in groups:
+                group.authorized_operations = authorized_operations.ON_GROUP
+        return DescribeGroupsResponse(groups=groups)
+
+    def _describe(self, context: RequestContext, group_id: str) -> DescribedGroup:
+        try:
+            answer = self._groups.ask_now(
+                context,
+                group_id,
+                lambda shard, token, who, now: shard.describe_group(token, who, group_id, now),
+            )
+        except KafkaError as error:
+            return DescribedGroup(group_id=group_id, error_code=error.code)
+        assert isinstance(answer, DescribedGroup)
+        return answer

@@ -4,6 +4,7 @@ import shutil
 from collections import defaultdict
 
 from broker.errors import ErrorCode
+from broker.log.log_directories import LogDirectories
 from broker.log.log_directory import LogDirectory
 from broker.log.partition_log import PartitionLog
 from broker.model import TopicPartition
@@ -14,26 +15,33 @@ from broker.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from broker.server.broker import Broker
 from broker.server.network.dispatch import RequestContext
 
 UNKNOWN_BYTES = -1
 
 
-def handle_describe_log_dirs(
-    broker: Broker, context: RequestContext, request: DescribeLogDirsRequest
-) -> DescribeLogDirsResponse:
-    """Describe every directory, with the partitions asked for; null asks for all."""
-    wanted: set[TopicPartition] | None = None
-    if request.topics is not None:
-        wanted = {
-            TopicPartition(topic.topic, partition)
-            for topic in request.topics
-            for partition in topic.partitions
-        }
-    return DescribeLogDirsResponse(
-        results=[_describe(directory, wanted) for directory in broker.log_directories.directories]
-    )
+class DescribeLogDirs:
+    """Looks into the log directories."""
+
+    def __init__(self, log_directories: LogDirectories) -> None:
+        self._log_directories = log_directories
+
+    def handle(
+        self, context: RequestContext, request: DescribeLogDirsRequest
+    ) -> DescribeLogDirsResponse:
+        """Describe every directory, with the partitions asked for; null asks for all."""
+        wanted: set[TopicPartition] | None = None
+        if request.topics is not None:
+            wanted = {
+                TopicPartition(topic.topic, partition)
+                for topic in request.topics
+                for partition in topic.partitions
+            }
+        return DescribeLogDirsResponse(
+            results=[
+                _describe(directory, wanted) for directory in self._log_directories.directories
+            ]
+        )
 
 
 def _describe(directory: LogDirectory, wanted: set[TopicPartition] | None) -> DescribeLogDirsResult:

@@ -8,45 +8,50 @@ from broker.protocol.messages.describe_producers import (
     ProducerState,
     TopicResponse,
 )
-from broker.server.broker import Broker
 from broker.server.network.dispatch import RequestContext
+from broker.server.replication.partitions import Partitions
 
 
-def handle_describe_producers(
-    broker: Broker, context: RequestContext, request: DescribeProducersRequest
-) -> DescribeProducersResponse:
-    """Describe each partition asked for."""
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
-                name=topic.name,
-                partitions=[
-                    _describe(broker, topic.name, index) for index in topic.partition_indexes
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+class DescribeProducers:
+    """Looks into the logs led here."""
 
+    def __init__(self, partitions: Partitions) -> None:
+        self._partitions = partitions
 
-def _describe(broker: Broker, topic: str, index: int) -> PartitionResponse:
-    try:
-        producers = broker.partitions.get(topic, index).log.producers.producers
-    except KafkaError as error:
-        return PartitionResponse(
-            partition_index=index, error_code=error.code, error_message=error.message
+    def handle(
+        self, context: RequestContext, request: DescribeProducersRequest
+    ) -> DescribeProducersResponse:
+        """Describe each partition asked for."""
+        return DescribeProducersResponse(
+            topics=[
+                TopicResponse(
+                    name=topic.name,
+                    partitions=[
+                        self._describe(topic.name, index) for index in topic.partition_indexes
+                    ],
+                )
+                for topic in request.topics
+            ]
         )
-    return PartitionResponse(
-        partition_index=index,
-        active_producers=[
-            ProducerState(
-                producer_id=entry.producer_id,
-                producer_epoch=entry.epoch,
-                last_sequence=entry.last_sequence,
-                last_timestamp=entry.last_timestamp_ms,
-                coordinator_epoch=entry.coordinator_epoch,
-                current_txn_start_offset=entry.transaction_first_offset,
+
+    def _describe(self, topic: str, index: int) -> PartitionResponse:
+        try:
+            producers = self._partitions.get(topic, index).log.producers.producers
+        except KafkaError as error:
+            return PartitionResponse(
+                partition_index=index, error_code=error.code, error_message=error.message
             )
-            for entry in producers.values()
-        ],
-    )
+        return PartitionResponse(
+            partition_index=index,
+            active_producers=[
+                ProducerState(
+                    producer_id=entry.producer_id,
+                    producer_epoch=entry.epoch,
+                    last_sequence=entry.last_sequence,
+                    last_timestamp=entry.last_timestamp_ms,
+                    coordinator_epoch=entry.coordinator_epoch,
+                    current_txn_start_offset=entry.transaction_first_offset,
+                )
+                for entry in producers.values()
+            ],
+        )

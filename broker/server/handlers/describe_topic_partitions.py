@@ -10,47 +10,77 @@ from broker.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from broker.server.broker import Broker
 from broker.server.cluster import authorized_operations
 from broker.server.cluster.cluster_view import offline_replicas
+from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import RequestContext
 
 MAX_PARTITIONS_PER_PAGE = 2_000  # max.request.partition.size.limit
 
 
-def handle_describe_topic_partitions(
-    broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest
-) -> DescribeTopicPartitionsResponse:
-    """Describe topics in the order of their names, from the cursor, up to a page."""
-    by_name = broker.cluster.topics.by_name
-    names = sorted({topic.name for topic in request.topics} or by_name)
-    first_partition = 0
-    if request.cursor is not None:
-        if request.cursor.partition_index < 0:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "The cursor's partition is negative")
-        names = [name for name in names if name >= request.cursor.topic_name]
-        if names and names[0] == request.cursor.topic_name:
-            first_partition = request.cursor.partition_index
-    left = max(1, min(request.response_partition_limit, MAX_PARTITIONS_PER_PAGE))
-    topics: list[DescribeTopicPartitionsResponseTopic] = []
-    for name in names:
-        image = by_name.get(name)
-        if image is None:
-            topics.append(_unknown(name))
-            continue
-        if left == 0:
-            return DescribeTopicPartitionsResponse(
-                topics=topics, next_cursor=Cursor(topic_name=name, partition_index=0)
-            )
-        end = min(len(image.partitions), first_partition + left)
-        topics.append(_describe(broker, image, range(first_partition, end)))
-        left -= max(0, end - first_partition)
+class DescribeTopicPartitions:
+    """Describes topics as the metadata has them."""
+
+    def __init__(self, metadata: ClusterMetadata) -> None:
+        self._metadata = metadata
+
+    def handle(
+        self, context: RequestContext, request: DescribeTopicPartitionsRequest
+    ) -> DescribeTopicPartitionsResponse:
+        """Describe topics in the order of their names, from the cursor, up to a page."""
+        by_name = self._metadata.image.topics.by_name
+        names = sorted({topic.name for topic in request.topics} or by_name)
         first_partition = 0
-        if end < len(image.partitions):
-            return DescribeTopicPartitionsResponse(
-                topics=topics, next_cursor=Cursor(topic_name=name, partition_index=end)
-            )
-    return DescribeTopicPartitionsResponse(topics=topics)
+        if request.cursor is not None:
+            if request.cursor.partition_index < 0:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "The cursor's partition is negative")
+            names = [name for name in names if name >= request.cursor.topic_name]
+            if names and names[0] == request.cursor.topic_name:
+                first_partition = request.cursor.partition_index
+        left = max(1, min(request.response_partition_limit, MAX_PARTITIONS_PER_PAGE))
+        topics: list[DescribeTopicPartitionsResponseTopic] = []
+        for name in names:
+            image = by_name.get(name)
+            if image is None:
+                topics.append(_unknown(name))
+                continue
+            if left == 0:
+                return DescribeTopicPartitionsResponse(
+                    topics=topics, next_cursor=Cursor(topic_name=name, partition_index=0)
+                )
+            end = min(len(image.partitions), first_partition + left)
+            topics.append(self._describe(image, range(first_partition, end)))
+            left -= max(0, end - first_partition)
+            first_partition = 0
+            if end < len(image.partitions):
+                return DescribeTopicPartitionsResponse(
+                    topics=topics, next_cursor=Cursor(topic_name=name, partition_index=end)
+                )
+        return DescribeTopicPartitionsResponse(topics=topics)
+
+    def _describe(self, image: TopicImage, wanted: range) -> DescribeTopicPartitionsResponseTopic:
+        return DescribeTopicPartitionsResponseTopic(
+            name=image.name,
+            topic_id=image.topic_id,
+            topic_authorized_operations=authorized_operations.ON_TOPIC,
+            is_internal=image.name in INTERNAL_TOPICS,
+            partitions=[
+                DescribeTopicPartitionsResponsePartition(
+                    error_code=ErrorCode.LEADER_NOT_AVAILABLE
+                    if partition.leader == NO_LEADER
+                    else ErrorCode.NONE,
+                    partition_index=partition.partition,
+                    leader_id=partition.leader,
+                    leader_epoch=partition.leader_epoch,
+                    replica_nodes=list(partition.replicas),
+                    isr_nodes=list(partition.isr),
+                    eligible_leader_replicas=list(partition.elr),
+                    last_known_elr=list(partition.last_known_elr),
+                    offline_replicas=offline_replicas(self._metadata.image.brokers, partition),
+                )
+                for partition in map(image.partitions.__getitem__, wanted)
+            ],
+        )
 
 
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
@@ -61,31 +91,4 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
         code = error.code
     return DescribeTopicPartitionsResponseTopic(
         error_code=code, name=name, topic_authorized_operations=authorized_operations.ON_TOPIC
-    )
-
-
-def _describe(
-    broker: Broker, image: TopicImage, wanted: range
-) -> DescribeTopicPartitionsResponseTopic:
-    return DescribeTopicPartitionsResponseTopic(
-        name=image.name,
-        topic_id=image.topic_id,
-        topic_authorized_operations=authorized_operations.ON_TOPIC,
-        is_internal=image.name in INTERNAL_TOPICS,
-        partitions=[
-            DescribeTopicPartitionsResponsePartition(
-                error_code=ErrorCode.LEADER_NOT_AVAILABLE
-                if partition.leader == NO_LEADER
-                else ErrorCode.NONE,
-                partition_index=partition.partition,
-                leader_id=partition.leader,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=list(partition.replicas),
-                isr_nodes=list(partition.isr),
-                eligible_leader_replicas=list(partition.elr),
-                last_known_elr=list(partition.last_known_elr),
-                offline_replicas=offline_replicas(broker, partition),
-            )
-            for partition in map(image.partitions.__getitem__, wanted)
-        ],
     )

@@ -6,6 +6,7 @@ flexible and adds the epoch of the last record fetched (KIP-595). v13 names topi
 v15 moves the replica's state into a tagged field (KIP-903).
 """
 
+from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode, KafkaError
 from broker.log.index.transaction_index import AbortedTransaction as AbortedRange
 from broker.log.partition_log import PartitionLog
@@ -18,46 +19,66 @@ from broker.protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from broker.server.broker import Broker
+from broker.server.metrics import Metrics
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.replication.epochs import validate_leader_epoch
-from broker.server.replication.partitions import ParkedFetch, Partition
+from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
+from broker.server.replication.partitions import Partition, Partitions
+from broker.server.storage.failures import StorageFailures
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 READ_COMMITTED = 1
 NEW_OR_NO_SESSION = (0, -1)  # the session epochs of a request that names no session
 
 
-def handle_fetch(broker: Broker, context: RequestContext, request: FetchRequest) -> Answer:
-    """Answer at once when there is enough, an error, or no time to wait; else park the fetch."""
-    if request.session_id != 0:
-        raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    if request.session_epoch not in NEW_OR_NO_SESSION:
-        raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-    read = FetchRead(broker, context, request)
-    read.run()
-    if read.is_enough or request.max_wait_ms <= 0 or not read.partitions:
-        return read.finish()
-    return _park(broker, context, request, read)
+class Fetch:
+    """Reads batches, and parks who finds too little."""
 
+    def __init__(
+        self,
+        config: BrokerConfig,
+        partitions: Partitions,
+        parked_fetches: ParkedFetches,
+        metrics: Metrics,
+        failures: StorageFailures,
+    ) -> None:
+        self._max_fetch_bytes = config.max_fetch_bytes
+        self._partitions = partitions
+        self._parked_fetches = parked_fetches
+        self._metrics = metrics
+        self._failures = failures
 
-def _park(
-    broker: Broker, context: RequestContext, request: FetchRequest, first: "FetchRead"
-) -> Answer:
-    def answer(is_final: bool) -> bool:
-        if context.connection.is_closed:
-            return True
-        read = FetchRead(broker, context, request)
-        read.run()
-        if read.is_enough or is_final:
-            context.reply(read.finish())
-            return True
-        return False
+    def handle(self, context: RequestContext, request: FetchRequest) -> Answer:
+        """Answer at once when there is enough, an error, or no time to wait; else park it."""
+        if request.session_id != 0:
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if request.session_epoch not in NEW_OR_NO_SESSION:
+            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        read = FetchRead(self._partitions, self._failures, context, request)
+        read.run(self._max_fetch_bytes)
+        if read.is_enough or request.max_wait_ms <= 0 or not read.partitions:
+            return self._finish(read)
+        return self._park(context, request, read)
 
-    later = context.defer()
-    parked = ParkedFetch(first.partitions, request.min_bytes - first.size_bytes, answer)
-    broker.park(context.connection, parked, request.max_wait_ms)
-    return later
+    def _park(self, context: RequestContext, request: FetchRequest, first: "FetchRead") -> Answer:
+        def answer(is_final: bool) -> bool:
+            if context.connection.is_closed:
+                return True
+            read = FetchRead(self._partitions, self._failures, context, request)
+            read.run(self._max_fetch_bytes)
+            if read.is_enough or is_final:
+                context.reply(self._finish(read))
+                return True
+            return False
+
+        later = context.defer()
+        parked = ParkedFetch(first.partitions, request.min_bytes - first.size_bytes, answer)
+        self._parked_fetches.park(context.connection, parked, request.max_wait_ms)
+        return later
+
+    def _finish(self, read: "FetchRead") -> FetchResponse:
+        self._metrics.fetched_bytes += read.size_bytes
+        return FetchResponse(responses=read.topics)
 
 
 class FetchRead:
@@ -68,9 +89,10 @@ class FetchRead:
     """
 
     __slots__ = (
-        "_broker",
         "_by_id",
+        "_failures",
         "_has_error",
+        "_partitions",
         "_read_committed",
         "_request",
         "partitions",
@@ -78,8 +100,15 @@ class FetchRead:
         "topics",
     )
 
-    def __init__(self, broker: Broker, context: RequestContext, request: FetchRequest) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        partitions: Partitions,
+        failures: StorageFailures,
+        context: RequestContext,
+        request: FetchRequest,
+    ) -> None:
+        self._partitions = partitions
+        self._failures = failures
         self._request = request
         self._by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
         self._read_committed = request.isolation_level == READ_COMMITTED
@@ -93,30 +122,21 @@ class FetchRead:
         """Whether the answer need not wait: enough bytes, or an error to tell."""
         return self._has_error or self.size_bytes >= self._request.min_bytes
 
-    def finish(self) -> FetchResponse:
-        """Return what was read."""
-        self._broker.metrics.fetched_bytes += self.size_bytes
-        return FetchResponse(responses=self.topics)
-
-    def run(self) -> None:
-        """Read every partition asked for."""
-        left_bytes = min(self._request.max_bytes, self._broker.config.max_fetch_bytes)
+    def run(self, max_fetch_bytes: int) -> None:
+        """Read every partition asked for, and never more than the broker's own limit."""
+        left_bytes = min(self._request.max_bytes, max_fetch_bytes)
         for topic in self._request.topics:
             answers: list[PartitionData] = []
             for wanted in topic.partitions:
                 try:
-                    name = (
-                        self._broker.partitions.name_of(topic.topic_id)
-                        if self._by_id
-                        else topic.topic
-                    )
+                    name = self._partitions.name_of(topic.topic_id) if self._by_id else topic.topic
                     answers.append(self._read(name, wanted, left_bytes - self.size_bytes))
                 except KafkaError as error:
                     self._has_error = True
                     answers.append(self._refused(topic.topic, wanted, error))
                 except OSError as error:
                     self._has_error = True
-                    failure = self._broker.on_storage_failure(topic.topic, wanted.partition, error)
+                    failure = self._failures.on_failure(topic.topic, wanted.partition, error)
                     answers.append(self._refused(topic.topic, wanted, failure))
             self.topics.append(
                 FetchableTopicResponse(
@@ -125,7 +145,7 @@ class FetchRead:
             )
 
     def _read(self, topic: str, wanted: FetchPartition, left_bytes: int) -> PartitionData:
-        partition = self._broker.partitions.get(topic, wanted.partition)
+        partition = self._partitions.get(topic, wanted.partition)
         log = partition.log
         validate_leader_epoch(wanted.current_leader_epoch, log.leader_epoch)
         diverging = _diverging_epoch(log, wanted)

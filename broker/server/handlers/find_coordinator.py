@@ -11,71 +11,79 @@ from broker.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from broker.server.broker import Broker
+from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.cluster_view import find_live
+from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import Answer, Later, RequestContext
 
 GROUP, TRANSACTION, SHARE = range(3)
 FIRST_VERSION_WITH_MANY_KEYS = 4
 
 
-def handle_find_coordinator(
-    broker: Broker, context: RequestContext, request: FindCoordinatorRequest
-) -> Answer:
-    """Name the coordinator of each key, creating the topic of the offsets at the first request."""
-    if request.key_type != GROUP:
-        return _respond(broker, context, request)
-    later = Later(context)
-    broker.auto_topics.ensure(
-        [CONSUMER_OFFSETS], lambda refused: later.reply(_respond(broker, context, request))
-    )
-    return later.answer()
+class FindCoordinator:
+    """Finds the broker that owns a group."""
 
+    def __init__(self, metadata: ClusterMetadata, auto_topics: AutoTopics) -> None:
+        self._metadata = metadata
+        self._auto_topics = auto_topics
 
-def _respond(
-    broker: Broker, context: RequestContext, request: FindCoordinatorRequest
-) -> FindCoordinatorResponse:
-    if context.api_version >= FIRST_VERSION_WITH_MANY_KEYS:
+    def handle(self, context: RequestContext, request: FindCoordinatorRequest) -> Answer:
+        """Name the coordinator of each key; the first request creates the topic of the offsets."""
+        if request.key_type != GROUP:
+            return self._respond(context, request)
+        later = Later(context)
+        self._auto_topics.ensure(
+            [CONSUMER_OFFSETS], lambda refused: later.reply(self._respond(context, request))
+        )
+        return later.answer()
+
+    def _respond(
+        self, context: RequestContext, request: FindCoordinatorRequest
+    ) -> FindCoordinatorResponse:
+        if context.api_version >= FIRST_VERSION_WITH_MANY_KEYS:
+            return FindCoordinatorResponse(
+                coordinators=[
+                    self._find(context, request.key_type, key) for key in request.coordinator_keys
+                ]
+            )
+        found = self._find(context, request.key_type, request.key)
         return FindCoordinatorResponse(
-            coordinators=[
-                _find(broker, context, request.key_type, key) for key in request.coordinator_keys
-            ]
+            error_code=found.error_code,
+            error_message=found.error_message,
+            node_id=found.node_id,
+            host=found.host,
+            port=found.port,
         )
-    found = _find(broker, context, request.key_type, request.key)
-    return FindCoordinatorResponse(
-        error_code=found.error_code,
-        error_message=found.error_message,
-        node_id=found.node_id,
-        host=found.host,
-        port=found.port,
-    )
 
-
-def _find(broker: Broker, context: RequestContext, key_type: int, key: str) -> Coordinator:
-    if key_type != GROUP:
-        known = key_type in {TRANSACTION, SHARE}
-        return _none(
-            key,
-            ErrorCode.UNSUPPORTED_VERSION if known else ErrorCode.INVALID_REQUEST,
-            "Transactions and share groups are not supported by this broker yet"
-            if known
-            else f"Unknown coordinator key type {key_type}",
+    def _find(self, context: RequestContext, key_type: int, key: str) -> Coordinator:
+        if key_type != GROUP:
+            known = key_type in {TRANSACTION, SHARE}
+            return _none(
+                key,
+                ErrorCode.UNSUPPORTED_VERSION if known else ErrorCode.INVALID_REQUEST,
+                "Transactions and share groups are not supported by this broker yet"
+                if known
+                else f"Unknown coordinator key type {key_type}",
+            )
+        offsets = self._metadata.image.topics.by_name.get(CONSUMER_OFFSETS)
+        address = None
+        if offsets is not None:
+            leader = offsets.partitions[partition_for(key, len(offsets.partitions))].leader
+            address = find_live(
+                self._metadata.image.brokers, leader, context.connection.peer.listener_name
+            )
+        if address is None:
+            return _none(
+                key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available."
+            )
+        return Coordinator(
+            key=key,
+            node_id=address.node_id,
+            host=address.host,
+            port=address.port,
+            error_code=ErrorCode.NONE,
+            error_message="",
         )
-    offsets = broker.cluster.topics.by_name.get(CONSUMER_OFFSETS)
-    address = None
-    if offsets is not None:
-        leader = offsets.partitions[partition_for(key, len(offsets.partitions))].leader
-        address = find_live(broker, leader, context.connection.peer.listener_name)
-    if address is None:
-        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
-    return Coordinator(
-        key=key,
-        node_id=address.node_id,
-        host=address.host,
-        port=address.port,
-        error_code=ErrorCode.NONE,
-        error_message="",
-    )
 
 
 def _none(key: str, code: ErrorCode, message: str) -> Coordinator:

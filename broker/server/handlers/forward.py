@@ -14,7 +14,8 @@ from broker.protocol.messages.create_partitions import (
 )
 from broker.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from broker.protocol.messages.delete_topics import DeleteTopicsResponse
-from broker.server.broker import Broker
+from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
+from broker.server.cluster.metadata_waits import MetadataWaits
 from broker.server.network.dispatch import Answer, Later, RequestContext
 
 DEFAULT_TIMEOUT_MS = 30_000
@@ -22,41 +23,54 @@ MAX_TIMEOUT_MS = 300_000
 VISIBLE_TIMEOUT_MS = 5_000
 
 
-def handle_forward(broker: Broker, context: RequestContext, request: Message) -> Answer:
-    """Ask the controller, in the version the client speaks."""
-    later = Later(context)
+class Forward:
+    """Passes requests on to the active controller."""
 
-    def answered(response: Message) -> None:
-        broker.waits.until(
-            _visible(broker, request, response),
-            lambda: later.reply(response),
-            timeout_ms=VISIBLE_TIMEOUT_MS,
-        )
+    def __init__(self, metadata: ClusterMetadata, ask: AskController, waits: MetadataWaits) -> None:
+        self._metadata = metadata
+        self._ask = ask
+        self._waits = waits
 
-    wanted_ms = getattr(request, "timeout_ms", DEFAULT_TIMEOUT_MS)
-    timeout_ms = wanted_ms if 0 < wanted_ms <= MAX_TIMEOUT_MS else DEFAULT_TIMEOUT_MS
-    broker.quorum.channel.ask(request, context.api_version, answered, timeout_ms=timeout_ms)
-    return later.answer()
+    def handle(self, context: RequestContext, request: Message) -> Answer:
+        """Ask the controller, in the version the client speaks."""
+        later = Later(context)
 
-
-def _visible(broker: Broker, request: Message, response: Message) -> Callable[[], bool]:
-    """Return what is so when this node knows of the change that was answered."""
-    match request, response:
-        case (CreateTopicsRequest(validate_only=False), CreateTopicsResponse()):
-            names = [topic.name for topic in response.topics if topic.error_code == ErrorCode.NONE]
-            return lambda: all(name in broker.cluster.topics.by_name for name in names)
-        case (_, DeleteTopicsResponse()):
-            deleted = [topic for topic in response.responses if topic.error_code == ErrorCode.NONE]
-            ids = [topic.topic_id for topic in deleted if topic.topic_id != bytes(16)]
-            return lambda: not any(topic_id in broker.cluster.topics.by_id for topic_id in ids)
-        case (CreatePartitionsRequest(validate_only=False), CreatePartitionsResponse()):
-            refused = {result.name for result in response.results if result.error_code}
-            counts = {topic.name: topic.count for topic in request.topics}
-            return lambda: all(
-                name in refused
-                or (image := broker.cluster.topics.by_name.get(name)) is None
-                or len(image.partitions) >= count
-                for name, count in counts.items()
+        def answered(response: Message) -> None:
+            self._waits.until(
+                self._visible(request, response),
+                lambda: later.reply(response),
+                timeout_ms=VISIBLE_TIMEOUT_MS,
             )
-        case _:
-            return lambda: True
+
+        wanted_ms = getattr(request, "timeout_ms", DEFAULT_TIMEOUT_MS)
+        timeout_ms = wanted_ms if 0 < wanted_ms <= MAX_TIMEOUT_MS else DEFAULT_TIMEOUT_MS
+        self._ask(request, context.api_version, answered, timeout_ms=timeout_ms)
+        return later.answer()
+
+    def _visible(self, request: Message, response: Message) -> Callable[[], bool]:
+        """Return what is so when this node knows of the change that was answered."""
+        match request, response:
+            case (CreateTopicsRequest(validate_only=False), CreateTopicsResponse()):
+                names = [
+                    topic.name for topic in response.topics if topic.error_code == ErrorCode.NONE
+                ]
+                return lambda: all(name in self._metadata.image.topics.by_name for name in names)
+            case (_, DeleteTopicsResponse()):
+                deleted = [
+                    topic for topic in response.responses if topic.error_code == ErrorCode.NONE
+                ]
+                ids = [topic.topic_id for topic in deleted if topic.topic_id != bytes(16)]
+                return lambda: (
+                    not any(topic_id in self._metadata.image.topics.by_id for topic_id in ids)
+                )
+            case (CreatePartitionsRequest(validate_only=False), CreatePartitionsResponse()):
+                refused = {result.name for result in response.results if result.error_code}
+                counts = {topic.name: topic.count for topic in request.topics}
+                return lambda: all(
+                    name in refused
+                    or (image := self._metadata.image.topics.by_name.get(name)) is None
+                    or len(image.partitions) >= count
+                    for name, count in counts.items()
+                )
+            case _:
+                return lambda: True

@@ -5,31 +5,37 @@ v3 lets a producer ask for a higher epoch of the id it has (KIP-360).
 
 from broker.errors import ErrorCode
 from broker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from broker.server.broker import Broker
+from broker.server.coordinators.producer_ids import ProducerIds
 from broker.server.network.dispatch import Answer, Later, RequestContext
 
 NO_ID = -1
 
 
-def handle_init_producer_id(
-    broker: Broker, context: RequestContext, request: InitProducerIdRequest
-) -> Answer:
-    """Give out the next id; an idempotent producer that asks again gets a fresh one, epoch 0."""
-    if request.transactional_id is not None:
-        is_empty = request.transactional_id == ""
-        return _refused(ErrorCode.INVALID_REQUEST if is_empty else ErrorCode.UNSUPPORTED_VERSION)
-    if (request.producer_id == NO_ID) != (request.producer_epoch == NO_ID):
-        return _refused(ErrorCode.INVALID_REQUEST)
-    later = Later(context)
+class InitProducerId:
+    """Gives out producer ids."""
 
-    def answer(producer_id: int, code: ErrorCode) -> None:
-        if code == ErrorCode.NONE:
-            later.reply(InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
-        else:
-            later.reply(_refused(code))
+    def __init__(self, producer_ids: ProducerIds) -> None:
+        self._producer_ids = producer_ids
 
-    broker.producer_ids.take(answer)
-    return later.answer()
+    def handle(self, context: RequestContext, request: InitProducerIdRequest) -> Answer:
+        """Give out the next id; an idempotent producer that asks again gets a fresh one."""
+        if request.transactional_id is not None:
+            is_empty = request.transactional_id == ""
+            return _refused(
+                ErrorCode.INVALID_REQUEST if is_empty else ErrorCode.UNSUPPORTED_VERSION
+            )
+        if (request.producer_id == NO_ID) != (request.producer_epoch == NO_ID):
+            return _refused(ErrorCode.INVALID_REQUEST)
+        later = Later(context)
+
+        def answer(producer_id: int, code: ErrorCode) -> None:
+            if code == ErrorCode.NONE:
+                later.reply(InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
+            else:
+                later.reply(_refused(code))
+
+        self._producer_ids.take(answer)
+        return later.answer()
 
 
 def _refused(code: ErrorCode) -> InitProducerIdResponse:

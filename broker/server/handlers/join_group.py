@@ -5,14 +5,20 @@ The answer waits until the generation is complete.
 """
 
 from broker.protocol.messages.join_group import JoinGroupRequest
-from broker.server.broker import Broker
+from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import Answer, RequestContext
 
 
-def handle_join_group(broker: Broker, context: RequestContext, request: JoinGroupRequest) -> Answer:
-    """Put the request to the group's shard."""
-    return broker.groups.answer(
-        context,
-        request.group_id,
-        lambda shard, token, who, now: shard.join_group(token, who, request, now),
-    )
+class JoinGroup:
+    """Asks the group's shard."""
+
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
+
+    def handle(self, context: RequestContext, request: JoinGroupRequest) -> Answer:
+        """Put the request to the group's shard."""
+        return self._groups.answer(
+            context,
+            request.group_id,
+            lambda shard, token, who, now: shard.join_group(token, who, request, now),
+        )

@@ -13,10 +13,10 @@ from broker.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from broker.server.broker import Broker
 from broker.server.network.dispatch import RequestContext
 from broker.server.replication.epochs import validate_leader_epoch
-from broker.server.replication.partitions import Partition
+from broker.server.replication.partitions import Partition, Partitions
+from broker.server.storage.failures import StorageFailures
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
 LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -5, -6
@@ -32,57 +32,61 @@ READ_COMMITTED = 1
 NOTHING = (-1, -1, -1)
 
 
-def handle_list_offsets(
-    broker: Broker, context: RequestContext, request: ListOffsetsRequest
-) -> ListOffsetsResponse:
-    """Answer each partition's offset, or its error."""
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    _answer(broker, context, request, topic.name, wanted)
-                    for wanted in topic.partitions
-                ],
+class ListOffsets:
+    """Finds offsets in the logs led here."""
+
+    def __init__(self, partitions: Partitions, failures: StorageFailures) -> None:
+        self._partitions = partitions
+        self._failures = failures
+
+    def handle(self, context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        """Answer each partition's offset, or its error."""
+        return ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=[
+                        self._answer(context, request, topic.name, wanted)
+                        for wanted in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    def _answer(
+        self,
+        context: RequestContext,
+        request: ListOffsetsRequest,
+        topic: str,
+        wanted: ListOffsetsPartition,
+    ) -> ListOffsetsPartitionResponse:
+        try:
+            partition = self._partitions.get(topic, wanted.partition_index)
+            validate_leader_epoch(wanted.current_leader_epoch, partition.log.leader_epoch)
+            _validate_special_time(wanted.timestamp, context.api_version)
+            is_committed = request.isolation_level == READ_COMMITTED
+            timestamp_ms, offset, leader_epoch = _find(partition, wanted.timestamp, is_committed)
+        except KafkaError as error:
+            return ListOffsetsPartitionResponse(
+                partition_index=wanted.partition_index, error_code=error.code
             )
-            for topic in request.topics
-        ]
-    )
-
-
-def _answer(
-    broker: Broker,
-    context: RequestContext,
-    request: ListOffsetsRequest,
-    topic: str,
-    wanted: ListOffsetsPartition,
-) -> ListOffsetsPartitionResponse:
-    try:
-        partition = broker.partitions.get(topic, wanted.partition_index)
-        validate_leader_epoch(wanted.current_leader_epoch, partition.log.leader_epoch)
-        _validate_special_time(wanted.timestamp, context.api_version)
-        is_committed = request.isolation_level == READ_COMMITTED
-        timestamp_ms, offset, leader_epoch = _find(partition, wanted.timestamp, is_committed)
-    except KafkaError as error:
-        return ListOffsetsPartitionResponse(
-            partition_index=wanted.partition_index, error_code=error.code
-        )
-    except OSError as error:
-        failure = broker.on_storage_failure(topic, wanted.partition_index, error)
-        return ListOffsetsPartitionResponse(
-            partition_index=wanted.partition_index, error_code=failure.code
-        )
-    if context.api_version == 0:
+        except OSError as error:
+            failure = self._failures.on_failure(topic, wanted.partition_index, error)
+            return ListOffsetsPartitionResponse(
+                partition_index=wanted.partition_index, error_code=failure.code
+            )
+        if context.api_version == 0:
+            return ListOffsetsPartitionResponse(
+                partition_index=wanted.partition_index,
+                old_style_offsets=[offset] if offset >= 0 else [],
+            )
         return ListOffsetsPartitionResponse(
             partition_index=wanted.partition_index,
-            old_style_offsets=[offset] if offset >= 0 else [],
+            timestamp=timestamp_ms,
+            offset=offset,
+            leader_epoch=leader_epoch,
         )
-    return ListOffsetsPartitionResponse(
-        partition_index=wanted.partition_index,
-        timestamp=timestamp_ms,
-        offset=offset,
-        leader_epoch=leader_epoch,
-    )
 
 
 def _validate_special_time(timestamp_ms: int, api_version: int) -> None:

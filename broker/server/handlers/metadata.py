@@ -6,6 +6,7 @@ v10 adds topic ids, v12 lets a client ask by id alone (KIP-516).
 
 from collections.abc import Mapping
 
+from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode
 from broker.metadata.image import NO_LEADER, PartitionImage, TopicImage
 from broker.metadata.topic_names import INTERNAL_TOPICS
@@ -17,119 +18,126 @@ from broker.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from broker.server.broker import Broker
 from broker.server.cluster import authorized_operations
+from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.cluster_view import controller_id, live_brokers, offline_replicas
+from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import Answer, Later, RequestContext
 
 MAX_AUTO_CREATED_TOPICS = 1_000  # of one request; the rest is unknown until asked for again
 
 
-def handle_metadata(broker: Broker, context: RequestContext, request: MetadataRequest) -> Answer:
-    """Describe the topics asked for, creating unknown ones where both sides allow it."""
-    if request.topics is None or (context.api_version == 0 and not request.topics):
-        images = broker.cluster.topics.by_name.values()
-        return _respond(broker, context, request, [_describe(broker, image) for image in images])
-    wanted = request.topics
-    unknown = _to_create(broker, context, request, wanted)
-    if not unknown:
-        return _respond(broker, context, request, _describe_some(broker, wanted, {}))
-    later = Later(context)
-    broker.auto_topics.ensure(
-        unknown,
-        lambda refused: later.reply(
-            _respond(broker, context, request, _describe_some(broker, wanted, refused))
-        ),
-    )
-    return later.answer()
+class Metadata:
+    """Describes the cluster to the clients of one listener."""
 
+    def __init__(
+        self, config: BrokerConfig, metadata: ClusterMetadata, auto_topics: AutoTopics
+    ) -> None:
+        self._config = config
+        self._metadata = metadata
+        self._auto_topics = auto_topics
 
-def _to_create(
-    broker: Broker,
-    context: RequestContext,
-    request: MetadataRequest,
-    wanted: list[MetadataRequestTopic],
-) -> list[str]:
-    # Before v4 the client cannot forbid creation; the broker's own setting decides alone.
-    may_create = request.allow_auto_topic_creation or context.api_version < 4
-    if not (may_create and broker.config.auto_create_topics):
-        return []
-    by_name = broker.cluster.topics.by_name
-    unknown = [topic.name for topic in wanted if topic.name is not None]
-    return [name for name in unknown if name not in by_name][:MAX_AUTO_CREATED_TOPICS]
-
-
-def _respond(
-    broker: Broker,
-    context: RequestContext,
-    request: MetadataRequest,
-    topics: list[MetadataResponseTopic],
-) -> MetadataResponse:
-    if request.include_topic_authorized_operations:
-        for topic in topics:
-            if topic.error_code == ErrorCode.NONE:
-                topic.topic_authorized_operations = authorized_operations.ON_TOPIC
-    return MetadataResponse(
-        cluster_authorized_operations=authorized_operations.ON_CLUSTER
-        if request.include_cluster_authorized_operations
-        else authorized_operations.NOT_ASKED_FOR,
-        brokers=[
-            MetadataResponseBroker(
-                node_id=found.node_id, host=found.host, port=found.port, rack=found.rack
-            )
-            for found in live_brokers(broker, context.connection.peer.listener_name)
-        ],
-        cluster_id=broker.cluster_id,
-        controller_id=controller_id(broker),
-        topics=topics,
-    )
-
-
-def _describe_some(
-    broker: Broker, wanted: list[MetadataRequestTopic], refused: Mapping[str, ErrorCode]
-) -> list[MetadataResponseTopic]:
-    described: list[MetadataResponseTopic] = []
-    for topic in wanted:
-        if topic.name is None:
-            described.append(_describe_by_id(broker, topic.topic_id))
-            continue
-        image = broker.cluster.topics.by_name.get(topic.name)
-        if image is None:
-            code = refused.get(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            described.append(MetadataResponseTopic(error_code=code, name=topic.name))
-        else:
-            described.append(_describe(broker, image))
-    return described
-
-
-def _describe_by_id(broker: Broker, topic_id: bytes) -> MetadataResponseTopic:
-    image = broker.cluster.topics.by_id.get(topic_id)
-    if image is None:
-        return MetadataResponseTopic(
-            error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
+    def handle(self, context: RequestContext, request: MetadataRequest) -> Answer:
+        """Describe the topics asked for, creating unknown ones where both sides allow it."""
+        if request.topics is None or (context.api_version == 0 and not request.topics):
+            images = self._metadata.image.topics.by_name.values()
+            return self._respond(context, request, [self._describe(image) for image in images])
+        wanted = request.topics
+        unknown = self._to_create(context, request, wanted)
+        if not unknown:
+            return self._respond(context, request, self._describe_some(wanted, {}))
+        later = Later(context)
+        self._auto_topics.ensure(
+            unknown,
+            lambda refused: later.reply(
+                self._respond(context, request, self._describe_some(wanted, refused))
+            ),
         )
-    return _describe(broker, image)
+        return later.answer()
 
+    def _to_create(
+        self,
+        context: RequestContext,
+        request: MetadataRequest,
+        wanted: list[MetadataRequestTopic],
+    ) -> list[str]:
+        # Before v4 the client cannot forbid creation; the broker's own setting decides alone.
+        may_create = request.allow_auto_topic_creation or context.api_version < 4
+        if not (may_create and self._config.auto_create_topics):
+            return []
+        by_name = self._metadata.image.topics.by_name
+        unknown = [topic.name for topic in wanted if topic.name is not None]
+        return [name for name in unknown if name not in by_name][:MAX_AUTO_CREATED_TOPICS]
 
-def _describe(broker: Broker, image: TopicImage) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        name=image.name,
-        topic_id=image.topic_id,
-        is_internal=image.name in INTERNAL_TOPICS,
-        partitions=[
-            _describe_partition(broker, partition) for partition in image.partitions.values()
-        ],
-    )
+    def _respond(
+        self,
+        context: RequestContext,
+        request: MetadataRequest,
+        topics: list[MetadataResponseTopic],
+    ) -> MetadataResponse:
+        if request.include_topic_authorized_operations:
+            for topic in topics:
+                if topic.error_code == ErrorCode.NONE:
+                    topic.topic_authorized_operations = authorized_operations.ON_TOPIC
+        return MetadataResponse(
+            cluster_authorized_operations=authorized_operations.ON_CLUSTER
+            if request.include_cluster_authorized_operations
+            else authorized_operations.NOT_ASKED_FOR,
+            brokers=[
+                MetadataResponseBroker(
+                    node_id=found.node_id, host=found.host, port=found.port, rack=found.rack
+                )
+                for found in live_brokers(
+                    self._metadata.image.brokers, context.connection.peer.listener_name
+                )
+            ],
+            cluster_id=self._metadata.cluster_id,
+            controller_id=controller_id(self._metadata, self._config.node_id),
+            topics=topics,
+        )
 
+    def _describe_some(
+        self, wanted: list[MetadataRequestTopic], refused: Mapping[str, ErrorCode]
+    ) -> list[MetadataResponseTopic]:
+        described: list[MetadataResponseTopic] = []
+        for topic in wanted:
+            if topic.name is None:
+                described.append(self._describe_by_id(topic.topic_id))
+                continue
+            image = self._metadata.image.topics.by_name.get(topic.name)
+            if image is None:
+                code = refused.get(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                described.append(MetadataResponseTopic(error_code=code, name=topic.name))
+            else:
+                described.append(self._describe(image))
+        return described
 
-def _describe_partition(broker: Broker, partition: PartitionImage) -> MetadataResponsePartition:
-    has_leader = partition.leader != NO_LEADER
-    return MetadataResponsePartition(
-        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
-        partition_index=partition.partition,
-        leader_id=partition.leader,
-        leader_epoch=partition.leader_epoch,
-        replica_nodes=list(partition.replicas),
-        isr_nodes=list(partition.isr),
-        offline_replicas=offline_replicas(broker, partition),
-    )
+    def _describe_by_id(self, topic_id: bytes) -> MetadataResponseTopic:
+        image = self._metadata.image.topics.by_id.get(topic_id)
+        if image is None:
+            return MetadataResponseTopic(
+                error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
+            )
+        return self._describe(image)
+
+    def _describe(self, image: TopicImage) -> MetadataResponseTopic:
+        return MetadataResponseTopic(
+            name=image.name,
+            topic_id=image.topic_id,
+            is_internal=image.name in INTERNAL_TOPICS,
+            partitions=[
+                self._describe_partition(partition) for partition in image.partitions.values()
+            ],
+        )
+
+    def _describe_partition(self, partition: PartitionImage) -> MetadataResponsePartition:
+        has_leader = partition.leader != NO_LEADER
+        return MetadataResponsePartition(
+            error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+            partition_index=partition.partition,
+            leader_id=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=list(partition.replicas),
+            isr_nodes=list(partition.isr),
+            offline_replicas=offline_replicas(self._metadata.image.brokers, partition),
+        )

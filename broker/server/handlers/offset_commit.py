@@ -12,58 +12,63 @@ from broker.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from broker.server.broker import Broker
+from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.topic_references import resolve_topic
+from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import RequestContext
 
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
-def handle_offset_commit(
-    broker: Broker, context: RequestContext, request: OffsetCommitRequest
-) -> OffsetCommitResponse:
-    """Commit what exists through the group's shard, and add the refusals of the rest."""
-    refused: list[OffsetCommitResponseTopic] = []
-    known: list[OffsetCommitRequestTopic] = []
-    for topic in request.topics:
-        refusal = _take_out_unknown(broker, context, topic)
-        if refusal.partitions:
-            refused.append(refusal)
-        if topic.partitions or not refusal.partitions:
-            known.append(topic)
-    if refused and not known:
-        return OffsetCommitResponse(topics=refused)
-    request.topics = known
-    try:
-        response = broker.groups.ask_now(
-            context,
-            request.group_id,
-            lambda shard, token, who, now: shard.commit_offsets(token, who, request, now),
+class OffsetCommit:
+    """Commits offsets through the groups' shards."""
+
+    def __init__(self, metadata: ClusterMetadata, groups: Groups) -> None:
+        self._metadata = metadata
+        self._groups = groups
+
+    def handle(self, context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
+        """Commit what exists through the group's shard, and add the refusals of the rest."""
+        refused: list[OffsetCommitResponseTopic] = []
+        known: list[OffsetCommitRequestTopic] = []
+        for topic in request.topics:
+            refusal = self._take_out_unknown(context, topic)
+            if refusal.partitions:
+                refused.append(refusal)
+            if topic.partitions or not refusal.partitions:
+                known.append(topic)
+        if refused and not known:
+            return OffsetCommitResponse(topics=refused)
+        request.topics = known
+        try:
+            response = self._groups.ask_now(
+                context,
+                request.group_id,
+                lambda shard, token, who, now: shard.commit_offsets(token, who, request, now),
+            )
+        except KafkaError as error:
+            response = OffsetCommitResponse(topics=[_refused(each, error.code) for each in known])
+        assert isinstance(response, OffsetCommitResponse)
+        response.topics = _merge(response.topics, refused)
+        return response
+
+    def _take_out_unknown(
+        self, context: RequestContext, topic: OffsetCommitRequestTopic
+    ) -> OffsetCommitResponseTopic:
+        """Leave in `topic` the partitions that exist, and return the refusal of the others."""
+        by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+        image = resolve_topic(self._metadata.image, topic, by_id=by_id)
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if image is None and by_id:
+            code = ErrorCode.UNKNOWN_TOPIC_ID
+        existing = {} if image is None else image.partitions
+        refused = OffsetCommitRequestTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=[part for part in topic.partitions if part.partition_index not in existing],
         )
-    except KafkaError as error:
-        response = OffsetCommitResponse(topics=[_refused(each, error.code) for each in known])
-    assert isinstance(response, OffsetCommitResponse)
-    response.topics = _merge(response.topics, refused)
-    return response
-
-
-def _take_out_unknown(
-    broker: Broker, context: RequestContext, topic: OffsetCommitRequestTopic
-) -> OffsetCommitResponseTopic:
-    """Leave in `topic` the partitions that exist, and return the refusal of the others."""
-    by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    image = resolve_topic(broker, topic, by_id=by_id)
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if image is None and by_id:
-        code = ErrorCode.UNKNOWN_TOPIC_ID
-    existing = {} if image is None else image.partitions
-    refused = OffsetCommitRequestTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        partitions=[part for part in topic.partitions if part.partition_index not in existing],
-    )
-    topic.partitions = [part for part in topic.partitions if part.partition_index in existing]
-    return _refused(refused, code)
+        topic.partitions = [part for part in topic.partitions if part.partition_index in existing]
+        return _refused(refused, code)
 
 
 def _refused(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResponseTopic:

@@ -8,45 +8,50 @@ from broker.protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from broker.server.broker import Broker
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import RequestContext
 
 
-def handle_offset_delete(
-    broker: Broker, context: RequestContext, request: OffsetDeleteRequest
-) -> OffsetDeleteResponse:
-    """Delete through the group's shard; partitions that do not exist are answered here."""
-    unknown = [_take_out_unknown(broker, topic) for topic in request.topics]
-    request.topics = [topic for topic in request.topics if topic.partitions]
-    response = broker.groups.ask_now(
-        context,
-        request.group_id,
-        lambda shard, token, who, now: shard.delete_offsets(token, who, request, now),
-    )
-    assert isinstance(response, OffsetDeleteResponse)
-    if response.error_code == 0:
-        answered = {topic.name: topic for topic in response.topics}
-        for refused in unknown:
-            if refused.name in answered:
-                answered[refused.name].partitions += refused.partitions
-            elif refused.partitions:
-                response.topics.append(refused)
-    return response
+class OffsetDelete:
+    """Deletes committed offsets through the groups' shards."""
 
+    def __init__(self, metadata: ClusterMetadata, groups: Groups) -> None:
+        self._metadata = metadata
+        self._groups = groups
 
-def _take_out_unknown(broker: Broker, topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic:
-    """Leave in `topic` the partitions that exist, and return the refusal of the others."""
-    image = broker.cluster.topics.by_name.get(topic.name)
-    existing = {} if image is None else image.partitions
-    unknown = [part for part in topic.partitions if part.partition_index not in existing]
-    topic.partitions = [part for part in topic.partitions if part.partition_index in existing]
-    return OffsetDeleteResponseTopic(
-        name=topic.name,
-        partitions=[
-            OffsetDeleteResponsePartition(
-                partition_index=partition.partition_index,
-                error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            )
-            for partition in unknown
-        ],
-    )
+    def handle(self, context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+        """Delete through the group's shard; partitions that do not exist are answered here."""
+        unknown = [self._take_out_unknown(topic) for topic in request.topics]
+        request.topics = [topic for topic in request.topics if topic.partitions]
+        response = self._groups.ask_now(
+            context,
+            request.group_id,
+            lambda shard, token, who, now: shard.delete_offsets(token, who, request, now),
+        )
+        assert isinstance(response, OffsetDeleteResponse)
+        if response.error_code == 0:
+            answered = {topic.name: topic for topic in response.topics}
+            for refused in unknown:
+                if refused.name in answered:
+                    answered[refused.name].partitions += refused.partitions
+                elif refused.partitions:
+                    response.topics.append(refused)
+        return response
+
+    def _take_out_unknown(self, topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic:
+        """Leave in `topic` the partitions that exist, and return the refusal of the others."""
+        image = self._metadata.image.topics.by_name.get(topic.name)
+        existing = {} if image is None else image.partitions
+        unknown = [part for part in topic.partitions if part.partition_index not in existing]
+        topic.partitions = [part for part in topic.partitions if part.partition_index in existing]
+        return OffsetDeleteResponseTopic(
+            name=topic.name,
+            partitions=[
+                OffsetDeleteResponsePartition(
+                    partition_index=partition.partition_index,
+                    error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                )
+                for partition in unknown
+            ],
+        )

@@ -14,8 +14,9 @@ from broker.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from broker.server.broker import Broker
+from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.topic_references import resolve_topic
+from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import RequestContext
 
 FIRST_VERSION_WITH_MANY_GROUPS = 8
@@ -23,36 +24,40 @@ FIRST_VERSION_WITH_GROUP_ERROR = 2
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
-def handle_offset_fetch(
-    broker: Broker, context: RequestContext, request: OffsetFetchRequest
-) -> OffsetFetchResponse:
-    """Answer every group, each from its own shard."""
-    if context.api_version >= FIRST_VERSION_WITH_MANY_GROUPS:
-        return OffsetFetchResponse(
-            groups=[_fetch(broker, context, group) for group in request.groups]
-        )
-    return _single(_fetch(broker, context, _as_group(request)), context.api_version)
+class OffsetFetch:
+    """Reads committed offsets from the groups' shards."""
 
+    def __init__(self, metadata: ClusterMetadata, groups: Groups) -> None:
+        self._metadata = metadata
+        self._groups = groups
 
-def _fetch(
-    broker: Broker, context: RequestContext, group: OffsetFetchRequestGroup
-) -> OffsetFetchResponseGroup:
-    by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    for topic in group.topics or ():
-        resolve_topic(broker, topic, by_id=by_id)
-    try:
-        answer = broker.groups.ask_now(
-            context,
-            group.group_id,
-            lambda shard, token, who, now: shard.fetch_offsets(token, who, group, now),
-        )
-    except KafkaError as error:
-        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code)
-    assert isinstance(answer, OffsetFetchResponseGroup)
-    if by_id and group.topics is None:
-        for answered in answer.topics:
-            resolve_topic(broker, answered, by_id=False)
-    return answer
+    def handle(self, context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+        """Answer every group, each from its own shard."""
+        if context.api_version >= FIRST_VERSION_WITH_MANY_GROUPS:
+            return OffsetFetchResponse(
+                groups=[self._fetch(context, group) for group in request.groups]
+            )
+        return _single(self._fetch(context, _as_group(request)), context.api_version)
+
+    def _fetch(
+        self, context: RequestContext, group: OffsetFetchRequestGroup
+    ) -> OffsetFetchResponseGroup:
+        by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+        for topic in group.topics or ():
+            resolve_topic(self._metadata.image, topic, by_id=by_id)
+        try:
+            answer = self._groups.ask_now(
+                context,
+                group.group_id,
+                lambda shard, token, who, now: shard.fetch_offsets(token, who, group, now),
+            )
+        except KafkaError as error:
+            return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code)
+        assert isinstance(answer, OffsetFetchResponseGroup)
+        if by_id and group.topics is None:
+            for answered in answer.topics:
+                resolve_topic(self._metadata.image, answered, by_id=False)
+        return answer
 
 
 def _as_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:

@@ -8,33 +8,38 @@ from broker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from broker.server.broker import Broker
 from broker.server.network.dispatch import RequestContext
 from broker.server.replication.epochs import validate_leader_epoch
+from broker.server.replication.partitions import Partitions
 
 
-def handle_offset_for_leader_epoch(
-    broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest
-) -> OffsetForLeaderEpochResponse:
-    """Answer each partition's end offset for an epoch, or its error."""
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[_answer(broker, topic.topic, wanted) for wanted in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+class OffsetForLeaderEpoch:
+    """Finds the ends of epochs in the logs led here."""
 
+    def __init__(self, partitions: Partitions) -> None:
+        self._partitions = partitions
 
-def _answer(broker: Broker, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
-    try:
-        log = broker.partitions.get(topic, wanted.partition).log
-        validate_leader_epoch(wanted.current_leader_epoch, log.leader_epoch)
-    except KafkaError as error:
-        return EpochEndOffset(partition=wanted.partition, error_code=error.code)
-    leader_epoch, end_offset = log.end_offset_for_epoch(wanted.leader_epoch)
-    return EpochEndOffset(
-        partition=wanted.partition, leader_epoch=leader_epoch, end_offset=end_offset
-    )
+    def handle(
+        self, context: RequestContext, request: OffsetForLeaderEpochRequest
+    ) -> OffsetForLeaderEpochResponse:
+        """Answer each partition's end offset for an epoch, or its error."""
+        return OffsetForLeaderEpochResponse(
+            topics=[
+                OffsetForLeaderTopicResult(
+                    topic=topic.topic,
+                    partitions=[self._answer(topic.topic, wanted) for wanted in topic.partitions],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    def _answer(self, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+        try:
+            log = self._partitions.get(topic, wanted.partition).log
+            validate_leader_epoch(wanted.current_leader_epoch, log.leader_epoch)
+        except KafkaError as error:
+            return EpochEndOffset(partition=wanted.partition, error_code=error.code)
+        leader_epoch, end_offset = log.end_offset_for_epoch(wanted.leader_epoch)
+        return EpochEndOffset(
+            partition=wanted.partition, leader_epoch=leader_epoch, end_offset=end_offset
+        )

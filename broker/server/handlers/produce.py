@@ -20,8 +20,11 @@ from broker.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from broker.records.header import TRANSACTIONAL_FLAG
-from broker.server.broker import Broker
+from broker.server.clock import Clock
+from broker.server.metrics import Metrics
 from broker.server.network.dispatch import NO_RESPONSE, Answer, RequestContext
+from broker.server.replication.partitions import Partitions
+from broker.server.storage.failures import StorageFailures
 
 log = logging.getLogger("millrace.produce")
 
@@ -42,40 +45,91 @@ REFUSED_BEFORE_VALIDATION = {
 """The refusals that do not tell the log start offset, as in Kafka."""
 
 
-def handle_produce(broker: Broker, context: RequestContext, request: ProduceRequest) -> Answer:
-    """Append every partition's batch and answer each with its base offset or its error."""
-    try:
-        _validate_request(context, request)
-    except KafkaError as error:
-        responses = [_refused_topic(topic, error) for topic in request.topic_data]
-    else:
-        responses = [_append_topic(broker, context, request, topic) for topic in request.topic_data]
-    if request.acks != 0:
-        return ProduceResponse(responses=responses)
-    if any(partition.error_code for topic in responses for partition in topic.partition_responses):
-        # The client wants no answer, so closing is the only way to tell it (as Kafka does).
-        log.info("closed: a produce with acks=0 failed client=%s", context.connection.peer.host)
-        context.connection.close()
-    return NO_RESPONSE
+class Produce:
+    """Appends batches, partition by partition."""
 
+    def __init__(
+        self, partitions: Partitions, clock: Clock, metrics: Metrics, failures: StorageFailures
+    ) -> None:
+        self._partitions = partitions
+        self._clock = clock
+        self._metrics = metrics
+        self._failures = failures
 
-def _append_topic(
-    broker: Broker, context: RequestContext, request: ProduceRequest, topic: TopicProduceData
-) -> TopicProduceResponse:
-    try:
-        name = topic.name
-        if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-            name = broker.partitions.name_of(topic.topic_id)
-        if name in INTERNAL_TOPICS:
-            raise KafkaError(
-                ErrorCode.INVALID_TOPIC_EXCEPTION, f"The topic {name} is written by the broker only"
+    def handle(self, context: RequestContext, request: ProduceRequest) -> Answer:
+        """Append every partition's batch and answer each with its base offset or its error."""
+        try:
+            _validate_request(context, request)
+        except KafkaError as error:
+            responses = [_refused_topic(topic, error) for topic in request.topic_data]
+        else:
+            responses = [
+                self._append_topic(context, request, topic) for topic in request.topic_data
+            ]
+        if request.acks != 0:
+            return ProduceResponse(responses=responses)
+        if any(
+            partition.error_code for topic in responses for partition in topic.partition_responses
+        ):
+            # The client wants no answer, so closing is the only way to tell it (as Kafka does).
+            log.info("closed: a produce with acks=0 failed client=%s", context.connection.peer.host)
+            context.connection.close()
+        return NO_RESPONSE
+
+    def _append_topic(
+        self, context: RequestContext, request: ProduceRequest, topic: TopicProduceData
+    ) -> TopicProduceResponse:
+        try:
+            name = topic.name
+            if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+                name = self._partitions.name_of(topic.topic_id)
+            if name in INTERNAL_TOPICS:
+                raise KafkaError(
+                    ErrorCode.INVALID_TOPIC_EXCEPTION,
+                    f"The topic {name} is written by the broker only",
+                )
+        except KafkaError as error:
+            return _refused_topic(topic, error)
+        answers = [
+            self._append(name, partition, request.acks) for partition in topic.partition_data
+        ]
+        return TopicProduceResponse(
+            name=topic.name, topic_id=topic.topic_id, partition_responses=answers
+        )
+
+    def _append(
+        self, topic: str, produced: PartitionProduceData, acks: int
+    ) -> PartitionProduceResponse:
+        try:
+            partition = self._partitions.get(topic, produced.index)
+            if acks == ALL_IN_SYNC_REPLICAS and partition.log.config.min_insync_replicas > 1:
+                raise KafkaError(
+                    ErrorCode.NOT_ENOUGH_REPLICAS,
+                    "The size of the current ISR is 1, fewer than min.insync.replicas of "
+                    f"{partition.log.config.min_insync_replicas}",
+                )
+            if produced.records is None:
+                raise KafkaError(ErrorCode.INVALID_RECORD, "The request has no record batch")
+            info = self._partitions.append(
+                partition, produced.records, timestamp_ms=self._clock.timestamp_ms()
             )
-    except KafkaError as error:
-        return _refused_topic(topic, error)
-    answers = [_append(broker, name, partition, request.acks) for partition in topic.partition_data]
-    return TopicProduceResponse(
-        name=topic.name, topic_id=topic.topic_id, partition_responses=answers
-    )
+        except KafkaError as error:
+            refused = _refused(produced.index, error)
+            if error.code not in REFUSED_BEFORE_VALIDATION:
+                log_of = self._partitions.get(topic, produced.index).log
+                refused.log_start_offset = log_of.log_start_offset
+            return refused
+        except OSError as error:
+            return _refused(produced.index, self._failures.on_failure(topic, produced.index, error))
+        metrics = self._metrics
+        metrics.produced_bytes += len(produced.records)
+        metrics.produced_records += info.last_offset - info.base_offset + 1
+        return PartitionProduceResponse(
+            index=produced.index,
+            base_offset=info.base_offset,
+            log_append_time_ms=info.log_append_time_ms,
+            log_start_offset=info.log_start_offset,
+        )
 
 
 def _refused_topic(topic: TopicProduceData, error: KafkaError) -> TopicProduceResponse:
@@ -105,41 +159,6 @@ def _validate_request(context: RequestContext, request: ProduceRequest) -> None:
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
             "Transactional records need a transactional id",
         )
-
-
-def _append(
-    broker: Broker, topic: str, produced: PartitionProduceData, acks: int
-) -> PartitionProduceResponse:
-    try:
-        partition = broker.partitions.get(topic, produced.index)
-        if acks == ALL_IN_SYNC_REPLICAS and partition.log.config.min_insync_replicas > 1:
-            raise KafkaError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                "The size of the current ISR is 1, fewer than min.insync.replicas of "
-                f"{partition.log.config.min_insync_replicas}",
-            )
-        if produced.records is None:
-            raise KafkaError(ErrorCode.INVALID_RECORD, "The request has no record batch")
-        info = broker.partitions.append(
-            partition, produced.records, timestamp_ms=broker.clock.timestamp_ms()
-        )
-    except KafkaError as error:
-        refused = _refused(produced.index, error)
-        if error.code not in REFUSED_BEFORE_VALIDATION:
-            log_of = broker.partitions.get(topic, produced.index).log
-            refused.log_start_offset = log_of.log_start_offset
-        return refused
-    except OSError as error:
-        return _refused(produced.index, broker.on_storage_failure(topic, produced.index, error))
-    metrics = broker.metrics
-    metrics.produced_bytes += len(produced.records)
-    metrics.produced_records += info.last_offset - info.base_offset + 1
-    return PartitionProduceResponse(
-        index=produced.index,
-        base_offset=info.base_offset,
-        log_append_time_ms=info.log_append_time_ms,
-        log_start_offset=info.log_start_offset,
-    )
 
 
 def _is_transactional(batch: memoryview | bytes) -> bool:

@@ -1,16 +1,15 @@
-"""From a frame to its handler and back to bytes: the table of served APIs.
+"""From a frame to its handler and back to bytes.
 
-A handler takes the broker, the request's context and the decoded message, and returns the response,
-`LATER` when the context will be answered later, or `NO_RESPONSE` (Produce with acks=0). Handler
-modules are imported at the first request of their API: a broker starts fast and an idle one is
-small.
+A handler takes the request's context and the decoded message, and returns the response, `LATER`
+when the context will be answered later, or `NO_RESPONSE` (Produce with acks=0). It is made at the
+first request of its API.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from enum import Enum
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from broker.errors import KafkaError
 from broker.protocol.api_keys import ApiKey
@@ -24,9 +23,6 @@ from broker.protocol.framing import (
 )
 from broker.protocol.message import Message
 from broker.server.network.connection import Connection, Part, Slot
-
-if TYPE_CHECKING:
-    from broker.server.broker import Broker
 
 log = logging.getLogger("millrace.dispatch")
 
@@ -42,53 +38,7 @@ LATER = Deferred.LATER
 NO_RESPONSE = Deferred.NO_RESPONSE
 
 Answer = Message | Deferred
-Handler = Callable[["Broker", "RequestContext", Any], Answer]
-
-SERVED_APIS: dict[ApiKey, str] = {
-    ApiKey.PRODUCE: "produce",
-    ApiKey.FETCH: "fetch",
-    ApiKey.LIST_OFFSETS: "list_offsets",
-    ApiKey.METADATA: "metadata",
-    ApiKey.OFFSET_COMMIT: "offset_commit",
-    ApiKey.OFFSET_FETCH: "offset_fetch",
-    ApiKey.FIND_COORDINATOR: "find_coordinator",
-    ApiKey.JOIN_GROUP: "join_group",
-    ApiKey.HEARTBEAT: "heartbeat",
-    ApiKey.LEAVE_GROUP: "leave_group",
-    ApiKey.SYNC_GROUP: "sync_group",
-    ApiKey.DESCRIBE_GROUPS: "describe_groups",
-    ApiKey.LIST_GROUPS: "list_groups",
-    ApiKey.API_VERSIONS: "api_versions",
-    ApiKey.CREATE_TOPICS: "forward",
-    ApiKey.DELETE_TOPICS: "forward",
-    ApiKey.DELETE_RECORDS: "delete_records",
-    ApiKey.INIT_PRODUCER_ID: "init_producer_id",
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: "offset_for_leader_epoch",
-    ApiKey.DESCRIBE_ACLS: "describe_acls",
-    ApiKey.CREATE_ACLS: "create_acls",
-    ApiKey.DELETE_ACLS: "delete_acls",
-    ApiKey.DESCRIBE_CONFIGS: "describe_configs",
-    ApiKey.ALTER_CONFIGS: "forward",
-    ApiKey.ALTER_REPLICA_LOG_DIRS: "alter_replica_log_dirs",
-    ApiKey.DESCRIBE_LOG_DIRS: "describe_log_dirs",
-    ApiKey.CREATE_PARTITIONS: "forward",
-    ApiKey.DELETE_GROUPS: "delete_groups",
-    ApiKey.ELECT_LEADERS: "forward",
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: "forward",
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: "forward",
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "forward",
-    ApiKey.OFFSET_DELETE: "offset_delete",
-    ApiKey.DESCRIBE_CLIENT_QUOTAS: "forward",
-    ApiKey.ALTER_CLIENT_QUOTAS: "forward",
-    ApiKey.DESCRIBE_QUORUM: "forward",
-    ApiKey.UPDATE_FEATURES: "forward",
-    ApiKey.UNREGISTER_BROKER: "forward",
-    ApiKey.DESCRIBE_CLUSTER: "describe_cluster",
-    ApiKey.DESCRIBE_PRODUCERS: "describe_producers",
-    ApiKey.LIST_CONFIG_RESOURCES: "list_config_resources",
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: "describe_topic_partitions",
-}
-"""The handler module of each API that is served and advertised; `forward` asks the controller."""
+Handler = Callable[["RequestContext", Any], Answer]
 
 
 def encode(header: RequestHeader, response: Message) -> list[Part]:
@@ -154,8 +104,16 @@ class Later:
 class Dispatcher:
     """The frame sink of every client connection of a broker."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        make_handler: Callable[[int], Handler | None],
+        *,
+        request_counts: Counter[int],
+        on_closed: Callable[[Connection], None],
+    ) -> None:
+        self._make_handler = make_handler
+        self._request_counts = request_counts
+        self._on_closed = on_closed
         self._handlers: dict[int, Handler] = {}
 
     def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Slot | None:
@@ -172,9 +130,9 @@ class Dispatcher:
         context = RequestContext(connection, header)
         if handler is None:
             return self._answer_unsupported(connection, header)
-        self._broker.metrics.requests[header.api_key] += 1
+        self._request_counts[header.api_key] += 1
         try:
-            answer = handler(self._broker, context, message)
+            answer = handler(context, message)
         except KafkaError as error:
             answer = error_response(header, error)
         if isinstance(answer, Deferred):
@@ -183,16 +141,12 @@ class Dispatcher:
 
     def on_closed(self, connection: Connection) -> None:
         """Forget everything that waits on a connection that is gone."""
-        self._broker.on_connection_closed(connection)
+        self._on_closed(connection)
 
     def _find_handler(self, api_key: int) -> Handler | None:
-        try:
-            name = SERVED_APIS[ApiKey(api_key)]
-        except (ValueError, KeyError):
-            return None
-        module = import_module(f"broker.server.handlers.{name}")
-        handler: Handler = getattr(module, f"handle_{name}")
-        self._handlers[api_key] = handler
+        handler = self._make_handler(api_key)
+        if handler is not None:
+            self._handlers[api_key] = handler
         return handler
 
     def _answer_unsupported(
@@ -212,7 +166,7 @@ class Dispatcher:
         assert handler is not None
         old = RequestHeader(header.api_key, 0, header.correlation_id, header.client_id)
         context = RequestContext(connection, old)
-        response = handler(self._broker, context, None)
+        response = handler(context, None)
         assert isinstance(response, Message)
         return encode(old, response)
 

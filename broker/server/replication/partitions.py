@@ -1,48 +1,17 @@
-"""The partitions this broker leads: append, read, and the fetches that wait for more.
+"""The partitions this broker leads: which there are, and appending to them.
 
-A Fetch that finds too little is parked on its partitions. An append counts down the bytes each
-parked fetch still misses; those that have enough are answered once, after all requests of this
-wake-up have been handled, so that one answer carries as much as there is. Nothing polls.
+An append counts down the bytes that each fetch parked on the partition still misses, and wakes
+those that have enough.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator
 
 from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendInfo, AppendOrigin
 from broker.log.partition_log import PartitionLog
-from broker.metadata.image import MetadataImage
 from broker.model import TopicPartition
-
-
-class ParkedFetch:
-    """A fetch that waits for `missing_bytes` more, until its deadline."""
-
-    __slots__ = ("_answer", "is_done", "missing_bytes", "partitions", "timer")
-
-    def __init__(
-        self, partitions: list["Partition"], missing_bytes: int, answer: Callable[[bool], bool]
-    ) -> None:
-        self.partitions = partitions
-        self.missing_bytes = missing_bytes
-        self._answer = answer
-        self.is_done = False
-        self.timer: asyncio.TimerHandle | None = None
-        for partition in partitions:
-            partition.parked[self] = None
-
-    def try_answer(self, *, is_final: bool) -> None:
-        """Answer if there is enough by now, or whatever there is when `is_final`."""
-        if not self.is_done and self._answer(is_final):
-            self.cancel()
-
-    def cancel(self) -> None:
-        """Stop waiting; idempotent."""
-        self.is_done = True
-        for partition in self.partitions:
-            partition.parked.pop(self, None)
-        if self.timer is not None:
-            self.timer.cancel()
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.replication.parked_fetches import ParkedFetch
 
 
 class Partition:
@@ -65,19 +34,18 @@ class Partitions:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
-        *,
         node_id: int,
-        image: Callable[[], MetadataImage],
+        metadata: ClusterMetadata,
+        *,
+        wake: Callable[[Iterable[ParkedFetch]], None],
         on_flush_wanted: Callable[[], None],
     ) -> None:
-        self._loop = loop
         self._node_id = node_id
-        self._image = image
+        self._metadata = metadata
+        self._wake = wake
         self._on_flush_wanted = on_flush_wanted
         self._by_topic: dict[str, dict[int, Partition]] = {}
         self._names: dict[bytes, str] = {}
-        self._ready: dict[ParkedFetch, None] = {}
 
     # --- which partitions there are ---
 
@@ -97,6 +65,12 @@ class Partitions:
                 self._names.pop(removed.log.topic_id, None)
             self._wake(removed.parked)
 
+    def replace_log(self, log: PartitionLog) -> None:
+        """Go on with a copy of a partition's log that has all of it; raises KafkaError."""
+        # The only replica has everything, so all of it is committed.
+        log.advance_high_watermark(log.log_end_offset)
+        self.get(*log.topic_partition).log = log
+
     def find(self, topic: str, partition: int) -> Partition | None:
         """Return a partition, or None when this broker does not lead it."""
         partitions = self._by_topic.get(topic)
@@ -113,7 +87,7 @@ class Partitions:
         return found
 
     def _why_not_here(self, topic: str, partition: int) -> KafkaError:
-        image = self._image().topics.by_name.get(topic)
+        image = self._metadata.image.topics.by_name.get(topic)
         known = None if image is None else image.partitions.get(partition)
         if known is None:
             return KafkaError(
@@ -130,7 +104,7 @@ class Partitions:
         """Return the name of a topic; raises UNKNOWN_TOPIC_ID."""
         name = self._names.get(topic_id)
         if name is None:
-            image = self._image().topics.by_id.get(topic_id)
+            image = self._metadata.image.topics.by_id.get(topic_id)
             if image is None:
                 raise KafkaError(
                     ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID."
@@ -175,21 +149,3 @@ class Partitions:
             fetch.missing_bytes -= size_bytes
             if fetch.missing_bytes <= 0:
                 self._wake((fetch,))
-
-    def _wake(self, fetches: Iterable[ParkedFetch]) -> None:
-        if not self._ready:
-            self._loop.call_soon(self._answer_ready)
-        self._ready.update(dict.fromkeys(fetches))
-
-    def _answer_ready(self) -> None:
-        ready, self._ready = self._ready, {}
-        for fetch in ready:
-            fetch.try_answer(is_final=fetch.missing_bytes > 0)
-
-    def park(self, fetch: ParkedFetch, wait_ms: int) -> None:
-        """Let `fetch` wait at most `wait_ms`."""
-        fetch.timer = self._loop.call_later(wait_ms / 1000, self._on_deadline, fetch)
-
-    @staticmethod
-    def _on_deadline(fetch: ParkedFetch) -> None:
-        fetch.try_answer(is_final=True)

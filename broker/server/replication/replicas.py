@@ -5,18 +5,20 @@ goes on with what a batch of records, or a snapshot, has changed.
 """
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from broker.errors import KafkaError
 from broker.log.config import LogConfig
+from broker.log.log_directories import LogDirectories
 from broker.metadata.delta import MetadataDelta
 from broker.metadata.image import PartitionImage, TopicImage
 from broker.metadata.topic_names import CLUSTER_METADATA
 from broker.model import TopicPartition
+from broker.server.clock import Clock
+from broker.server.cluster.dynamic_settings import DynamicSettings
+from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.resources import TOPIC
-
-if TYPE_CHECKING:
-    from broker.server.broker import Broker
+from broker.server.replication.partitions import Partitions
 
 log = logging.getLogger("millrace.replicas")
 
@@ -26,34 +28,48 @@ NO_TOPIC_ID = bytes(16)
 class Replicas:
     """Owns which logs are here. Invariant: it leads what the image says, or a disk has failed."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        settings: DynamicSettings,
+        metadata: ClusterMetadata,
+        partitions: Partitions,
+        log_directories: LogDirectories,
+        clock: Clock,
+        *,
+        on_deleted: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._node_id = settings.static.node_id
+        self._metadata = metadata
+        self._partitions = partitions
+        self._log_directories = log_directories
+        self._clock = clock
+        self._on_deleted = on_deleted
 
     # --- the image says what is here ---
 
     def open_all(self) -> None:
         """Lead what the image says; what else lies here is kept, and named."""
-        node_id = self._broker.config.node_id
-        for image in self._broker.cluster.topics.by_name.values():
+        for image in self._metadata.image.topics.by_name.values():
             for partition in image.partitions.values():
-                if partition.leader == node_id:
+                if partition.leader == self._node_id:
                     self._lead(image, partition)
         self._warn_of_strays()
 
     def _warn_of_strays(self) -> None:
         """Name what is assigned elsewhere or gone: it may be all there is, so nobody deletes it."""
-        topics = self._broker.cluster.topics
-        for stray in self._broker.log_directories.all():
+        topics = self._metadata.image.topics
+        for stray in self._log_directories.all():
             topic, number = stray.topic_partition
             image = topics.by_name.get(topic)
             assigned = None if image is None else image.partitions.get(number)
-            is_known = assigned is not None and self._broker.config.node_id in assigned.replicas
+            is_known = assigned is not None and self._node_id in assigned.replicas
             if not is_known and topic != CLUSTER_METADATA:
                 log.warning("not assigned to this node: directory=%s", stray.directory)
 
     def apply(self, delta: MetadataDelta) -> None:
         """Agree with what changed."""
-        topics = self._broker.cluster.topics
+        topics = self._metadata.image.topics
         for deleted in delta.deleted_topics:
             for number in deleted.partitions:
                 self._remove(TopicPartition(deleted.name, number))
@@ -67,20 +83,20 @@ class Replicas:
             if resource_type == TOPIC:
                 self._update_config(name)
         if delta.deleted_topics:
-            self._broker.housekeeping.remove_deleted_files()
+            self._on_deleted()
 
     def update_configs(self) -> None:
         """Give every log its settings anew, after the defaults of this node have changed."""
-        for name in {partition.topic_partition.topic for partition in self._broker.partitions}:
+        for name in {partition.topic_partition.topic for partition in self._partitions}:
             self._update_config(name)
 
     def config_of(self, name: str) -> LogConfig:
         """Return a topic's settings over the broker's defaults."""
-        own = self._broker.cluster.configs.settings_of(TOPIC, name)
-        return LogConfig.from_settings(own, self._broker.config.log)
+        own = self._metadata.image.configs.settings_of(TOPIC, name)
+        return LogConfig.from_settings(own, self._settings.current.log)
 
     def _update_config(self, name: str) -> None:
-        partitions = list(self._broker.partitions.topic(name))
+        partitions = list(self._partitions.topic(name))
         if partitions:
             config = self.config_of(name)
             for partition in partitions:
@@ -90,33 +106,32 @@ class Replicas:
 
     def _follow(self, image: TopicImage, partition: PartitionImage) -> None:
         """Lead it, stop leading it, or drop it."""
-        node_id = self._broker.config.node_id
         topic_partition = TopicPartition(image.name, partition.partition)
-        if partition.leader == node_id:
+        if partition.leader == self._node_id:
             self._lead(image, partition)
-        elif node_id in partition.replicas:
-            self._broker.partitions.remove(topic_partition)
+        elif self._node_id in partition.replicas:
+            self._partitions.remove(topic_partition)
         else:
             self._remove(topic_partition)
 
     def _lead(self, image: TopicImage, partition: PartitionImage) -> None:
         topic_partition = TopicPartition(image.name, partition.partition)
-        led = self._broker.partitions.find(*topic_partition)
+        led = self._partitions.find(*topic_partition)
         if led is not None:
             if led.log.leader_epoch < partition.leader_epoch:
                 led.log.become_leader(partition.leader_epoch)
             return
-        directories = self._broker.log_directories
+        directories = self._log_directories
         earlier = directories.get(topic_partition)
         if earlier is not None and earlier.topic_id not in {NO_TOPIC_ID, image.topic_id}:
             # A topic of the same name, deleted while this node was down.
-            directories.delete(topic_partition, self._broker.clock.timestamp_ms())
+            directories.delete(topic_partition, self._clock.timestamp_ms())
         try:
             found = directories.create(
                 topic_partition,
                 image.topic_id,
                 self.config_of(image.name),
-                self._broker.clock.timestamp_ms(),
+                self._clock.timestamp_ms(),
             )
             found.become_leader(partition.leader_epoch)
         except (OSError, KafkaError) as error:
@@ -125,8 +140,8 @@ class Replicas:
             return
         # The only replica has everything, so all of it is committed.
         found.advance_high_watermark(found.log_end_offset)
-        self._broker.partitions.add(found)
+        self._partitions.add(found)
 
     def _remove(self, topic_partition: TopicPartition) -> None:
-        self._broker.partitions.remove(topic_partition)
-        self._broker.log_directories.delete(topic_partition, self._broker.clock.timestamp_ms())
+        self._partitions.remove(topic_partition)
+        self._log_directories.delete(topic_partition, self._clock.timestamp_ms())

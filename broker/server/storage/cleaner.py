@@ -8,9 +8,9 @@ owner of every log. At most `log.cleaner.threads` rounds run at once, one for ea
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from broker.config.broker_config import CleanerConfig
 from broker.log.cleaner.run import (
@@ -21,11 +21,11 @@ from broker.log.cleaner.run import (
     replace_segments,
 )
 from broker.log.cleaner.schedule import DirtyLog, choose_dirtiest
+from broker.log.partition_log import PartitionLog
 from broker.model import TopicPartition
 from broker.server.clock import Clock
-
-if TYPE_CHECKING:
-    from broker.server.broker import Broker
+from broker.server.storage.deleted_files import DeletedFiles
+from broker.server.storage.failures import StorageFailures
 
 log = logging.getLogger("millrace.cleaner")
 
@@ -36,22 +36,30 @@ class Cleaner:
     """Owns the rounds that are under way. The threads are made when the first round begins."""
 
     def __init__(
-        self, broker: "Broker", loop: asyncio.AbstractEventLoop, tasks: asyncio.TaskGroup
+        self,
+        loop: asyncio.AbstractEventLoop,
+        config: CleanerConfig,
+        clock: Clock,
+        logs: Callable[[], Iterable[PartitionLog]],
+        deleted_files: DeletedFiles,
+        failures: StorageFailures,
     ) -> None:
-        self._broker = broker
         self._loop = loop
-        self._tasks = tasks
-        self._config = broker.config.cleaner
+        self._config = config
+        self._clock = clock
+        self._logs = logs
+        self._deleted_files = deleted_files
+        self._failures = failures
+        self._tasks: asyncio.TaskGroup | None = None
         self._busy: set[TopicPartition] = set()
         self._threads: ThreadPoolExecutor | None = None
         self._stopping = threading.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._throttle = Throttle(
-            broker.clock, self._stopping, self._config.io_max_bytes_per_second
-        )
+        self._throttle = Throttle(clock, self._stopping, config.io_max_bytes_per_second)
 
-    def start(self) -> None:
+    def start(self, tasks: asyncio.TaskGroup) -> None:
         """Look for dirty logs from now on, every `log.cleaner.backoff.ms`."""
+        self._tasks = tasks
         if self._config.is_enabled:
             self._timer = self._loop.call_later(self._config.backoff_ms / 1000, self._look)
 
@@ -78,13 +86,13 @@ class Cleaner:
         self._timer = self._loop.call_later(self._config.backoff_ms / 1000, self._look)
 
     def _begin_rounds(self) -> None:
-        timestamp_ms = self._broker.clock.timestamp_ms()
+        timestamp_ms = self._clock.timestamp_ms()
         while len(self._busy) < self._config.thread_count and not self._stopping.is_set():
-            logs = (partition.log for partition in self._broker.partitions)
-            dirty = choose_dirtiest(logs, self._busy, timestamp_ms)
+            dirty = choose_dirtiest(self._logs(), self._busy, timestamp_ms)
             if dirty is None:
                 return
             self._busy.add(dirty.log.topic_partition)
+            assert self._tasks is not None, "rounds begin after the start"
             self._tasks.create_task(self._clean(dirty))
 
     async def _clean(self, dirty: DirtyLog) -> None:
@@ -95,14 +103,14 @@ class Cleaner:
             log.info("cleaning given up topic_partition=%s", topic_partition)
             return
         except OSError as error:
-            self._broker.on_storage_failure(*topic_partition, error)
+            self._failures.on_failure(*topic_partition, error)
             return
         finally:
             self._busy.discard(topic_partition)
         self._begin_rounds()
 
     async def _run_round(self, dirty: DirtyLog) -> None:
-        timestamp_ms = self._broker.clock.timestamp_ms()
+        timestamp_ms = self._clock.timestamp_ms()
         limits = CleaningLimits(
             memory_bytes=self._config.dedupe_buffer_bytes // self._config.thread_count,
             throttle=self._throttle.pause,
@@ -114,7 +122,7 @@ class Cleaner:
             if not replace_segments(dirty.log, replacement, timestamp_ms):
                 return
         finish_round(dirty.log, run)
-        self._broker.housekeeping.remove_deleted_files()
+        self._deleted_files.remove_due()
         log.info(
             "log cleaned topic_partition=%s first_dirty_offset=%d bytes_read=%d bytes_written=%d",
             dirty.log.topic_partition,

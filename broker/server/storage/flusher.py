@@ -7,20 +7,27 @@ here it is run in one thread, while the loop, the owner of every log, goes on ap
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from broker.log.local_log import LocalLog
-
-if TYPE_CHECKING:
-    from broker.server.broker import Broker
+from broker.log.log_directories import LogDirectories
+from broker.server.clock import Clock
+from broker.server.storage.failures import StorageFailures
 
 
 class Flusher:
     """Owns the timer of the next flush and the thread that syncs; neither exists before it."""
 
-    def __init__(self, broker: "Broker", loop: asyncio.AbstractEventLoop) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        log_directories: LogDirectories,
+        failures: StorageFailures,
+    ) -> None:
         self._loop = loop
+        self._clock = clock
+        self._log_directories = log_directories
+        self._failures = failures
         self._tasks: asyncio.TaskGroup | None = None
         self._thread: ThreadPoolExecutor | None = None
         # With the time it fires at: a uvloop handle does not know it when that has come already.
@@ -41,10 +48,10 @@ class Flusher:
 
     def schedule(self) -> None:
         """See that the next flush is waited for."""
-        due_ms = self._broker.log_directories.next_flush_ms()
+        due_ms = self._log_directories.next_flush_ms()
         if due_ms is None or self._tasks is None:
             return
-        when = self._loop.time() + (due_ms - self._broker.clock.timestamp_ms()) / 1000
+        when = self._loop.time() + (due_ms - self._clock.timestamp_ms()) / 1000
         if self._timer is not None:
             if self._timer[0] <= when:
                 return
@@ -53,7 +60,7 @@ class Flusher:
 
     def _flush_due(self) -> None:
         self._timer = None
-        for log in self._broker.log_directories.flushes_due(self._broker.clock.timestamp_ms()):
+        for log in self._log_directories.flushes_due(self._clock.timestamp_ms()):
             if self._tasks is not None:
                 self._tasks.create_task(self._flush(log))
         self.schedule()
@@ -67,4 +74,4 @@ class Flusher:
             log.finish_flush(work)
         except OSError as error:
             # A failed sync is never tried again: the pages may be gone.
-            self._broker.on_storage_failure(*log.topic_partition, error)
+            self._failures.on_failure(*log.topic_partition, error)

@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from broker.log.log_directories import LogDirectories
+from broker.log.partition_log import PartitionLog
 from broker.model import TopicPartition
-
-if TYPE_CHECKING:
-    from broker.server.broker import Broker
+from broker.server.clock import Clock
+from broker.server.storage.failures import StorageFailures
 
 log = logging.getLogger("millrace.mover")
 
@@ -18,9 +19,20 @@ PAUSE_SECONDS = 0.001  # lets requests in between two pieces
 class Mover:
     """Owns the moves under way; `log.moves` does the copying, the loop is shared with requests."""
 
-    def __init__(self, broker: "Broker", loop: asyncio.AbstractEventLoop) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        log_directories: LogDirectories,
+        failures: StorageFailures,
+        *,
+        on_moved: Callable[[PartitionLog], None],
+    ) -> None:
         self._loop = loop
+        self._clock = clock
+        self._log_directories = log_directories
+        self._failures = failures
+        self._on_moved = on_moved
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -35,32 +47,28 @@ class Mover:
 
     def move(self, topic_partition: TopicPartition, path: str) -> None:
         """Begin to move a partition to another directory; raises KafkaError."""
-        self._broker.partitions.get(*topic_partition)
-        if self._broker.log_directories.move(topic_partition, path):
+        if self._log_directories.move(topic_partition, path):
             log.info("move begun topic_partition=%s log_dir=%s", topic_partition, path)
         self._schedule()
 
     def _schedule(self) -> None:
-        if self._timer is None and self._broker.log_directories.moving():
+        if self._timer is None and self._log_directories.moving():
             self._timer = self._loop.call_later(PAUSE_SECONDS, self._advance)
 
     def _advance(self) -> None:
         self._timer = None
-        for topic_partition in self._broker.log_directories.moving():
+        for topic_partition in self._log_directories.moving():
             try:
                 self._advance_one(topic_partition)
             except OSError as error:
-                self._broker.on_storage_failure(*topic_partition, error)
+                self._failures.on_failure(*topic_partition, error)
         self._schedule()
 
     def _advance_one(self, topic_partition: TopicPartition) -> None:
-        broker = self._broker
-        moved = broker.log_directories.advance_move(
-            topic_partition, PIECE_BYTES, broker.clock.timestamp_ms()
+        moved = self._log_directories.advance_move(
+            topic_partition, PIECE_BYTES, self._clock.timestamp_ms()
         )
         if moved is None:
             return
-        moved.advance_high_watermark(moved.log_end_offset)
-        broker.partitions.get(*topic_partition).log = moved
-        broker.housekeeping.remove_deleted_files()
+        self._on_moved(moved)
         log.info("move done topic_partition=%s log_dir=%s", topic_partition, moved.directory)

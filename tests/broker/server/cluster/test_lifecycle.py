@@ -59,30 +59,31 @@ class Cluster:
         self.followed = 0
         self.fatal: list[str] = []
         self.states: list[BrokerState] = []
-        self.broker: Any = SimpleNamespace(
-            config=SimpleNamespace(
-                node_id=NODE_ID,
-                rack=None,
-                registration_timeout_ms=1_000,
-                controlled_shutdown=True,
-                heartbeat_interval_ms=HEARTBEAT_MS,
-                session_timeout_ms=9_000,
-            ),
-            clock=SimpleNamespace(now_ms=lambda: self.timers.now_ms),
-            cluster_id="cluster",
-            cluster=SimpleNamespace(brokers={}),
-            log_directories=SimpleNamespace(directories=[]),
-            quorum=SimpleNamespace(channel=self, applied_offset=10, incarnation_id=b"i" * 16),
-            is_following=False,
-            follow=self._follow,
-            on_fatal=self.fatal.append,
+        config: Any = SimpleNamespace(
+            node_id=NODE_ID,
+            rack=None,
+            registration_timeout_ms=1_000,
+            controlled_shutdown=True,
+            heartbeat_interval_ms=HEARTBEAT_MS,
+            session_timeout_ms=9_000,
         )
-        self.lifecycle = Lifecycle(self.broker, self.timers)  # type: ignore[arg-type]
+        clock: Any = SimpleNamespace(now_ms=lambda: self.timers.now_ms)
+        self.brokers: dict[int, Any] = {}
+        self.metadata: Any = SimpleNamespace(
+            cluster_id="cluster",
+            image=SimpleNamespace(brokers=self.brokers),
+            applied_offset=10,
+            incarnation_id=b"i" * 16,
+        )
+        directories: Any = SimpleNamespace(directories=[])
+        timers: Any = self.timers
+        self.lifecycle = Lifecycle(timers, config, clock, self.metadata, self.ask, directories)
         self.lifecycle.on_state = self.states.append
+        self.lifecycle.on_fatal = self.fatal.append
+        self.lifecycle.on_caught_up = self._follow
 
     def _follow(self) -> None:
         self.followed += 1
-        self.broker.is_following = True
 
     def ask(
         self,
@@ -106,10 +107,8 @@ class Cluster:
     def register(self, epoch: int = 5, incarnation_id: bytes | None = None) -> None:
         """Let the metadata say that it is registered."""
         if incarnation_id is None:
-            incarnation_id = self.lifecycle._incarnation_id
-        self.broker.cluster.brokers[NODE_ID] = SimpleNamespace(
-            epoch=epoch, incarnation_id=incarnation_id
-        )
+            incarnation_id = self.metadata.incarnation_id
+        self.brokers[NODE_ID] = SimpleNamespace(epoch=epoch, incarnation_id=incarnation_id)
         self.lifecycle.on_metadata_change(MetadataDelta())
 
     def run(self) -> None:
@@ -209,7 +208,7 @@ def test_a_process_that_took_its_id_ends_it(cluster: Cluster) -> None:
 def test_an_unregistered_broker_registers_again(cluster: Cluster) -> None:
     cluster.run()
     cluster.timers.advance(HEARTBEAT_MS)
-    del cluster.broker.cluster.brokers[NODE_ID]
+    del cluster.brokers[NODE_ID]
     cluster.answer(BrokerHeartbeatResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED))
     cluster.take(BrokerRegistrationRequest)
     cluster.answer(BrokerRegistrationResponse(broker_epoch=20))

@@ -31,15 +31,11 @@ class Clock:
         return 0
 
 
-class Owner:
-    clock = Clock()
-
-
 @pytest.mark.parametrize("new_loop", [uvloop.new_event_loop, asyncio.new_event_loop])
 def test_a_deadline_that_has_come_already_can_be_looked_at_again(new_loop):
     loop = new_loop()
     try:
-        groups = Groups(Owner(), loop)
+        groups = Groups(loop, None, Clock(), None, None, None)
         shard = groups._shards[0] = Shard(deadline_ms=1_000)
         groups._run(0, Output())
         groups._run(0, Output())

@@ -40,19 +40,22 @@ class Node:
         self.directories = LogDirectories(self.storage, ["/data"], settings)
         self.directories.open(NOW_MS)
         self.image = MetadataImage()
-        loop: Any = SimpleNamespace(call_soon=lambda call: None)  # nobody waits for records
+        metadata: Any = SimpleNamespace(image=self.image)
         self.partitions = Partitions(
-            loop, node_id=NODE, image=lambda: self.image, on_flush_wanted=lambda: None
+            NODE, metadata, wake=lambda fetches: None, on_flush_wanted=lambda: None
         )
-        self.broker: Any = SimpleNamespace(
-            config=SimpleNamespace(node_id=NODE, log=LogConfig()),
-            cluster=self.image,
-            partitions=self.partitions,
-            log_directories=self.directories,
-            clock=SimpleNamespace(timestamp_ms=lambda: NOW_MS),
-            housekeeping=SimpleNamespace(remove_deleted_files=lambda: None),
+        self.settings: Any = SimpleNamespace(
+            static=SimpleNamespace(node_id=NODE), current=SimpleNamespace(log=LogConfig())
         )
-        self.replicas = Replicas(self.broker)
+        clock: Any = SimpleNamespace(timestamp_ms=lambda: NOW_MS)
+        self.replicas = Replicas(
+            self.settings,
+            metadata,
+            self.partitions,
+            self.directories,
+            clock,
+            on_deleted=lambda: None,
+        )
 
     def replay(self, *records: Message) -> None:
         """Let the metadata change, and follow it."""

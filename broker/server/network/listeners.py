@@ -1,0 +1,59 @@
+"""The listeners of a broker by their names, and what goes for all of them."""
+
+import asyncio
+
+from broker.server.network.connection import Connection
+from broker.server.network.listener import Listener
+
+
+class Listeners:
+    """Owns the listeners, and what clients are told to reach each of them by."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._by_name: dict[str, Listener] = {}
+        self._advertised: dict[str, tuple[str, int]] = {}
+
+    def add(self, name: str, listener: Listener, advertised: tuple[str, int]) -> None:
+        """Have one more; it refuses whoever comes until `start`."""
+        self._by_name[name] = listener
+        self._advertised[name] = advertised
+
+    def advertised(self) -> list[tuple[str, str, int]]:
+        """Return name, host and port of each, as clients are told."""
+        return [(name, *address) for name, address in self._advertised.items()]
+
+    def connection_count(self) -> int:
+        """Return how many client connections are open."""
+        return sum(len(listener.connections) for listener in self._by_name.values())
+
+    def forget(self, connection: Connection) -> None:
+        """Drop a connection that has closed."""
+        self._by_name[connection.peer.listener_name].forget(connection)
+
+    def limit(self, max_connections: int, max_connections_per_ip: int) -> None:
+        """Go on with other limits; connections that are open stay."""
+        for listener in self._by_name.values():
+            listener.max_connections = max_connections
+            listener.max_connections_per_ip = max_connections_per_ip
+
+    def close_idle(self, max_idle_ms: int) -> None:
+        """Close every connection that owes nothing and has been silent for so long."""
+        idle_since = self._loop.time() - max_idle_ms / 1000
+        for listener in self._by_name.values():
+            listener.close_idle(idle_since)
+
+    def start(self, backlog: int) -> None:
+        """Begin to serve."""
+        for listener in self._by_name.values():
+            listener.start(backlog)
+
+    def stop_accepting(self) -> None:
+        """Take no new connections; those that are open go on."""
+        for listener in self._by_name.values():
+            listener.stop_accepting()
+
+    def close_connections(self) -> None:
+        """Close every open connection."""
+        for listener in self._by_name.values():
+            listener.close_connections()

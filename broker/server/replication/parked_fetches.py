@@ -1,0 +1,85 @@
+"""Fetches that found too little and wait for more: parked on their partitions and on one timer.
+
+An append counts down the bytes each parked fetch still misses; those that have enough are answered
+once, after all requests of this wake-up have been handled, so that one answer carries as much as
+there is. Nothing polls.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from broker.server.network.connection import Connection
+
+
+class Awaited(Protocol):
+    """Where a fetch waits; a partition is such a place."""
+
+    parked: dict["ParkedFetch", None]
+
+
+class ParkedFetch:
+    """A fetch that waits for `missing_bytes` more, until its deadline."""
+
+    __slots__ = ("_answer", "is_done", "missing_bytes", "partitions", "timer")
+
+    def __init__(
+        self, partitions: Sequence[Awaited], missing_bytes: int, answer: Callable[[bool], bool]
+    ) -> None:
+        self.partitions = partitions
+        self.missing_bytes = missing_bytes
+        self._answer = answer
+        self.is_done = False
+        self.timer: asyncio.TimerHandle | None = None
+        for partition in partitions:
+            partition.parked[self] = None
+
+    def try_answer(self, *, is_final: bool) -> None:
+        """Answer if there is enough by now, or whatever there is when `is_final`."""
+        if not self.is_done and self._answer(is_final):
+            self.cancel()
+
+    def cancel(self) -> None:
+        """Stop waiting; idempotent."""
+        self.is_done = True
+        for partition in self.partitions:
+            partition.parked.pop(self, None)
+        if self.timer is not None:
+            self.timer.cancel()
+
+
+class ParkedFetches:
+    """Every fetch that waits here: no longer than its deadline and its connection."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._by_connection: dict[Connection, dict[ParkedFetch, None]] = {}
+        self._ready: dict[ParkedFetch, None] = {}
+
+    def park(self, connection: Connection, fetch: ParkedFetch, wait_ms: int) -> None:
+        """Let a fetch wait for records, at most `wait_ms`."""
+        of_connection = self._by_connection.setdefault(connection, {})
+        for done in [parked for parked in of_connection if parked.is_done]:
+            del of_connection[done]
+        of_connection[fetch] = None
+        fetch.timer = self._loop.call_later(wait_ms / 1000, self._on_deadline, fetch)
+
+    @staticmethod
+    def _on_deadline(fetch: ParkedFetch) -> None:
+        fetch.try_answer(is_final=True)
+
+    def wake(self, fetches: Iterable[ParkedFetch]) -> None:
+        """Have them answered when the requests of this wake-up are done."""
+        if not self._ready:
+            self._loop.call_soon(self._answer_ready)
+        self._ready.update(dict.fromkeys(fetches))
+
+    def _answer_ready(self) -> None:
+        ready, self._ready = self._ready, {}
+        for fetch in ready:
+            fetch.try_answer(is_final=fetch.missing_bytes > 0)
+
+    def on_closed(self, connection: Connection) -> None:
+        """Forget whatever waits for a connection that is gone."""
+        for fetch in self._by_connection.pop(connection, {}):
+            fetch.cancel()

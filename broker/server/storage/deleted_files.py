@@ -1,0 +1,33 @@
+"""Files that are deleted a while after they were given up (file.delete.delay.ms)."""
+
+import asyncio
+
+from broker.log.log_directories import LogDirectories
+from broker.server.clock import Clock
+
+
+class DeletedFiles:
+    """Owns the timer of the next removal."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, log_directories: LogDirectories, clock: Clock
+    ) -> None:
+        self._loop = loop
+        self._log_directories = log_directories
+        self._clock = clock
+        self._timer: asyncio.TimerHandle | None = None
+
+    def remove_due(self) -> None:
+        """Remove the files whose delay is over, and come again when the next are due."""
+        self._log_directories.remove_due(self._clock.timestamp_ms())
+        self.stop()
+        due_ms = self._log_directories.next_removal_ms()
+        if due_ms is not None:
+            seconds = max(0, due_ms - self._clock.timestamp_ms()) / 1000
+            self._timer = self._loop.call_later(seconds, self.remove_due)
+
+    def stop(self) -> None:
+        """Leave the rest to the next start."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
