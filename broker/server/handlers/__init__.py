@@ -1,2 +1,4 @@
-"""One file per API: what each request does. `server.apis` holds the table, and what each
-is given."""
+"""One file per API, named for it: a class that is made of the parts it works on, and its `handle`.
+
+`server.apis` is the table of them.
+"""
