@@ -40,6 +40,8 @@ class QuorumConfig:
     snapshot_interval_ms: int
     """A snapshot is due when something was committed and this time has passed; 0 is never."""
     segment_bytes: int
+    leader_imbalance_check_interval_ms: int
+    """How often the controller gives leaderships back to the preferred replicas; 0 is never."""
     detects_failures_fast: bool
     """Whether a refused connection proves that a node is gone (our own setting)."""
 
@@ -105,5 +107,11 @@ def read_quorum_config(values: Values) -> QuorumConfig:
         snapshot_after_bytes=values.integer("metadata.log.max.record.bytes.between.snapshots", 1),
         snapshot_interval_ms=values.integer("metadata.log.max.snapshot.interval.ms", 0),
         segment_bytes=values.integer("metadata.log.segment.bytes", 8 * 1024 * 1024),
+        leader_imbalance_check_interval_ms=_imbalance_check_interval_ms(values),
         detects_failures_fast=values.boolean("controller.fast.failure.detection.enable"),
     )
+
+
+def _imbalance_check_interval_ms(values: Values) -> int:
+    seconds = values.integer("leader.imbalance.check.interval.seconds", 1)
+    return seconds * 1000 if values.boolean("auto.leader.rebalance.enable") else 0

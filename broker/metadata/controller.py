@@ -3,7 +3,8 @@
 It exists while its node leads the quorum and has replayed everything from before its epoch; a node
 that loses the leadership drops it. It decides on the committed image alone: the shell asks for the
 next decision when the records of the one before are committed and replayed. Its only state of its
-own is who is alive (`control/sessions.py`).
+own is who is alive (`control/sessions.py`), and when it looks at the leaderships again
+(`control/leadership/periodic_elections.py`).
 
 A CreateTopics, in order: `handle` finds `control/topics.py`, which checks the names and settings,
 places the replicas (`placement.py`) and returns an answer with records; the shell appends these,
@@ -16,8 +17,10 @@ from typing import Any
 from broker.errors import KafkaError
 from broker.metadata.control.heartbeats import handle_broker_heartbeat
 from broker.metadata.control.leadership.broker_changes import fence_broker
+from broker.metadata.control.leadership.directories import handle_assign_replicas_to_dirs
 from broker.metadata.control.leadership.elections import handle_elect_leaders
 from broker.metadata.control.leadership.isr import handle_alter_partition
+from broker.metadata.control.leadership.periodic_elections import PeriodicElections
 from broker.metadata.control.leadership.reassignments import (
     handle_alter_partition_reassignments,
     handle_list_partition_reassignments,
@@ -83,6 +86,7 @@ HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.UNREGISTER_BROKER: handle_unregister_broker,
     ApiKey.ALLOCATE_PRODUCER_IDS: handle_allocate_producer_ids,
     ApiKey.CONTROLLER_REGISTRATION: handle_controller_registration,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: handle_assign_replicas_to_dirs,
 }
 
 CONTROLLER_APIS = frozenset(HANDLERS)
@@ -94,9 +98,11 @@ class Controller:
 
     def __init__(self, image: MetadataImage, config: ControllerConfig, random: Random) -> None:
         self._view = ClusterView(image, config, random)
+        self._elections: PeriodicElections | None = None  # of a controller that has taken over
 
     def activate(self, moment: Moment) -> list[Message]:
         """Take over: return the first records of a new cluster, and begin every session anew."""
+        self._elections = PeriodicElections(self._view, moment.now_ms)
         for broker in self._view.image.brokers.values():
             if not broker.is_fenced:
                 self._view.sessions.touch(broker, moment.now_ms)
@@ -106,17 +112,23 @@ class Controller:
         """Answer a request; one that is refused as a whole changes nothing."""
         handler = HANDLERS[ApiKey(request.__api_key__)]
         try:
-            return handler(self._view, request, api_version, moment)
+            decision = handler(self._view, request, api_version, moment)
         except KafkaError as error:
             return Decision(refuse(request, api_version, error))
+        if self._elections is not None:
+            self._elections.note_settings(decision.records, moment.now_ms)
+        return decision
 
     def tick(self, moment: Moment) -> list[Message]:
-        """Fence the broker whose session ended first; ask again while `next_deadline_ms` is past.
+        """Fence the broker whose session ended first, else hold the elections that are due.
 
-        One at a time, so that the next decision sees what fencing the one before has changed.
+        One thing at a time, so that the next decision sees what the one before has changed: ask
+        again while `next_deadline_ms` is past.
         """
         broker_id = self._view.sessions.first_ended(moment.now_ms)
-        return [] if broker_id is None else self.lose_broker(broker_id, moment)
+        if broker_id is not None:
+            return self.lose_broker(broker_id, moment)
+        return [] if self._elections is None else self._elections.tick(moment.now_ms)
 
     def lose_broker(self, broker_id: int, moment: Moment) -> list[Message]:
         """Fence a broker whose process is known to be gone, whatever its session says."""
@@ -127,5 +139,8 @@ class Controller:
         return fence_broker(self._view, broker)
 
     def next_deadline_ms(self) -> int:
-        """Return when to call `tick`: NEVER_MS when no broker is alive."""
-        return self._view.sessions.next_deadline_ms()
+        """Return when to call `tick`: NEVER_MS when there is at most one broker, and it is here."""
+        sessions_ms = self._view.sessions.next_deadline_ms()
+        if self._elections is None:
+            return sessions_ms
+        return min(sessions_ms, self._elections.next_deadline_ms())

@@ -188,6 +188,7 @@ API_VERSION_RANGES: dict[ApiKey, ApiVersions] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: _api("0-1", flexible=0),
     ApiKey.CONSUMER_GROUP_DESCRIBE: _api("0-1", flexible=0),
     ApiKey.CONTROLLER_REGISTRATION: _api("0", flexible=0),
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: _api("0", flexible=0),
     ApiKey.LIST_CONFIG_RESOURCES: _api("0-1", flexible=0),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _api("0", flexible=0),
 }

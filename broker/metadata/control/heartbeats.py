@@ -50,8 +50,11 @@ def handle_broker_heartbeat(
     """Note that a broker is alive, and give it what it wants if that can be."""
     broker = view.registered(request.broker_id, request.broker_epoch)
     now = current_state(view, broker)
-    then = next_state(view, broker, request)
-    records = _transition(view, broker, now, then)
+    records = fail_directories(view, broker, frozenset(request.offline_log_dirs))
+    # What failed is settled first: a broker must not be made to lead from a failed directory. Its
+    # next heartbeat, which has read that, gets it what it wants.
+    then = now if records else next_state(view, broker, request)
+    records += _transition(view, broker, now, then)
     if then in IS_FENCED:
         view.sessions.end(broker.broker_id)
     else:
@@ -59,7 +62,6 @@ def handle_broker_heartbeat(
         if then is BrokerState.CONTROLLED_SHUTDOWN and session.shutdown_offset == NO_OFFSET:
             session.shutdown_offset = moment.next_offset + len(records) - 1
     if not records:
-        records += fail_directories(view, broker, frozenset(request.offline_log_dirs))
         records += _cordon(broker, request.cordoned_log_dirs)
     response = BrokerHeartbeatResponse(
         is_caught_up=request.current_metadata_offset >= broker.epoch,

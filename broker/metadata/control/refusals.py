@@ -28,6 +28,10 @@ from broker.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
+from broker.protocol.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+)
 from broker.protocol.messages.broker_heartbeat import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -230,5 +234,6 @@ _REFUSALS: dict[type[Message], Refusal] = {
     BrokerRegistrationRequest: _with_code(BrokerRegistrationResponse),
     BrokerHeartbeatRequest: _with_code(BrokerHeartbeatResponse),
     AlterPartitionRequest: _with_code(AlterPartitionResponse),
+    AssignReplicasToDirsRequest: _with_code(AssignReplicasToDirsResponse),
     ControllerRegistrationRequest: _with_message(ControllerRegistrationResponse),
 }

@@ -69,6 +69,8 @@ class ControllerConfig:
     partition_count: int = 1
     replication_factor: int = 1
     session_timeout_ms: int = 9_000  # broker.session.timeout.ms
+    leader_imbalance_check_interval_ms: int = 300_000
+    """How often leaderships go back to the preferred replicas; 0 is never."""
     max_replication_factor: int = 1
     """The most replicas a partition may have; more than one needs replication."""
     delete_topic: bool = True  # delete.topic.enable

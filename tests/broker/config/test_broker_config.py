@@ -137,3 +137,10 @@ def test_a_role_without_what_it_needs_is_refused(settings: dict[str, str], says:
     with pytest.raises(KafkaError, match=says) as refused:
         config(**settings)
     assert refused.value.code == ErrorCode.INVALID_CONFIG
+
+
+def test_leaderships_are_given_back_as_often_as_is_configured() -> None:
+    interval = {"leader.imbalance.check.interval.seconds": "7"}
+    off = {**interval, "auto.leader.rebalance.enable": "false"}
+    read = [BrokerConfig.from_settings(given).quorum for given in ({}, interval, off)]
+    assert [each.leader_imbalance_check_interval_ms for each in read] == [300_000, 7_000, 0]

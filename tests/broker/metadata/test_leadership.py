@@ -28,7 +28,6 @@ from broker.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
 )
 from broker.protocol.messages.unregister_broker import UnregisterBrokerRequest
-from broker.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.lib.controlled_cluster import ControlledCluster
 
 PREFERRED, UNCLEAN = range(2)
@@ -369,74 +368,3 @@ def test_cordoned_directories_are_kept() -> None:
     before = len(cluster.log)
     cluster.heartbeat(1, cordoned_log_dirs=[b"directory 000001"])
     assert len(cluster.log) == before
-
-
-# --- eligible leader replicas ---
-
-
-def with_elr(*brokers: int) -> ControlledCluster:
-    cluster = ControlledCluster(*brokers)
-    update = FeatureUpdateKey(feature="eligible.leader.replicas.version", max_version_level=1)
-    assert cluster.ask(UpdateFeaturesRequest(feature_updates=[update])).error_code == 0
-    cluster.create("orders", list(brokers))
-    set_config(cluster, "orders", "min.insync.replicas", "2")
-    return cluster
-
-
-def test_eligible_replicas_lead_when_nobody_is_in_sync() -> None:
-    cluster = with_elr(1, 2, 3)
-    for broker_id in (1, 2, 3):
-        cluster.lose(broker_id)
-    partition = cluster.partition("orders")
-    assert (partition.isr, partition.elr, partition.leader) == ((), (2, 3), -1)
-    cluster.heartbeat(1)
-    assert cluster.partition("orders").leader == -1
-    cluster.heartbeat(2)
-    partition = cluster.partition("orders")
-    assert (partition.isr, partition.elr, partition.leader) == ((2,), (3,), 2)
-
-
-@pytest.mark.parametrize("is_clean", [True, False])
-def test_a_broker_stays_eligible_only_after_a_clean_shutdown(is_clean: bool) -> None:
-    cluster = with_elr(1, 2, 3)
-    for broker_id in (1, 2, 3):
-        cluster.lose(broker_id)
-    previous = cluster.broker(2).epoch if is_clean else -1
-    cluster.start(2, incarnation=2, previous_broker_epoch=previous)
-    assert cluster.partition("orders").leader == (2 if is_clean else -1)
-    assert cluster.partition("orders").elr == (3,)
-
-
-def test_eligible_replicas_are_forgotten_when_fewer_need_be_in_sync() -> None:
-    cluster = with_elr(1, 2, 3)
-    cluster.lose(1)
-    cluster.lose(2)
-    assert (cluster.partition("orders").isr, cluster.partition("orders").elr) == ((3,), (2,))
-    set_config(cluster, "orders", "min.insync.replicas", "1")
-    assert (cluster.partition("orders").isr, cluster.partition("orders").elr) == ((3,), ())
-
-
-def test_the_feature_is_not_lowered_while_a_partition_lives_by_it() -> None:
-    cluster = with_elr(1)
-    cluster.lose(1)
-    assert cluster.partition("orders").elr == (1,)
-    update = FeatureUpdateKey(
-        feature="eligible.leader.replicas.version", max_version_level=0, upgrade_type=2
-    )
-    request = UpdateFeaturesRequest(feature_updates=[update])
-    assert cluster.ask(request).error_code == ErrorCode.INVALID_UPDATE_VERSION
-    cluster.heartbeat(1)
-    assert cluster.ask(request).error_code == 0
-    assert cluster.partition("orders").elr == ()
-
-
-def test_the_only_replica_leads_again_after_it_was_killed() -> None:
-    cluster = with_elr(1)
-    cluster.tick(after_ms=20_000)
-    for incarnation in (2, 3):
-        cluster.start(1, incarnation)
-        partition = cluster.partition("orders")
-        assert (partition.leader, partition.isr) == (1, (1,))
-        assert partition.leader_recovery_state == RECOVERING
-        cluster.tick(after_ms=20_000)
-        assert cluster.partition("orders").leader == -1

@@ -13,6 +13,7 @@ from broker.errors import ErrorCode, KafkaError
 from broker.log.config import TOPIC_SETTINGS, SettingType, format_value
 from broker.metadata.control.leadership.broker_changes import clear_elr
 from broker.metadata.control.limits import duplicates, validate_record_count
+from broker.metadata.control.settings.min_isr import MIN_ISR, validate_min_isr
 from broker.metadata.control.settings.operations import compute_value
 from broker.metadata.control.settings.rules import validate_settings
 from broker.metadata.control.view import ClusterView, Decision, Moment
@@ -33,8 +34,6 @@ from broker.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse as IncrementalResourceResponse,
 )
 from broker.protocol.records.metadata import ConfigRecord
-
-MIN_ISR = "min.insync.replicas"
 
 R = TypeVar("R", ReplacedResource, AlterConfigsResource)
 A = TypeVar("A", AlterConfigsResourceResponse, IncrementalResourceResponse)
@@ -146,7 +145,7 @@ def _changes(
     validate_settings(view, resource, wanted)
     current = view.image.configs.settings_of(*resource)
     is_always_written = resource[0] == BROKER_RESOURCE
-    records: list[Message] = [
+    settings = [
         ConfigRecord(
             resource_type=resource[0],
             resource_name=resource[1],
@@ -156,6 +155,8 @@ def _changes(
         for name in sorted({*current, *wanted, *named})
         if current.get(name) != wanted.get(name) or (is_always_written and name in named)
     ]
+    validate_min_isr(view, settings)
+    records: list[Message] = [*settings]
     if view.is_elr_enabled and current.get(MIN_ISR) != wanted.get(MIN_ISR):
         topics = view.image.topics.by_name
         is_topic = resource[0] == TOPIC_RESOURCE

@@ -6,6 +6,7 @@ that has registered and by every broker that has, also the fenced ones: they may
 
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.limits import duplicates
+from broker.metadata.control.settings.min_isr import agree_on_min_isr
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
@@ -30,10 +31,13 @@ def bootstrap_records(view: ClusterView) -> list[Message]:
     """Return the levels of a new cluster, nothing for one that has them."""
     if METADATA_VERSION in view.image.features:
         return []
-    return [
-        FeatureLevelRecord(name=name, feature_level=level)
-        for name, level in view.config.features_at_format.items()
+    levels = view.config.features_at_format
+    records: list[Message] = [
+        FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items()
     ]
+    if levels.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0:
+        records += agree_on_min_isr(view)
+    return records
 
 
 def handle_update_features(
@@ -44,6 +48,8 @@ def handle_update_features(
     if duplicates(update.feature for update in request.feature_updates):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A feature is named more than once.")
     for update in request.feature_updates:
+        if update.feature == ELIGIBLE_LEADER_REPLICAS_VERSION and update.max_version_level > 0:
+            records += agree_on_min_isr(view)
         try:
             records += _update(view, update, api_version)
         except KafkaError as error:

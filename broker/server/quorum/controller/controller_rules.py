@@ -49,6 +49,7 @@ def controller_config(
         partition_count=config.partition_count,
         replication_factor=config.replication_factor,
         session_timeout_ms=config.session_timeout_ms,
+        leader_imbalance_check_interval_ms=config.quorum.leader_imbalance_check_interval_ms,
         delete_topic=config.delete_topic,
         features_at_format=formatted_features(storage, config.metadata_log_dir),
         log=config.log,
