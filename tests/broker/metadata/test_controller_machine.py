@@ -32,6 +32,12 @@ from broker.protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from broker.protocol.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    DirectoryData,
+)
+from broker.protocol.messages.assign_replicas_to_dirs import PartitionData as PartitionAssignment
+from broker.protocol.messages.assign_replicas_to_dirs import TopicData as TopicAssignment
 from broker.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -165,6 +171,7 @@ class ClusterMachine(RuleBasedStateMachine):
         config = AlterableConfig(name=setting[0], value=setting[1], config_operation=operation)
         resource = AlterConfigsResource(resource_type=2, resource_name=name, configs=[config])
         self.cluster.ask(IncrementalAlterConfigsRequest(resources=[resource]))
+        self.cluster.tick()
 
     @initialize(is_elr_on=st.booleans())
     def begin(self, is_elr_on: bool) -> None:
@@ -249,6 +256,23 @@ class ClusterMachine(RuleBasedStateMachine):
             assert tuple(result.isr) == after.isr
             assert result.partition_epoch == after.partition_epoch
 
+    @rule(name=TOPICS, index=PARTITIONS, broker=BROKERS, is_lost=st.booleans())
+    def assign_directory(self, name: str, index: int, broker: int, is_lost: bool) -> None:
+        topic = self.cluster.image.topics.by_name.get(name)
+        found = self.cluster.image.brokers.get(broker)
+        if topic is None or found is None:
+            return
+        wanted = TopicAssignment(
+            topic_id=topic.topic_id, partitions=[PartitionAssignment(partition_index=index)]
+        )
+        directory = b"failed".ljust(16) if is_lost else found.log_dirs[0]
+        request = AssignReplicasToDirsRequest(
+            broker_id=broker,
+            broker_epoch=found.epoch,
+            directories=[DirectoryData(id=directory, topics=[wanted])],
+        )
+        assert self.cluster.ask(request).error_code == 0
+
     # --- what must hold after every step ---
 
     @invariant()
@@ -315,7 +339,7 @@ class ClusterMachine(RuleBasedStateMachine):
             assert self.epochs.setdefault(broker.epoch, owner) == owner
         some_alive = any(not broker.is_fenced for broker in image.brokers.values())
         deadline = self.cluster.controller.next_deadline_ms()
-        assert (deadline != NEVER_MS) == some_alive
+        assert (deadline != NEVER_MS) == (some_alive or len(image.brokers) > 1)
         assert deadline > self.cluster.now_ms
 
 

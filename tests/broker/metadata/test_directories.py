@@ -24,9 +24,7 @@ def with_directories() -> ControlledCluster:
     return cluster
 
 
-def assign(
-    cluster: ControlledCluster, directory: bytes, index: int = 0, broker_id: int = 2
-) -> int:
+def assign(cluster: ControlledCluster, directory: bytes, index: int = 0, broker_id: int = 2) -> int:
     topic = TopicData(
         topic_id=cluster.image.topics.by_name["orders"].topic_id,
         partitions=[PartitionData(partition_index=index)],
