@@ -216,8 +216,18 @@ class LogDirectories:
             self._by_partition.pop(topic_partition, None)
         return lost
 
+    @property
+    def clean_broker_epoch(self) -> int:
+        """The broker epoch in which all were left cleanly (KIP-966); -1 when that is not so."""
+        epochs = {-1 if each.is_offline else each.clean_broker_epoch for each in self.directories}
+        return epochs.pop() if len(epochs) == 1 else -1
+
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
-        """Stop; a clean stop leaves everything flushed and so the next start needs no recovery."""
+        """Stop; a clean stop leaves everything flushed and so the next start needs no recovery.
+
+        The mark of a clean stop has the broker's epoch: its next registration tells that, and then
+        the controller knows that the replicas here have lost nothing.
+        """
         if clean:
             self._each(lambda directory: directory.close(broker_epoch))
         for directory in self.directories:

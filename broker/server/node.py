@@ -211,7 +211,8 @@ class Node:
             await self._quorum.wait_stopped()
         log.info("stopping: flushing logs")
         if self._directories is not None:
-            self._directories.close(clean=True)
+            epoch = -1 if self._broker is None else self._broker.lifecycle.clean_epoch
+            self._directories.close(clean=True, broker_epoch=epoch)
         log.info("stopped")
 
     async def _leave(self, broker: Broker) -> None:

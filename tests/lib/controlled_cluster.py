@@ -8,7 +8,11 @@ from typing import Any
 
 from broker.metadata.controller import Controller, ControllerConfig, Moment
 from broker.metadata.delta import MetadataDelta
-from broker.metadata.features import SUPPORTED_FEATURES
+from broker.metadata.features import (
+    LATEST_METADATA_VERSION,
+    METADATA_VERSION,
+    SUPPORTED_FEATURES,
+)
 from broker.metadata.image import BrokerImage, MetadataImage, PartitionImage
 from broker.protocol.message import Message
 from broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
@@ -28,10 +32,15 @@ LATEST = {1: 0, 62: 4, 63: 2, 56: 3, 19: 7, 20: 6, 37: 3, 33: 2, 44: 1, 49: 1, 4
 
 
 class ControlledCluster:
-    """One active controller. `start` makes brokers known and alive."""
+    """One active controller. `start` makes brokers known and alive.
+
+    It begins without eligible leader replicas, unless `features_at_format` says otherwise.
+    """
 
     def __init__(self, *brokers: int, seed: int = 0, **config: Any) -> None:
-        self.config = ControllerConfig(**{"max_replication_factor": 9, **config})
+        levels = {METADATA_VERSION: LATEST_METADATA_VERSION}
+        defaults = {"max_replication_factor": 9, "features_at_format": levels}
+        self.config = ControllerConfig(**{**defaults, **config})
         self.random = Random(seed)
         self.image = MetadataImage()
         self.log: list[bytes] = []

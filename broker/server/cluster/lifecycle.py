@@ -125,6 +125,11 @@ class Lifecycle:
         self._enter(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
         self._schedule(0)
 
+    @property
+    def clean_epoch(self) -> int:
+        """The epoch to leave the directories in: nothing was written without one of its own."""
+        return self._log_directories.clean_broker_epoch if self.epoch == -1 else self.epoch
+
     def end(self) -> None:
         """Say and hear nothing more."""
         self._cancel()
@@ -148,8 +153,12 @@ class Lifecycle:
                 for name, (lowest, highest) in SUPPORTED_FEATURES.items()
             ],
             rack=self._config.rack,
-            log_dirs=[directory.directory_id for directory in self._log_directories.directories],
-            previous_broker_epoch=-1,
+            log_dirs=[
+                directory.directory_id
+                for directory in self._log_directories.directories
+                if not directory.is_offline
+            ],
+            previous_broker_epoch=self._log_directories.clean_broker_epoch,
         )
         self._ask(request, REGISTRATION_VERSION, self._on_registered)
 

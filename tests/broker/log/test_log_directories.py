@@ -22,7 +22,7 @@ from broker.log.log_directory import (
     parse_directory_name,
 )
 from broker.log.partition_log import PartitionLog
-from broker.log.storage import RealStorage, Storage, read_file
+from broker.log.storage import RealStorage, Storage, read_file, replace_file
 from broker.model import TopicPartition
 from broker.records.build import build_batch
 from tests.lib.logs import NOW_MS, log_bytes, read_records
@@ -78,6 +78,17 @@ def test_everything_is_there_after_a_clean_stop(count: int) -> None:
     # Of an empty partition the topic id may be lost; `create` brings it again.
     assert all(log.topic_id == ID for log in again.all() if log.log_end_offset)
     assert storage.status(f"/a/{CLEAN_SHUTDOWN}") is None, "this run is not clean yet"
+
+
+def test_directories_that_were_left_in_different_epochs_were_not_left_cleanly() -> None:
+    storage = SimulatedStorage()
+    open_directories(storage, "/a", "/b").close(broker_epoch=7)
+    again = open_directories(storage, "/a", "/b")
+    assert again.clean_broker_epoch == 7
+    again.close(broker_epoch=8)
+    replace_file(storage, f"/b/{CLEAN_SHUTDOWN}", b'{"version":0,"brokerEpoch":7}')
+    assert open_directories(storage, "/a", "/b").clean_broker_epoch == -1
+    assert open_directories(storage, "/a", "/b").clean_broker_epoch == -1, "nor when killed"
 
 
 def test_meta_properties_say_whose_directory_it_is() -> None:

@@ -28,7 +28,7 @@ from broker.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from broker.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from broker.protocol.records.metadata import ProducerIdsRecord
+from broker.protocol.records.metadata import FeatureLevelRecord, ProducerIdsRecord
 from tests.lib.controlled_cluster import ControlledCluster
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
@@ -289,6 +289,16 @@ def test_a_new_cluster_finalizes_its_levels_once() -> None:
     before = len(cluster.log)
     cluster.elect_controller()
     assert len(cluster.log) == before
+
+
+def test_levels_that_apache_kafka_has_finalized_and_this_software_has_not_are_taken_out() -> None:
+    cluster = ControlledCluster()
+    levels = {"group.version": 1, "transaction.version": 2, ELR: 1}
+    cluster.commit([FeatureLevelRecord(name=name, feature_level=levels[name]) for name in levels])
+    cluster.elect_controller()
+    assert cluster.image.features == {"metadata.version": 30, ELR: 1}
+    assert len(cluster.last_records) == 2
+    cluster.start(1)
 
 
 def test_levels_are_raised_and_lowered() -> None:

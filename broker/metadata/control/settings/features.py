@@ -10,6 +10,7 @@ from broker.metadata.control.settings.min_isr import agree_on_min_isr
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
+    LEFT_OUT,
     METADATA_VERSION,
     SUPPORTED_FEATURES,
 )
@@ -28,9 +29,15 @@ MAX_LEVEL = 2**15 - 1
 
 
 def bootstrap_records(view: ClusterView) -> list[Message]:
-    """Return the levels of a new cluster, nothing for one that has them."""
+    """Return the levels of a new cluster; for one that has some, what takes those out it cannot do.
+
+    Only what Apache Kafka has finalized before can be such: UpdateFeatures asks every node.
+    """
     if METADATA_VERSION in view.image.features:
-        return []
+        return [
+            FeatureLevelRecord(name=name, feature_level=0)
+            for name in sorted(LEFT_OUT & view.image.features.keys())
+        ]
     levels = view.config.features_at_format
     records: list[Message] = [
         FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items()

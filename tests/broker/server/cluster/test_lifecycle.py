@@ -19,6 +19,7 @@ from broker.protocol.messages.broker_registration import (
 )
 from broker.server.cluster.lifecycle import RETRY_MS, BrokerState, Lifecycle
 
+LEFT_IN_EPOCH = 3
 HEARTBEAT_MS = 2_000
 NODE_ID = 7
 
@@ -75,7 +76,13 @@ class Cluster:
             applied_offset=10,
             incarnation_id=b"i" * 16,
         )
-        directories: Any = SimpleNamespace(directories=[])
+        directories: Any = SimpleNamespace(
+            directories=[
+                SimpleNamespace(directory_id=b"1" * 16, is_offline=False),
+                SimpleNamespace(directory_id=b"2" * 16, is_offline=True),
+            ],
+            clean_broker_epoch=LEFT_IN_EPOCH,
+        )
         timers: Any = self.timers
         self.lifecycle = Lifecycle(timers, config, clock, self.metadata, self.ask, directories)
         self.lifecycle.on_state = self.states.append
@@ -240,3 +247,13 @@ def test_a_stop_before_it_was_registered_asks_nobody(cluster: Cluster) -> None:
     cluster.register(epoch=5)
     assert cluster.followed == 0
     assert cluster.asked == []
+
+
+def test_it_registers_with_the_directories_it_has_and_the_epoch_it_left_them_in() -> None:
+    cluster = Cluster()
+    cluster.lifecycle.start([("PLAINTEXT", "host", 9092)])
+    request = cluster.take(BrokerRegistrationRequest)
+    assert (request.log_dirs, request.previous_broker_epoch) == ([b"1" * 16], LEFT_IN_EPOCH)
+    assert cluster.lifecycle.clean_epoch == LEFT_IN_EPOCH
+    cluster.answer(BrokerRegistrationResponse(broker_epoch=5))
+    assert cluster.lifecycle.clean_epoch == 5

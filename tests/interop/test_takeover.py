@@ -1,0 +1,94 @@
+"""One data directory that Apache Kafka and this broker run on in turn: nothing in it is lost."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import confluent_kafka
+import confluent_kafka.admin
+import pytest
+
+from tests.lib.apache_kafka import kafka_libs, running_node
+
+pytestmark = pytest.mark.interop
+
+TOPIC = "orders"
+BATCH = 20
+
+
+@contextmanager
+def our_node(folder: Path) -> Iterator[str]:
+    """Run our broker with the file that Apache Kafka was started with; gives its address."""
+    command = [sys.executable, "-m", "broker", "start", str(folder / "server.properties")]
+    with (
+        (folder / "ours.log").open("wb") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as node,
+    ):
+        try:
+            assert node.stdout is not None
+            ready = node.stdout.readline()
+            assert " ready on " in ready, (folder / "ours.log").read_text()
+            yield ready.rpartition(" ")[2].strip()
+        finally:
+            node.terminate()
+        assert node.wait(30) == 0, (folder / "ours.log").read_text()
+
+
+def create_topic(bootstrap: str) -> None:
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    topic = confluent_kafka.admin.NewTopic(TOPIC, 2, 1, config={"retention.ms": "-1"})
+    for created in admin.create_topics([topic]).values():
+        created.result(30)
+
+
+def topic_ids(bootstrap: str) -> dict[str, str]:
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    described = admin.describe_topics(confluent_kafka.TopicCollection([TOPIC]))
+    return {name: str(future.result(30).topic_id) for name, future in described.items()}
+
+
+def go_on(bootstrap: str, run: int) -> None:
+    """Read on as the group what the run before produced, and produce for the next."""
+    if run:
+        assert consume(bootstrap) == {f"{run - 1}-{number}" for number in range(BATCH)}
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap})
+    for number in range(BATCH):
+        producer.produce(TOPIC, f"{run}-{number}")
+    assert producer.flush(30) == 0
+
+
+def consume(bootstrap: str) -> set[str]:
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "readers",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe([TOPIC])
+    values: set[str] = set()
+    while len(values) < BATCH:
+        message = consumer.poll(30)
+        assert message is not None, values
+        assert message.error() is None, message.error()
+        values.add((message.value() or b"").decode())
+    consumer.commit(asynchronous=False)
+    consumer.close()
+    return values
+
+
+def test_apache_kafka_and_ours_go_on_with_what_the_other_has_left(tmp_path: Path) -> None:
+    libs = kafka_libs()
+    with running_node(libs, tmp_path) as bootstrap:
+        create_topic(bootstrap)
+        ids = topic_ids(bootstrap)
+        go_on(bootstrap, 0)
+    for run, node in enumerate(
+        (our_node(tmp_path), running_node(libs, tmp_path), our_node(tmp_path)), 1
+    ):
+        with node as bootstrap:
+            assert topic_ids(bootstrap) == ids
+            go_on(bootstrap, run)
