@@ -11,7 +11,14 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """Every error number a Kafka client knows."""
+    """Every error number a Kafka client knows.
+
+    A number that another node sends and nobody knows is an UNKNOWN_SERVER_ERROR, as in Kafka.
+    """
+
+    @classmethod
+    def _missing_(cls, value: object) -> "ErrorCode":
+        return cls.UNKNOWN_SERVER_ERROR
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

@@ -27,9 +27,10 @@ A dictionary for readers of the Raft paper; outside of this table we use Kafka's
     no-op entry (section 8) LeaderChangeMessage, a leader's first record
 
 Where to start: `roles` has the states and the table of their transitions, `node` takes inputs and
-passes them on, `voting` is the election, `leading` the leader's side of replication, `following`
-the follower's, `log` what is asked of the log. Safety is checked after every event of thousands of
-seeded histories in `tests/sim`. The shell's part is in `broker/server/quorum`.
+passes them on, `claims` says what of a message is believed, `voting` is the election, `leading` the
+leader's side of replication, `following` the follower's, `log` what is asked of the log. Safety is
+checked after every event of thousands of seeded histories in `tests/sim`. The shell's part is in
+`broker/server/quorum`.
 
 The life of an append:
 
@@ -48,5 +49,7 @@ What keeps it safe, and where:
   `progress.compute_high_watermark`.
 - A leader counts itself, and a follower fetches on, only after a flush: `Output`.
 - A committed entry is never cut off: `following.truncate_to_diverging_epoch`.
+- A message that no correct node sends changes nothing, and ends nothing: `claims`, and what
+  `following` refuses of an answer.
 - A leader that lost its disk's tail never leads the same epoch again: it starts as `Resigned`.
 """

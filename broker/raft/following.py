@@ -8,7 +8,10 @@ from broker.errors import ErrorCode
 from broker.model import OffsetAndEpoch
 from broker.protocol.messages import fetch, fetch_snapshot
 from broker.protocol.messages.fetch import FetchResponse
-from broker.protocol.messages.fetch_snapshot import FetchSnapshotResponse
+from broker.protocol.messages.fetch_snapshot import (
+    FetchSnapshotResponse,
+    FetchSnapshotResponsePartitionSnapshot,
+)
 from broker.protocol.wire import Blob
 from broker.raft.messages import fetch_request, fetch_snapshot_request, partition_of
 from broker.raft.output import Envelope
@@ -88,23 +91,65 @@ def handle_fetch_response(
     if partition is None:
         _refused(state, role, envelope.source, ErrorCode(response.error_code), now_ms)
         return
-    leader = partition.current_leader
-    state.observe(leader.leader_epoch, leader.leader_id, envelope.source, now_ms)
-    if state.role is not role:
-        return
-    if partition.error_code != ErrorCode.NONE or envelope.source != role.leader_id:
-        _refused(state, role, envelope.source, ErrorCode(partition.error_code), now_ms)
+    if not _is_from_leader(state, role, partition, envelope.source, now_ms):
         return
     _note_alive(state, role, now_ms)
+    if not _take_over(state, role, partition):
+        _ask_again(state, envelope.source, now_ms)
+
+
+def _is_from_leader(
+    state: RaftState,
+    role: Follower | Observer,
+    partition: fetch.PartitionData | FetchSnapshotResponsePartitionSnapshot,
+    source: int,
+    now_ms: int,
+) -> bool:
+    """Learn what an answer says of epoch and leader; tell whether the rest of it counts."""
+    leader = partition.current_leader
+    is_credible = state.observe(leader.leader_epoch, leader.leader_id, source, now_ms)
+    if state.role is not role:
+        return False
+    code = ErrorCode(partition.error_code)
+    if not is_credible:
+        _ask_again(state, source, now_ms)
+    elif code is not ErrorCode.NONE or source != role.leader_id:
+        _refused(state, role, source, code, now_ms)
+    else:
+        return True
+    return False
+
+
+def _take_over(state: RaftState, role: Follower | Observer, partition: fetch.PartitionData) -> bool:
+    """Do what the leader says; False when no correct leader says it."""
     if partition.diverging_epoch.epoch != _NO_EPOCH:
         diverging = partition.diverging_epoch
-        truncate_to_diverging_epoch(state, OffsetAndEpoch(diverging.end_offset, diverging.epoch))
-    elif partition.snapshot_id.epoch != _NO_EPOCH:
-        snapshot = partition.snapshot_id
-        role.download = Download(OffsetAndEpoch(snapshot.end_offset, snapshot.epoch))
-    else:
-        _append(state, partition.records, envelope.source, now_ms)
-        state.advance_high_watermark(min(partition.high_watermark, state.log.end_offset))
+        return truncate_to_diverging_epoch(
+            state, OffsetAndEpoch(diverging.end_offset, diverging.epoch)
+        )
+    if partition.snapshot_id.epoch != _NO_EPOCH:
+        snapshot_id = OffsetAndEpoch(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+        return _begin_download(state, role, snapshot_id)
+    is_whole = _append(state, partition.records)
+    state.advance_high_watermark(min(partition.high_watermark, state.log.end_offset))
+    return is_whole
+
+
+def _begin_download(
+    state: RaftState, role: Follower | Observer, snapshot_id: OffsetAndEpoch
+) -> bool:
+    """Ask for a snapshot from now on, if the log may be replaced by it."""
+    # What is committed is in every leader's newest snapshot, or in the log behind it.
+    if snapshot_id.offset < max(state.high_watermark, 1):
+        return False
+    if not 0 <= snapshot_id.leader_epoch <= state.epoch:
+        return False
+    role.download = Download(snapshot_id)
+    return True
+
+
+def _ask_again(state: RaftState, source: int, now_ms: int) -> None:
+    state.requests.back_off(source, now_ms + state.config.retry_backoff_ms)
 
 
 def _note_alive(state: RaftState, role: Follower | Observer, now_ms: int) -> None:
@@ -128,28 +173,35 @@ def _refused(
         role.deadline_ms = min(role.deadline_ms, retry_ms)
 
 
-def truncate_to_diverging_epoch(state: RaftState, diverging: OffsetAndEpoch) -> None:
+def truncate_to_diverging_epoch(state: RaftState, diverging: OffsetAndEpoch) -> bool:
     """Cut the log to where it can be equal to the leader's; several rounds may follow.
 
-    What is committed is in every leader's log (leader completeness), so a cut never reaches it.
+    What is committed is in every leader's log (leader completeness), so a cut never reaches it, and
+    a log that diverges has something to cut: False, and nothing is cut, if that is not so.
     """
     own = state.log.end_offset_for_epoch(diverging.leader_epoch)
     offset = min(own.offset, diverging.offset)
-    assert offset >= state.high_watermark, ("a committed entry would be cut off", offset)
+    if not state.high_watermark <= offset < state.log.end_offset:
+        return False
     state.log.truncate_to(offset)
     state.output.must_flush = True
+    return True
 
 
-def _append(state: RaftState, records: Blob | None, source: int, now_ms: int) -> None:
+def _append(state: RaftState, records: Blob | None) -> bool:
+    """Append what came; False when it was damaged on the way, or is nothing the leader can have.
+
+    What came before the bad batch counts, the rest has to come again.
+    """
     if not records:
-        return
+        return True
     assert isinstance(records, bytes | bytearray | memoryview), type(records)
     state.output.must_flush = True
     try:
-        state.log.append_as_follower(records)
+        state.log.append_as_follower(records, state.epoch)
     except CorruptBatch:
-        # The bytes were damaged on the way: what came before them counts, the rest comes again.
-        state.requests.back_off(source, now_ms + state.config.retry_backoff_ms)
+        return False
+    return True
 
 
 def handle_fetch_snapshot_response(
@@ -161,32 +213,46 @@ def handle_fetch_snapshot_response(
     if partition is None:
         _refused(state, role, envelope.source, ErrorCode(response.error_code), now_ms)
         return
-    leader = partition.current_leader
-    state.observe(leader.leader_epoch, leader.leader_id, envelope.source, now_ms)
-    if state.role is not role:
-        return
-    download = role.download
-    if partition.error_code != ErrorCode.NONE or download is None:
-        _refused(state, role, envelope.source, ErrorCode(partition.error_code), now_ms)
+    if not _is_from_leader(state, role, partition, envelope.source, now_ms):
         return
     _note_alive(state, role, now_ms)
-    data = partition.unaligned_records
-    assert isinstance(data, bytes | bytearray | memoryview), type(data)
-    if partition.position != download.position or not data:
+    if not _take_part(state, role, partition):
         role.download = None
-        return
+        _ask_again(state, envelope.source, now_ms)
+
+
+def _take_part(
+    state: RaftState,
+    role: Follower | Observer,
+    partition: FetchSnapshotResponsePartitionSnapshot,
+) -> bool:
+    """Write a part, and install the snapshot with the last one; False when it does not fit."""
+    download, data = role.download, partition.unaligned_records
+    assert isinstance(data, bytes | bytearray | memoryview), type(data)
+    theirs = OffsetAndEpoch(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+    if download is None or (theirs, partition.position) != (
+        download.snapshot_id,
+        download.position,
+    ):
+        return False
+    end_position = download.position + len(data)
+    if not download.position < end_position <= partition.size:
+        return False
     state.log.write_snapshot(download.snapshot_id, download.position, data)
-    download.position += len(data)
-    if download.position >= partition.size:
-        _install(state, role, download)
+    download.position = end_position
+    return end_position < partition.size or _install(state, role, download)
 
 
-def _install(state: RaftState, role: Follower | Observer, download: Download) -> None:
+def _install(state: RaftState, role: Follower | Observer, download: Download) -> bool:
     snapshot_id, role.download = download.snapshot_id, None
     assert snapshot_id.offset >= state.high_watermark, (snapshot_id, state.high_watermark)
-    state.log.install_snapshot(snapshot_id)
+    try:
+        state.log.install_snapshot(snapshot_id)
+    except CorruptBatch:
+        return False
     state.output.must_flush = True
     state.advance_high_watermark(snapshot_id.offset)
+    return True
 
 
 def lose_leader(state: RaftState, node_id: int, now_ms: int) -> None:

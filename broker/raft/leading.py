@@ -103,7 +103,7 @@ def handle_fetch(state: RaftState, envelope: Envelope, request: FetchRequest, no
         partition.fetch_offset,
         partition.high_watermark,
         # Not the partition's own limit: Kafka's replicas leave it at 0 here.
-        min(request.max_bytes, state.config.fetch_max_bytes),
+        max(0, min(request.max_bytes, state.config.fetch_max_bytes)),
         now_ms + request.max_wait_ms,
     )
     if len(state.role.parked) >= MAX_PARKED:
@@ -194,7 +194,8 @@ def handle_fetch_snapshot(
     )
     if isinstance(state.role, Leader) and part.error_code == ErrorCode.NONE:
         _replica(state.role, request.replica_id, now_ms).note_fetch(now_ms)
-        _fill_snapshot_part(state.log, part, request.max_bytes)
+        max_bytes = max(0, min(request.max_bytes, state.config.snapshot_max_bytes))
+        _fill_snapshot_part(state.log, part, max_bytes)
     state.respond(envelope, fetch_snapshot_response(part))
 
 

@@ -37,10 +37,11 @@ class RaftLog(Protocol):
     def append_leader_change(self, message: Message, leader_epoch: int) -> int:
         """Append the control record that opens an epoch; gives the new end offset."""
 
-    def append_as_follower(self, records: BytesLike) -> None:
-        """Append the leader's batches as they are.
+    def append_as_follower(self, records: BytesLike, leader_epoch: int) -> None:
+        """Append the batches of the leader of an epoch as they are.
 
-        Raises CorruptBatch for what does not continue the log; the batches before it are kept.
+        Raises CorruptBatch for what does not continue the log, and for an epoch that goes back or
+        beyond the leader's; the batches before it may be kept.
         """
 
     def read(self, offset: int, max_bytes: int) -> bytes:
@@ -71,4 +72,7 @@ class RaftLog(Protocol):
         """Write a part of a snapshot that is not complete; position 0 begins anew."""
 
     def install_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Make a written snapshot durable and complete; the log starts and ends where it ends."""
+        """Make a written snapshot durable and complete; the log starts and ends where it ends.
+
+        Raises CorruptBatch for one that cannot be read; it is gone then, and the log unchanged.
+        """

@@ -17,6 +17,8 @@ from broker.protocol.wire import ZERO_UUID
 NO_NODE = -1
 FILE_NAME = "quorum-state"
 DATA_VERSION = 1
+MAX_EPOCH = 2**31 - 2
+"""The last epoch there can be: one less than 31 bits hold, so a count of epochs fits as well."""
 
 
 class DamagedQuorumState(Exception):  # noqa: N818 - a storage failure, named like CorruptBatch
@@ -65,8 +67,11 @@ def decode_quorum_state(data: bytes) -> QuorumState:
         voted_directory_id = ZERO_UUID
         if "votedDirectoryId" in fields:
             voted_directory_id = urlsafe_b64decode(fields["votedDirectoryId"] + "==")
+        leader_epoch = int(fields["leaderEpoch"])
+        if not 0 <= leader_epoch <= MAX_EPOCH:
+            raise ValueError(f"leaderEpoch {leader_epoch}")
         return QuorumState(
-            leader_epoch=int(fields["leaderEpoch"]),
+            leader_epoch=leader_epoch,
             leader_id=int(fields["leaderId"]),
             voted_id=int(fields["votedId"]),
             voted_directory_id=voted_directory_id,

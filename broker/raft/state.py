@@ -9,13 +9,15 @@ Invariants:
 
 from dataclasses import replace
 
+from broker.errors import ErrorCode
 from broker.protocol.message import Message
 from broker.protocol.records.quorum import LeaderChangeMessage, Voter
+from broker.raft.claims import check_claim
 from broker.raft.config import RaftConfig, RandomSource
 from broker.raft.log import RaftLog
 from broker.raft.output import Envelope, LeaderChange, Output
 from broker.raft.progress import ReplicaProgress
-from broker.raft.quorum_state import NO_NODE, QuorumState
+from broker.raft.quorum_state import MAX_EPOCH, NO_NODE, QuorumState
 from broker.raft.requests import Requests
 from broker.raft.roles import (
     TRANSITIONS,
@@ -170,7 +172,10 @@ class RaftState:
             self.become_candidate(now_ms)
 
     def become_candidate(self, now_ms: int) -> None:
-        """Vote for this node in a new epoch."""
+        """Vote for this node in a new epoch, if there is one left."""
+        if self.epoch >= MAX_EPOCH:
+            self.become_unattached(self.epoch, now_ms)
+            return
         config = self.config
         tally = Tally(config.voters, granted={config.node_id})
         quorum = QuorumState(
@@ -206,8 +211,16 @@ class RaftState:
         deadline_ms = self.random_election_deadline_ms(now_ms)
         self._become(Resigned(deadline_ms, candidates, set(candidates)), self.quorum)
 
-    def observe(self, epoch: int, leader_id: int, source: int, now_ms: int) -> None:
-        """Learn what another node says of epoch and leader."""
+    def observe(self, epoch: int, leader_id: int, source: int, now_ms: int) -> bool:
+        """Learn what another node says of epoch and leader; False when that cannot be.
+
+        Then nothing has changed, and what else its message says is not to be believed either.
+        """
+        if epoch < self.epoch:
+            return True  # old news
+        code = check_claim(self.config, self.quorum, epoch, leader_id, needs_leader=False)
+        if code is not ErrorCode.NONE:
+            return False
         is_other = leader_id not in (NO_NODE, self.config.node_id)
         if epoch > self.epoch:
             if is_other:
@@ -216,15 +229,12 @@ class RaftState:
                 self.become_unattached(epoch, now_ms)
         elif epoch == self.epoch and is_other:
             self._observe_leader(leader_id, source, now_ms)
+        return True
 
     def _observe_leader(self, leader_id: int, source: int, now_ms: int) -> None:
         """Follow the leader of this epoch, unless this node does, or has given it up."""
         known_id = self.quorum.leader_id
-        assert known_id in (NO_NODE, leader_id), (
-            "two leaders in one epoch",
-            self.quorum,
-            leader_id,
-        )
+        assert known_id in (NO_NODE, leader_id), (self.quorum, leader_id)
         match self.role:
             case Unattached() | Candidate() | Observer(None):
                 self.become_follower(self.epoch, leader_id, now_ms)

@@ -18,6 +18,7 @@ from broker.protocol.messages.end_quorum_epoch import (
     EndQuorumEpochResponse,
 )
 from broker.protocol.messages.vote import PartitionData, VoteRequest, VoteResponse
+from broker.raft.claims import check_claim
 from broker.raft.messages import (
     begin_epoch_response,
     end_epoch_request,
@@ -90,9 +91,9 @@ def _decide(
         return ErrorCode.INCONSISTENT_VOTER_SET, False
     if partition.replica_epoch < state.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH, False
-    if partition.last_offset_epoch > partition.replica_epoch:
+    can_be = partition.last_offset_epoch <= partition.replica_epoch
+    if not can_be or not state.observe(partition.replica_epoch, NO_NODE, candidate_id, now_ms):
         return ErrorCode.INVALID_REQUEST, False
-    state.observe(partition.replica_epoch, NO_NODE, candidate_id, now_ms)
     theirs = OffsetAndEpoch(partition.last_offset, partition.last_offset_epoch)
     own = OffsetAndEpoch(state.log.end_offset, state.log.last_epoch)
     if not may_grant(state.role, state.quorum, partition) or not is_up_to_date(theirs, own):
@@ -110,11 +111,14 @@ def handle_vote_response(
     if partition is None:
         _ask_again(state, envelope.source, now_ms)
         return
-    state.observe(partition.leader_epoch, partition.leader_id, envelope.source, now_ms)
+    is_credible = state.observe(
+        partition.leader_epoch, partition.leader_id, envelope.source, now_ms
+    )
     role = state.role
     if not isinstance(role, Prospective | Candidate):
         return
-    if partition.error_code != ErrorCode.NONE:
+    is_counted = is_credible and partition.leader_epoch == state.epoch
+    if partition.error_code != ErrorCode.NONE or not is_counted:
         _ask_again(state, envelope.source, now_ms)
         return
     role.tally.note(envelope.source, is_granted=partition.vote_granted)
@@ -180,14 +184,20 @@ def handle_begin_epoch(
     if partition is None:
         state.respond(envelope, refusal_of(request, ErrorCode.INVALID_REQUEST))
         return
-    code = ErrorCode.NONE
-    if partition.leader_epoch < state.epoch:
-        code = ErrorCode.FENCED_LEADER_EPOCH
-    elif request.voter_id not in (NO_NODE, state.config.node_id):
-        code = ErrorCode.INVALID_VOTER_KEY
-    else:
-        state.observe(partition.leader_epoch, partition.leader_id, partition.leader_id, now_ms)
+    code = ErrorCode.INVALID_VOTER_KEY
+    if request.voter_id in (NO_NODE, state.config.node_id):
+        code = _hear_of_leader(state, partition.leader_epoch, partition.leader_id, now_ms)
     state.respond(envelope, begin_epoch_response(code, state.leader_id, state.epoch))
+
+
+def _hear_of_leader(state: RaftState, epoch: int, leader_id: int, now_ms: int) -> ErrorCode:
+    """Follow whoever says to be the leader of an epoch, or to have been, if that can be."""
+    if epoch < state.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    code = check_claim(state.config, state.quorum, epoch, leader_id, needs_leader=True)
+    if code is ErrorCode.NONE:
+        state.observe(epoch, leader_id, leader_id, now_ms)
+    return code
 
 
 def handle_begin_epoch_response(
@@ -210,11 +220,8 @@ def handle_end_epoch(
     if partition is None:
         state.respond(envelope, refusal_of(request, ErrorCode.INVALID_REQUEST))
         return
-    code = ErrorCode.NONE
-    if partition.leader_epoch < state.epoch:
-        code = ErrorCode.FENCED_LEADER_EPOCH
-    else:
-        state.observe(partition.leader_epoch, partition.leader_id, partition.leader_id, now_ms)
+    code = _hear_of_leader(state, partition.leader_epoch, partition.leader_id, now_ms)
+    if code is ErrorCode.NONE:
         preferred = [candidate.candidate_id for candidate in partition.preferred_candidates]
         expect_election(state, preferred or partition.preferred_successors, now_ms)
     state.respond(envelope, end_epoch_response(code, state.leader_id, state.epoch))

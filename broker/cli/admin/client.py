@@ -211,11 +211,8 @@ def raise_for(code: int, message: str | None = None) -> None:
 
 def error_of(code: int, message: str | None = None) -> KafkaError:
     """Make an exception of an error in an answer; an unknown number is named as such."""
-    try:
-        known = ErrorCode(code)
-    except ValueError:
-        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message or f"unknown error {code}")
-    return KafkaError(known, message)
+    known = ErrorCode(code)
+    return KafkaError(known, message or (f"unknown error {code}" if known != code else None))
 
 
 def _nodes_in(response: Message) -> ClusterNodes:

@@ -110,12 +110,15 @@ class RaftDriver:
         if self.applied_offset < self._log.start_offset:
             self._load_snapshot(self._log.snapshot_ids()[-1])
         while self.applied_offset < high_watermark:
-            for batch in split_batches(self._log.read(self.applied_offset, READ_BYTES)):
-                if batch.base_offset >= high_watermark:
+            before = self.applied_offset
+            for batch in split_batches(self._log.read(before, READ_BYTES)):
+                if batch.next_offset > high_watermark:
                     break
-                assert batch.next_offset <= high_watermark, (batch.header, high_watermark)
                 self._effects.listener.apply(batch)
                 self.applied_offset = batch.next_offset
+            if self.applied_offset == before:
+                # Of a batch nothing is committed before all of it is, whatever a peer says.
+                break
         own = self._own_leadership
         if own is not None and self.applied_offset > own.start_offset:
             self._own_leadership = None

@@ -8,26 +8,41 @@ The order that keeps them: a snapshot is complete on disk before records go; old
 gone from disk before the records go that continue them.
 """
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from broker.log.append import AppendOrigin
 from broker.log.partition_log import PartitionLog
 from broker.model import OffsetAndEpoch
 from broker.protocol.message import Message
-from broker.records.batch import split_batches
-from broker.records.control import ControlType
+from broker.protocol.wire import DecodeError
+from broker.records.batch import RecordBatch, split_batches
+from broker.records.control import ControlType, control_type
 from broker.records.errors import CorruptBatch
 from broker.records.header import BytesLike
 from broker.server.quorum.raft.snapshot_files import SnapshotFiles
-from broker.server.quorum.raft.snapshot_format import build_control_batch
+from broker.server.quorum.raft.snapshot_format import build_control_batch, snapshot_values
+
+log = logging.getLogger("millrace.quorum.log")
 
 
 class PartitionRaftLog:
-    """See the module; `wall_clock_ms` stamps what Raft itself writes."""
+    """See the module; `wall_clock_ms` stamps what Raft itself writes.
+
+    `decode` reads the value of one record and raises DecodeError: what the leader sends has to be
+    readable before it is written, for a node could not start again on what it cannot read.
+    """
 
     def __init__(
-        self, log: PartitionLog, snapshots: SnapshotFiles, wall_clock_ms: Callable[[], int]
+        self,
+        log: PartitionLog,
+        snapshots: SnapshotFiles,
+        wall_clock_ms: Callable[[], int],
+        decode: Callable[[bytes], object] | None = None,
     ) -> None:
+        self._decode = decode
+        self._refused = ""
         self._log = log
         self._snapshots = snapshots
         self._wall_clock_ms = wall_clock_ms
@@ -76,14 +91,53 @@ class PartitionRaftLog:
         batch = build_control_batch(ControlType.LEADER_CHANGE, message, self._wall_clock_ms())
         return self.append_as_leader(batch, leader_epoch)
 
-    def append_as_follower(self, records: BytesLike) -> None:
+    def append_as_follower(self, records: BytesLike, leader_epoch: int) -> None:
         """Append the leader's batches as they are; raises CorruptBatch if they do not follow on."""
-        expected = self._log.log_end_offset
-        for batch in split_batches(records):
-            if batch.base_offset != expected:
-                raise CorruptBatch(f"batch {batch.base_offset} does not follow on {expected - 1}")
-            expected = batch.next_offset
-        self._log.append_as_follower(records, timestamp_ms=self._wall_clock_ms())
+        with self._telling_of_refusals():
+            expected = OffsetAndEpoch(self.end_offset, self.last_epoch)
+            for batch in split_batches(records):
+                self._validate_batch(batch, expected, leader_epoch)
+                expected = OffsetAndEpoch(batch.next_offset, batch.header.partition_leader_epoch)
+            self._log.append_as_follower(records, timestamp_ms=self._wall_clock_ms())
+
+    def _validate_batch(
+        self, batch: RecordBatch, expected: OffsetAndEpoch, leader_epoch: int
+    ) -> None:
+        offset, header = batch.base_offset, batch.header
+        if offset != expected.offset:
+            raise CorruptBatch(f"batch {offset} does not follow on {expected.offset - 1}")
+        if not expected.leader_epoch <= header.partition_leader_epoch <= leader_epoch:
+            raise CorruptBatch(
+                f"batch {offset} has epoch {header.partition_leader_epoch}, which is not in "
+                f"{expected.leader_epoch}..{leader_epoch}"
+            )
+        if header.producer_id >= 0 or header.record_count != header.last_offset_delta + 1:
+            raise CorruptBatch(f"batch {offset} is none that a controller writes")
+        if not batch.has_valid_crc:
+            raise CorruptBatch(f"batch {offset} fails its CRC")
+        for record in batch.records():
+            if header.is_control:
+                control_type(record.key)
+            elif record.value is not None:
+                self._read(record.value)
+
+    def _read(self, value: bytes) -> None:
+        try:
+            if self._decode is not None:
+                self._decode(value)
+        except DecodeError as error:
+            raise CorruptBatch(f"a record cannot be read: {error}") from error
+
+    @contextmanager
+    def _telling_of_refusals(self) -> Iterator[None]:
+        """Say what was refused, once: it is asked for again until something else comes."""
+        try:
+            yield
+        except CorruptBatch as error:
+            if str(error) != self._refused:
+                self._refused = str(error)
+                log.warning("refused what the leader sent: %s", error)
+            raise
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Read whole batches, at least one unless `offset` is the end offset."""
@@ -130,7 +184,18 @@ class PartitionRaftLog:
         self._snapshots.write(snapshot_id, position, data)
 
     def install_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Make a snapshot of the leader's complete; the log starts and ends where it ends."""
+        """Make a snapshot of the leader's complete; the log starts and ends where it ends.
+
+        Raises CorruptBatch for one that cannot be read, and removes it.
+        """
+        if self._decode is not None:
+            try:
+                with self._telling_of_refusals():
+                    for value in snapshot_values(self._snapshots.read_unfinished(snapshot_id)):
+                        self._read(value)
+            except CorruptBatch:
+                self._snapshots.abandon(snapshot_id)
+                raise
         self._snapshots.finish(snapshot_id)
         self._log.truncate_fully_and_start_at(snapshot_id.offset, self._wall_clock_ms())
         self._snapshots.remove_before(snapshot_id.offset)

@@ -18,6 +18,7 @@ from broker.protocol.message import Message
 from broker.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from broker.protocol.messages.fetch import FetchRequest
 from broker.protocol.messages.vote import VoteRequest
+from broker.protocol.records.metadata import decode_metadata_record
 from broker.raft.config import RaftConfig
 from broker.raft.messages import RaftResponse, partition_of, replica_id_of
 from broker.raft.node import RaftNode
@@ -63,7 +64,10 @@ class RaftShell:
         self._clock = clock
         self._peers = parts.peers
         self.log = PartitionRaftLog(
-            parts.log, SnapshotFiles(storage, directory), clock.timestamp_ms
+            parts.log,
+            SnapshotFiles(storage, directory),
+            clock.timestamp_ms,
+            decode_metadata_record,
         )
         try:
             quorum_state = load_quorum_state(storage, directory)

@@ -45,6 +45,11 @@ class SnapshotFiles:
             file.truncate(0)
         file.write(position, data)
 
+    def read_unfinished(self, snapshot_id: OffsetAndEpoch) -> bytes:
+        """Read all there is of an unfinished snapshot."""
+        file = self._storage.open(self._path(snapshot_id) + PART_SUFFIX)
+        return file.read(0, file.size_bytes())
+
     def finish(self, snapshot_id: OffsetAndEpoch) -> None:
         """Give a written snapshot its name, when it is on disk."""
         path = self._path(snapshot_id)

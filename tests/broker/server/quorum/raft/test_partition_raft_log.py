@@ -100,7 +100,7 @@ def test_snapshot_files_have_kafkas_names(log, storage):
 def test_only_what_follows_on_is_appended(log):
     (batch,) = split_batches(batch_of("x"))
     with pytest.raises(CorruptBatch, match="does not follow"):
-        log.append_as_follower(bytes(batch.buffer))
+        log.append_as_follower(bytes(batch.buffer), 9)
     assert log.end_offset == 5
 
 
