@@ -44,8 +44,12 @@ T = TypeVar("T")
 
 ALL_INTERFACES = "0.0.0.0"
 NEAR_CONTROLLER_SECONDS = 0.5
-"""How long a controller here has to let this broker go: without a majority it never can."""
+"""How long a controller here may do nothing about letting go: without a majority it never can."""
 FAR_CONTROLLER_SECONDS = 3
+LEAVING_SECONDS = 60
+"""How long this broker waits to be let go, however much the controller still has to do."""
+FATAL_STOP_SECONDS = 10
+"""How long a node that has failed takes to stop; then the process ends as it is."""
 
 
 class Node:
@@ -218,6 +222,9 @@ class Node:
     async def _leave(self, broker: Broker) -> None:
         """Let the controller move what this broker leads; go without its word if there is none."""
         log.info("stopping: handing over what this broker leads")
+        if broker.metadata.has_stopped:
+            broker.lifecycle.end()
+            return
         broker.lifecycle.stop()
         await self._wait_until_let_go(broker, NEAR_CONTROLLER_SECONDS)
         if broker.metadata.leader_id not in {NO_NODE, self._config.node_id}:
@@ -227,11 +234,18 @@ class Node:
             broker.lifecycle.end()
 
     async def _wait_until_let_go(self, broker: Broker, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while broker.lifecycle.state != BrokerState.SHUTTING_DOWN:
-                    self._state_changed.clear()
-                    await self._state_changed.wait()
+        """Wait for as long as no such time passes in which nothing happens."""
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + LEAVING_SECONDS
+        seen_offset = -1
+        while broker.metadata.applied_offset > seen_offset and loop.time() < give_up_at:
+            seen_offset = broker.metadata.applied_offset
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    while broker.lifecycle.state != BrokerState.SHUTTING_DOWN:
+                        self._state_changed.clear()
+                        await self._state_changed.wait()
+                    return
 
     def ready_line(self) -> str:
         """Return the line that says what serves where, as clients are told."""
@@ -318,8 +332,18 @@ async def run(
         if not stop.event.is_set():
             _announce(node.ready_line())
         await stop.event.wait()
-        await node.stop()
+        await _stop_in_time(node, stop.failure)
     return stop.failure
+
+
+async def _stop_in_time(node: Node, failure: str | None) -> None:
+    """Stop the node; when it has failed, whoever is to start it again does not wait for long."""
+    try:
+        async with asyncio.timeout(FATAL_STOP_SECONDS if failure else None):
+            await node.stop()
+    except TimeoutError:
+        log.critical("not stopped after %d s, ending as it is", FATAL_STOP_SECONDS)
+        os._exit(1)
 
 
 def _announce(line: str) -> None:

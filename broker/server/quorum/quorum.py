@@ -229,6 +229,10 @@ class Quorum:
     def begin_stop(self) -> None:
         """Hand a leadership over; `has_stopped` says when this is done, or has taken too long."""
         self._stopped = self._loop.create_future()
+        if self.has_stopped:
+            # It failed, and there is nothing left to hand over.
+            self._stopped.set_result(None)
+            return
         self.channel.close()
         self._loop.call_later(self.config.quorum.request_timeout_ms / 1000, self._close)
         self._raft.stop()
