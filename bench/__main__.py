@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-PARTS = ("codec", "log", "side_by_side", "pipeline", "cluster", "metadata_scale")
+PARTS = ("codec", "log", "side_by_side", "pipeline", "cluster", "metadata_scale", "greedy")
 
 
 def main(arguments: list[str]) -> int:

@@ -82,14 +82,26 @@ class Server(Protocol):
         """Return its resident memory."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * PAGE_BYTES
 
+    def forget_peak(self) -> None:
+        """Let `peak_bytes` count from now on."""
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
+    def peak_bytes(self) -> int:
+        """Return the most memory that was resident at once."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return 1024 * int(status.partition("VmHWM:")[2].split()[0])
+
 
 class Millrace(Server):
-    """Our broker."""
+    """Our broker, of this checkout or of another one."""
 
     name = "millrace"
 
+    def __init__(self, checkout: Path = ROOT) -> None:
+        self.checkout = checkout
+
     def command(self) -> list[str]:
-        """Run the broker of this checkout."""
+        """Run its broker."""
         settings = {
             **SETTINGS,
             "listeners": f"PLAINTEXT://{self.bootstrap}",
@@ -99,7 +111,7 @@ class Millrace(Server):
         return [str(ROOT / ".venv/bin/python"), "-P", "-m", "broker", "start", *overrides]
 
     def __enter__(self) -> Self:
-        os.environ["PYTHONPATH"] = str(ROOT)
+        os.environ["PYTHONPATH"] = str(self.checkout)
         return super().__enter__()
 
 

@@ -1,0 +1,311 @@
+"""What one greedy client does to everybody else: latency of a well-behaved one, memory, time.
+
+`python -m bench greedy`. Beside each load a client of its own process asks for ApiVersions every
+two milliseconds, open loop: a latency counts from when the request was DUE, so a broker that stands
+still for a second shows it in every percentile. `--checkout` measures another tree with the same
+client, to compare an old one with a new one in turn.
+"""
+
+import argparse
+import math
+import multiprocessing
+import selectors
+import socket
+import statistics
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection as Pipe
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from bench.first_record import wait_for_first_record
+from bench.servers import ROOT, Millrace
+from bench.side_by_side import create_topic
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.framing import encode_request
+from broker.protocol.messages.api_versions import ApiVersionsRequest
+from broker.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from broker.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from broker.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from broker.records.build import build_batch
+from broker.records.compression import Codec
+
+EVERY_SECONDS = 0.002
+SMALL_TOPIC, LARGE_TOPIC, MANY_TOPICS = 100, 900, 11  # partitions, partitions, topics
+FUTURE_MS = 1 << 50
+GIVE_UP_SECONDS = 120
+
+
+class Load(NamedTuple):
+    """What is asked of the broker, and over how many connections."""
+
+    name: str
+    frame: Callable[[], bytes]
+    count: int = 1
+    connections: int = 1
+    topics: int = 1  # of the large ones
+
+
+def metadata_of_all() -> bytes:
+    """Ask for every topic."""
+    return encode_request(ApiKey.METADATA, 1, 1, None, MetadataRequest(topics=None))
+
+
+def metadata_of(name: str, times: int) -> bytes:
+    """Ask for one topic many times."""
+    topics = [MetadataRequestTopic(name=name)] * times
+    request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+    return encode_request(ApiKey.METADATA, 9, 1, None, request)
+
+
+def api_versions() -> bytes:
+    """Ask for the smallest of all answers."""
+    return encode_request(ApiKey.API_VERSIONS, 0, 1, None, ApiVersionsRequest())
+
+
+def api_versions_with_tags(count: int) -> bytes:
+    """Ask with a header full of tags nobody knows."""
+    tags = bytearray()
+    for tag in range(count):
+        tags += uvarint(tag) + b"\0"
+    start = struct.pack(">hhih", ApiKey.API_VERSIONS, 3, 1, -1) + uvarint(count)
+    content = start + bytes(tags) + b"\x02a\x02b\0"
+    return struct.pack(">i", len(content)) + content
+
+
+def uvarint(value: int) -> bytes:
+    """Encode an unsigned varint."""
+    encoded = bytearray()
+    while value > 127:
+        encoded.append(value & 127 | 128)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def configs_of(name: str, times: int) -> bytes:
+    """Ask for the settings of one topic many times."""
+    resources = [DescribeConfigsResource(resource_type=2, resource_name=name)] * times
+    request = DescribeConfigsRequest(resources=resources, include_synonyms=True)
+    return encode_request(ApiKey.DESCRIBE_CONFIGS, 4, 1, None, request)
+
+
+def offsets_of_all() -> bytes:
+    """Ask for the end of each partition of the many topics."""
+    indexes = range(LARGE_TOPIC)
+    wanted = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in indexes]
+    names = [f"large-{number}" for number in range(MANY_TOPICS)]
+    topics = [ListOffsetsTopic(name=name, partitions=wanted) for name in names]
+    request = ListOffsetsRequest(topics=topics)
+    return encode_request(ApiKey.LIST_OFFSETS, 7, 1, None, request)
+
+
+def produce(batches: list[bytes]) -> bytes:
+    """Send batches, all for partition 0 of the small topic."""
+    data = [PartitionProduceData(index=0, records=batch) for batch in batches]
+    topics = [TopicProduceData(name="small", partition_data=data)]
+    request = ProduceRequest(acks=1, timeout_ms=30_000, topic_data=topics)
+    return encode_request(ApiKey.PRODUCE, 9, 1, None, request)
+
+
+def batch_of_the_future(count: int) -> bytes:
+    """Build a small batch of very many records, each with a timestamp out of range."""
+    first = (None, noise(14_000), (), FUTURE_MS)
+    return build_batch([first, *[(None, b"", (), FUTURE_MS)] * count], compression=Codec.ZSTD)
+
+
+def noise(size_bytes: int) -> bytes:
+    """Give bytes that do not compress: a batch that shrinks a thousandfold is refused at once."""
+    return Random(1).randbytes(size_bytes)
+
+
+def bomb(size_bytes: int) -> bytes:
+    """Build a batch of one record of zeros that unpacks to so many bytes."""
+    value = noise(size_bytes // 950) + bytes(size_bytes)
+    records = [(None, value, (), int(time.time() * 1000))]
+    return build_batch(records, compression=Codec.ZSTD)
+
+
+LOADS = (
+    Load("1,000 pipelined Metadata of 1,000 partitions", metadata_of_all, 1_000),
+    Load("10,000 pipelined Metadata of 1,000 partitions", metadata_of_all, 10_000),
+    Load("50 connections of pipelined ApiVersions", api_versions, 15_000, 50),
+    Load("Metadata: a topic of 100 partitions 20,000 times", lambda: metadata_of("small", 20_000)),
+    Load("Metadata: a million empty names", lambda: metadata_of("", 1_000_000)),
+    Load("Metadata of 10,000 partitions", metadata_of_all, topics=MANY_TOPICS),
+    Load("DescribeConfigs: a topic 10,000 times", lambda: configs_of("small", 10_000)),
+    Load("ListOffsets of 9,900 partitions", offsets_of_all, topics=MANY_TOPICS),
+    Load("Produce: 1.8 M records out of time", lambda: produce([batch_of_the_future(1_800_000)])),
+    Load("Produce: a partition 30 times, 119 MB each", lambda: produce([bomb(119_000_000)] * 30)),
+    Load("ApiVersions with a million tags", lambda: api_versions_with_tags(1_000_000)),
+)
+
+
+class Outcome(NamedTuple):
+    """What one load did."""
+
+    seconds: float
+    p50_ms: float
+    p99_ms: float
+    max_ms: float
+    grown_mb: float
+
+
+def ask_on_time(port: int, pipe: Pipe) -> None:
+    """Be the well-behaved client until the time the pipe tells; send due and latency of each."""
+    frame = api_versions()
+    asked: list[float] = []
+    seen: list[tuple[float, float]] = []
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+        def receive() -> None:
+            while head := connection.recv(4, socket.MSG_WAITALL):
+                connection.recv(int.from_bytes(head), socket.MSG_WAITALL)
+                due = asked[len(seen)]
+                seen.append((due, time.monotonic() - due))
+
+        receiving = threading.Thread(target=receive)
+        receiving.start()
+        due, last = time.monotonic(), math.inf
+        while due <= last:
+            if last == math.inf and pipe.poll():
+                last = pipe.recv()
+            time.sleep(max(0.0, due - time.monotonic()))
+            asked.append(due)
+            connection.sendall(frame)
+            due += EVERY_SECONDS
+        while len(seen) < len(asked):
+            time.sleep(EVERY_SECONDS)
+        connection.shutdown(socket.SHUT_RDWR)
+        receiving.join()
+    pipe.send(seen)
+
+
+def be_greedy(port: int, frame: bytes, load: Load) -> None:
+    """Send everything at once on every connection, reading all the while.
+
+    One process for all of them: fifty would leave the well-behaved client no processor.
+    """
+    everything = memoryview(frame * load.count)
+    with selectors.DefaultSelector() as selector:
+        for _ in range(load.connections):
+            connection = socket.create_connection(("127.0.0.1", port))
+            connection.setblocking(False)
+            both = selectors.EVENT_READ | selectors.EVENT_WRITE
+            selector.register(connection, both, Greedy(load.count, everything))
+        while selector.get_map():
+            for key, events in selector.select(GIVE_UP_SECONDS):
+                connection, greedy = key.fileobj, key.data
+                assert isinstance(connection, socket.socket)
+                if events & selectors.EVENT_WRITE and greedy.send(connection):
+                    selector.modify(connection, selectors.EVENT_READ, greedy)
+                if events & selectors.EVENT_READ and greedy.receive(connection):
+                    selector.unregister(connection)
+                    connection.close()
+
+
+class Greedy:
+    """One connection that asks for much."""
+
+    def __init__(self, count: int, everything: memoryview) -> None:
+        self.left = count
+        self.unsent = everything
+        self.received = bytearray()
+
+    def send(self, connection: socket.socket) -> bool:
+        """Send what goes; whether that was all."""
+        try:
+            self.unsent = self.unsent[connection.send(self.unsent) :]
+        except (BlockingIOError, ConnectionError):
+            pass
+        return not self.unsent
+
+    def receive(self, connection: socket.socket) -> bool:
+        """Count the answers that are here; whether these were the last."""
+        try:
+            chunk = connection.recv(1 << 20)
+        except ConnectionError:
+            chunk = b""
+        if not chunk:
+            print(f"  closed with {self.left} answers to come", file=sys.stderr)
+            return True
+        self.received += chunk
+        position = 0
+        while len(self.received) - position >= 4:
+            end = position + 4 + int.from_bytes(self.received[position : position + 4])
+            if end > len(self.received):
+                break
+            position = end
+            self.left -= 1
+        del self.received[:position]
+        return self.left == 0
+
+
+def measure(server: Millrace, load: Load) -> Outcome:
+    """Run one load beside the well-behaved client."""
+    frame = load.frame()
+    ours, theirs = multiprocessing.Pipe()
+    polite = multiprocessing.Process(target=ask_on_time, args=(server.port, theirs))
+    polite.start()
+    time.sleep(0.5)
+    server.forget_peak()
+    before = server.resident_bytes()
+    started = time.monotonic()
+    greedy = multiprocessing.Process(target=be_greedy, args=(server.port, frame, load))
+    greedy.start()
+    greedy.join()
+    ended = time.monotonic()
+    ours.send(ended)
+    seen = ours.recv()
+    polite.join()
+    during = sorted(latency * 1000 for due, latency in seen if started <= due <= ended)
+    return Outcome(
+        ended - started,
+        statistics.median(during),
+        during[int(0.99 * (len(during) - 1))],
+        during[-1],
+        (server.peak_bytes() - before) / 1e6,
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m bench greedy", description=__doc__)
+    parser.add_argument("--checkout", type=Path, default=ROOT, help="the tree that is measured")
+    parser.add_argument("loads", nargs="*", help="only loads whose name contains one of these")
+    parsed = parser.parse_args(arguments)
+    (ROOT / "build").mkdir(exist_ok=True)
+    print("| load | took, s | p50, ms | p99, ms | longest, ms | memory, MB |")
+    print("|---|---|---|---|---|---|", flush=True)
+    for load in LOADS:
+        if parsed.loads and not any(wanted in load.name for wanted in parsed.loads):
+            continue
+        with Millrace(parsed.checkout) as server:
+            wait_for_first_record(server.port, 60)
+            create_topic(server, "small", SMALL_TOPIC)
+            for number in range(load.topics):
+                create_topic(server, f"large-{number}", LARGE_TOPIC)
+            done = measure(server, load)
+        print(
+            f"| {load.name} | {done.seconds:.2f} | {done.p50_ms:.2f} | {done.p99_ms:.1f} "
+            f"| {done.max_ms:.1f} | {done.grown_mb:.0f} |",
+            flush=True,
+        )
+    return 0
