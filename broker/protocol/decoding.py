@@ -22,7 +22,7 @@ For `MetadataRequest` version 9 the core of it reads
       ...
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from struct import Struct as Packer
 from struct import calcsize
 from typing import Any, cast
@@ -38,6 +38,7 @@ from broker.protocol.layout import (
 from broker.protocol.message import Field, Struct, default_value, is_shared
 from broker.protocol.source import Source
 from broker.protocol.wire import (
+    MAX_TAGS,
     Buffer,
     DecodeError,
     NumberDecoders,
@@ -47,6 +48,12 @@ from broker.protocol.wire import (
 )
 
 Decode = Callable[[Buffer, int, int], tuple[Any, int]]
+DecodeInPieces = Callable[[Buffer, int, int], Generator[None, None, tuple[Any, int]]]
+
+ELEMENTS_PER_PIECE = 512
+"""So many elements take less than a millisecond."""
+MAX_ELEMENTS = 1_000_000
+"""Of all arrays of one message together: no cluster has so much to name, and it is about 100 MB."""
 
 NUMBER_DECODERS = {number: NumberDecoders(number) for number in NUMBER_FORMATS.values()}
 LENGTH_FORMATS = {"string": "h", "bytes": "i", "records": "i", "array": "i"}
@@ -59,21 +66,36 @@ CONVERSIONS = {
 
 def write_decoder(struct: type[Struct], version: int, *, flexible: bool) -> Decode:
     """Write and compile the decode function of one version."""
-    writer = DecoderWriter(version, flexible=flexible)
-    decoded = writer.write_struct(struct)
-    writer.flush()
-    writer.source.line(f"return {decoded}, pos")
-    return cast(Decode, writer.source.compile("decode", f"decode {struct.__name__} v{version}"))
+    return cast(Decode, DecoderWriter(version, flexible=flexible).write(struct))
+
+
+def write_decoder_in_pieces(
+    struct: type[Struct], version: int, *, flexible: bool
+) -> DecodeInPieces:
+    """Write and compile the generator that decodes one version of a large message."""
+    writer = DecoderWriter(version, flexible=flexible, in_pieces=True)
+    return cast(DecodeInPieces, writer.write(struct))
 
 
 class DecoderWriter:
     """Writes the lines of one decode function, field by field."""
 
-    def __init__(self, version: int, *, flexible: bool) -> None:
+    def __init__(self, version: int, *, flexible: bool, in_pieces: bool = False) -> None:
         self.source = Source("def decode(buf, pos, end):")
         self._version = version
         self._flexible = flexible
+        self._in_pieces = in_pieces
         self._run: list[tuple[str, str]] = []  # format and target of fixed fields not yet read
+
+    def write(self, struct: type[Struct]) -> Any:
+        """Write and compile the whole function."""
+        self._write_pause()
+        if self._in_pieces:
+            self.source.line(f"room = {MAX_ELEMENTS}")
+        decoded = self.write_struct(struct)
+        self.flush()
+        self.source.line(f"return {decoded}, pos")
+        return self.source.compile("decode", f"decode {struct.__name__} v{self._version}")
 
     def write_struct(self, struct: type[Struct]) -> str:
         """Write the decoding of a struct; return the local name that will hold it."""
@@ -103,6 +125,10 @@ class DecoderWriter:
             targets = ", ".join(target for _, target in run)
             self.source.line(f"{targets}, = {unpack}(buf, pos)")
         self.source.line(f"pos += {calcsize(formats)}")
+
+    def _write_pause(self) -> None:
+        if self._in_pieces:
+            self.source.line("yield")
 
     def _default(self, field: Field) -> str:
         if field.kind == "array" and field.default is not None:
@@ -176,6 +202,9 @@ class DecoderWriter:
         def write_value() -> None:
             if self._flexible:
                 self.source.line(f"{count} -= 1")
+            if self._in_pieces:
+                self.source.line(f"room -= {count}")
+                self._write_refusal("room < 0", what, f"goes beyond {MAX_ELEMENTS} elements in all")
             if isinstance(element, str) and element in FIXED_FORMATS:
                 self._write_numbers(target, element, count, what)
             else:
@@ -210,6 +239,9 @@ class DecoderWriter:
         self.source.line(f"{target} = {elements} = []")
         self.source.line(f"{add} = {elements}.append")
         with self.source.block(f"for _ in range({count}):"):
+            if self._in_pieces:
+                with self.source.block(f"if not len({elements}) % {ELEMENTS_PER_PIECE}:"):
+                    self._write_pause()
             if isinstance(element, str):
                 decoded = self.source.name("s")
                 self._write_sized(decoded, element, what, nullable=False)
@@ -242,11 +274,15 @@ class DecoderWriter:
         if not tagged:
             skip = source.constant("skip_tags", skip_tags)
             with source.block(f"if {count}:"):
+                self._write_pause()
                 source.line(f"pos = {skip}(buf, pos, end, {count})")
             return
         tag, stop = source.name("tag"), source.name("stop")
         with source.block(f"if {count}:"):
+            self._write_pause()
             self._write_varint_rest(count)
+            too_many = f"{count} > {MAX_TAGS}"
+            self._write_refusal(too_many, struct.__name__, f"has more than {MAX_TAGS} tags")
             source.line(f"{tag} = -1")
             with source.block(f"for _ in range({count}):"):
                 next_tag = source.constant("decode_tag", decode_tag)

@@ -4,9 +4,12 @@ The function is straight-line code: `encode(o, w, parts)` puts pieces of bytes i
 Neighbouring fields of fixed width are packed at once, together with old-style lengths and with the
 zero byte of an empty tag section. Only a record blob breaks the row: it goes into `parts` behind
 everything written so far, so that it is never copied (`wire.put_blob`).
+
+A large message is encoded in pieces by a second function of the same lines: a generator that yields
+within every array, so that whoever drives it can do something else.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from struct import Struct as Packer
 from typing import Any, cast
 
@@ -26,6 +29,10 @@ from broker.protocol.wire import (
 )
 
 Encode = Callable[[Any, list[Buffer], list[Part]], None]
+EncodeInPieces = Callable[[Any, list[Buffer], list[Part]], Generator[None, None, None]]
+
+ELEMENTS_PER_PIECE = 512
+"""So many elements take less than a millisecond."""
 
 NUMBER_ENCODERS = {
     flexible: {
@@ -37,11 +44,15 @@ NUMBER_ENCODERS = {
 
 def write_encoder(struct: type[Struct], version: int, *, flexible: bool) -> Encode:
     """Write and compile the encode function of one version."""
-    writer = EncoderWriter(version, flexible=flexible)
-    writer.write_struct("o", struct)
-    writer.flush()
-    writer.source.line("return None")
-    return cast(Encode, writer.source.compile("encode", f"encode {struct.__name__} v{version}"))
+    return cast(Encode, EncoderWriter(version, flexible=flexible).write(struct))
+
+
+def write_encoder_in_pieces(
+    struct: type[Struct], version: int, *, flexible: bool
+) -> EncodeInPieces:
+    """Write and compile the generator that encodes one version of a large message."""
+    writer = EncoderWriter(version, flexible=flexible, in_pieces=True)
+    return cast(EncodeInPieces, writer.write(struct))
 
 
 class EncoderWriter:
@@ -51,13 +62,23 @@ class EncoderWriter:
     `w += (...)` when a loop or a branch forces it.
     """
 
-    def __init__(self, version: int, *, flexible: bool) -> None:
+    def __init__(self, version: int, *, flexible: bool, in_pieces: bool = False) -> None:
         self.source = Source("def encode(o, w, parts):")
         self._version = version
         self._flexible = flexible
+        self._in_pieces = in_pieces
         self._output = "w"
         self._pieces: list[str] = []
         self._run: list[tuple[str, str]] = []  # format and value of fixed fields not yet packed
+
+    def write(self, struct: type[Struct]) -> Any:
+        """Write and compile the whole function."""
+        if self._in_pieces:
+            self.source.line("yield")
+        self.write_struct("o", struct)
+        self.flush()
+        self.source.line("return None")
+        return self.source.compile("encode", f"encode {struct.__name__} v{self._version}")
 
     def write_struct(self, value: str, struct: type[Struct]) -> None:
         """Write the encoding of the struct that the expression `value` holds."""
@@ -192,7 +213,15 @@ class EncoderWriter:
             return
         self.flush()
         each = source.name("o")
-        with source.block(f"for {each} in {elements}{' or ()' if nullable else ''}:"):
+        all_of_them = f"{elements}{' or ()' if nullable else ''}"
+        index = source.name("i")
+        loop = f"for {each} in {all_of_them}:"
+        if self._in_pieces:
+            loop = f"for {index}, {each} in enumerate({all_of_them}):"
+        with source.block(loop):
+            if self._in_pieces:
+                with source.block(f"if not {index} % {ELEMENTS_PER_PIECE}:"):
+                    source.line("yield")
             if isinstance(element, str):
                 self._write_sized(each, element, nullable=False)
             else:

@@ -9,12 +9,15 @@ answered in (KIP-511).
 
 Bytes behind the last field of a request are ignored, as Apache Kafka does (`RequestContext` parses
 and does not look at what is left). In an answer we read as a client they are an error.
+
+Large requests are decoded, and large answers encoded, in pieces: by generators that yield now and
+then, so that whoever serves many clients can serve others between.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from importlib import import_module
 from struct import Struct as Packer
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
 from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from broker.protocol.decoding import Decode
@@ -25,8 +28,10 @@ from broker.protocol.structs import (
     ENCODING_FAILURES,
     MAX_COPIED_SIZE_BYTES,
     decoder,
+    decoder_in_pieces,
     encode_parts,
     encoder,
+    encoder_in_pieces,
 )
 from broker.protocol.wire import (
     Buffer,
@@ -37,6 +42,8 @@ from broker.protocol.wire import (
     decode_uvarint,
     skip_tags,
 )
+
+T = TypeVar("T")
 
 _REQUEST_START = Packer(">hhih")  # api key, api version, correlation id, length of the client id
 _RESPONSE_START = Packer(">ii")  # size, correlation id
@@ -82,6 +89,27 @@ def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:
     Raises UnsupportedVersion when only the header could be read, DecodeError for bytes that are no
     request.
     """
+    header, message = begin_request(frame)
+    return header, message if isinstance(message, Message) else finish(message)
+
+
+def finish(pieces: Generator[None, None, T]) -> T:
+    """Do all pieces of some work at once, and return what came of it."""
+    try:
+        while True:
+            next(pieces)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+
+
+def begin_request(
+    frame: Buffer,
+) -> tuple[RequestHeader, Message | Generator[None, None, Message]]:
+    """Decode a frame as `decode_request` does, a large one only by its header.
+
+    The message of a large one is decoded, and DecodeError raised, by the generator.
+    """
     end = len(frame)
     try:
         api_key, api_version, correlation_id, length = _REQUEST_START.unpack_from(frame)
@@ -103,11 +131,24 @@ def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:
             position += 1
             if count:
                 position = skip_tags(frame, position, end, count)
-        if codec.has_records or end > MAX_COPIED_SIZE_BYTES:
+        if end > MAX_COPIED_SIZE_BYTES:
+            return header, _decode_in_pieces(header, memoryview(frame), position)
+        if codec.has_records:
             return header, codec.decode(memoryview(frame), position, end)[0]
         return header, codec.decode(bytes(frame), position, end)[0]
     except DECODING_FAILURES as error:
         raise DecodeError(f"not a request: {error}") from error
+
+
+def _decode_in_pieces(
+    header: RequestHeader, frame: memoryview, position: int
+) -> Generator[None, None, Message]:
+    decode = decoder_in_pieces(request_class(header.api_key), header.api_version)
+    try:
+        message, _ = yield from decode(frame, position, len(frame))
+    except DECODING_FAILURES as error:
+        raise DecodeError(f"not a request: {error}") from error
+    return cast(Message, message)
 
 
 def encode_response(header: RequestHeader, message: Message) -> list[Part]:
@@ -120,8 +161,34 @@ def encode_response(header: RequestHeader, message: Message) -> list[Part]:
     try:
         codec.encode(message, pieces, parts)
     except ENCODING_FAILURES as error:
-        name = type(message).__name__
-        raise EncodeError(f"{name} v{header.api_version}: {error}") from error
+        raise _encode_error(header, message, error) from error
+    return _framed(header, codec, pieces, parts)
+
+
+def encode_response_in_pieces(
+    header: RequestHeader, message: Message
+) -> Generator[None, None, list[Part]]:
+    """Encode as `encode_response` does, in pieces."""
+    codec = _response_codecs.get(header.api_key << 16 | header.api_version)
+    if codec is None:
+        codec = _find_response_codec(header.api_key, header.api_version, message)
+    pieces: list[Buffer] = []
+    parts: list[Part] = []
+    try:
+        yield from encoder_in_pieces(type(message), header.api_version)(message, pieces, parts)
+    except ENCODING_FAILURES as error:
+        raise _encode_error(header, message, error) from error
+    return _framed(header, codec, pieces, parts)
+
+
+def _encode_error(header: RequestHeader, message: Message, error: Exception) -> EncodeError:
+    return EncodeError(f"{type(message).__name__} v{header.api_version}: {error}")
+
+
+def _framed(
+    header: RequestHeader, codec: _ResponseCodec, pieces: list[Buffer], parts: list[Part]
+) -> list[Part]:
+    """Put the start of the frame before an encoded body."""
     body = b"".join(pieces)
     if not parts:
         size = len(body) + codec.start_size_bytes
@@ -225,10 +292,13 @@ __all__ = [
     "Region",
     "RequestHeader",
     "UnsupportedVersion",
+    "begin_request",
     "decode_request",
     "decode_response",
     "encode_request",
     "encode_response",
+    "encode_response_in_pieces",
+    "finish",
     "request_class",
     "response_class",
 ]

@@ -4,8 +4,18 @@ from functools import cache
 from struct import error as StructError  # noqa: N812 -- an exception class in disguise
 from typing import TypeVar, cast
 
-from broker.protocol.decoding import Decode, write_decoder
-from broker.protocol.encoding import Encode, write_encoder
+from broker.protocol.decoding import (
+    Decode,
+    DecodeInPieces,
+    write_decoder,
+    write_decoder_in_pieces,
+)
+from broker.protocol.encoding import (
+    Encode,
+    EncodeInPieces,
+    write_encoder,
+    write_encoder_in_pieces,
+)
 from broker.protocol.layout import is_flexible
 from broker.protocol.message import Message
 from broker.protocol.wire import Buffer, DecodeError, EncodeError, Part
@@ -35,6 +45,18 @@ def encoder(message: type[Message], version: int) -> Encode:
     It raises EncodeError or one of ENCODING_FAILURES, which its caller turns into EncodeError.
     """
     return write_encoder(message, version, flexible=is_flexible(message, version))
+
+
+@cache
+def decoder_in_pieces(message: type[Message], version: int) -> DecodeInPieces:
+    """Return what `decoder` returns, as a generator for large messages."""
+    return write_decoder_in_pieces(message, version, flexible=is_flexible(message, version))
+
+
+@cache
+def encoder_in_pieces(message: type[Message], version: int) -> EncodeInPieces:
+    """Return what `encoder` returns, as a generator for large messages."""
+    return write_encoder_in_pieces(message, version, flexible=is_flexible(message, version))
 
 
 def decode_struct(message: type[M], version: int, data: Buffer) -> M:

@@ -21,6 +21,8 @@ MIN_BLOB_SIZE_BYTES = 1024
 
 MAX_CACHED_COUNT = 512
 MAX_UVARINT_BYTES = 5
+MAX_TAGS = 1024
+"""Of one section. Kafka's largest has a handful; a million would cost a second to skip."""
 ONE_BYTE_UVARINTS = [bytes((value,)) for value in range(128)]
 
 
@@ -98,6 +100,8 @@ def skip_tags(buffer: Buffer, position: int, end: int, count: int) -> int:
     """Skip a section of unknown tagged fields, whose first count byte is given."""
     if count > 127:
         count, position = finish_uvarint(buffer, position, count)
+        if count > MAX_TAGS:
+            raise DecodeError(f"{count} tags, more than {MAX_TAGS}")
     tag = -1
     for _ in range(count):
         tag, _, position = decode_tag(buffer, position, end, tag)

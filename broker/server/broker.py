@@ -58,7 +58,7 @@ class Broker:
         self.on_fatal: Callable[[str], None] = log.critical
         """Told why this broker cannot go on; the node stops."""
         self.metrics = Metrics()
-        self.listeners = Listeners(loop)
+        self.listeners = Listeners()
         self._make_cluster_parts(loop)
         self._make_partitions(loop)
         self._make_background_work(loop)

@@ -38,6 +38,10 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
 
+monotonic_seconds = time.monotonic
+"""For measuring how long something has taken: finer than `Clock`, and never a deadline."""
+
+
 def system_random() -> Random:
     """Return a random source seeded by the operating system."""
     return Random()

@@ -20,7 +20,13 @@ from broker.metadata.topic_names import CLUSTER_METADATA
 from broker.raft.quorum_state import NO_NODE
 from broker.server.apis import make_handler
 from broker.server.broker import Broker
-from broker.server.clock import Clock, SystemClock, random_uuid, system_random
+from broker.server.clock import (
+    Clock,
+    SystemClock,
+    monotonic_seconds,
+    random_uuid,
+    system_random,
+)
 from broker.server.cluster.lifecycle import BrokerState
 from broker.server.metrics_page import prometheus_text
 from broker.server.network.buffers import ReceiveBuffers
@@ -28,6 +34,7 @@ from broker.server.network.connection import Connection, Peer
 from broker.server.network.dispatch import Dispatcher
 from broker.server.network.http import HttpServer, Page, problem, text
 from broker.server.network.listener import Listener, bind
+from broker.server.network.turns import Turns
 from broker.server.quorum.metadata_log import (
     METADATA_PARTITION,
     METADATA_TOPIC_ID,
@@ -179,11 +186,12 @@ class Node:
             request_counts=broker.metrics.requests,
             on_closed=broker.on_connection_closed,
         )
+        turns = Turns(loop, monotonic_seconds)
         for endpoint, advertised in zip(config.listeners, config.advertised_listeners, strict=True):
 
             def accept(accepted: socket.socket, host: str, name: str = endpoint.name) -> Connection:
                 return Connection(
-                    loop,
+                    turns,
                     accepted,
                     sink=dispatcher,
                     buffers=buffers,

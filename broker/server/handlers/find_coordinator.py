@@ -14,7 +14,7 @@ from broker.protocol.messages.find_coordinator import (
 from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.cluster_view import find_live
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.network.dispatch import Answer, Later, RequestContext
+from broker.server.network.dispatch import Answer, AnswerWalk, Later, RequestContext
 
 GROUP, TRANSACTION, SHARE = range(3)
 FIRST_VERSION_WITH_MANY_KEYS = 4
@@ -27,7 +27,9 @@ class FindCoordinator:
         self._metadata = metadata
         self._auto_topics = auto_topics
 
-    def handle(self, context: RequestContext, request: FindCoordinatorRequest) -> Answer:
+    def handle(
+        self, context: RequestContext, request: FindCoordinatorRequest
+    ) -> Answer | AnswerWalk:
         """Name the coordinator of each key; the first request creates the topic of the offsets."""
         if request.key_type != GROUP:
             return self._respond(context, request)

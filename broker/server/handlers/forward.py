@@ -16,7 +16,7 @@ from broker.protocol.messages.create_topics import CreateTopicsRequest, CreateTo
 from broker.protocol.messages.delete_topics import DeleteTopicsResponse
 from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
 from broker.server.cluster.metadata_waits import MetadataWaits
-from broker.server.network.dispatch import Answer, Later, RequestContext
+from broker.server.network.dispatch import Answer, AnswerWalk, Later, RequestContext
 
 DEFAULT_TIMEOUT_MS = 30_000
 MAX_TIMEOUT_MS = 300_000
@@ -31,7 +31,7 @@ class Forward:
         self._ask = ask
         self._waits = waits
 
-    def handle(self, context: RequestContext, request: Message) -> Answer:
+    def handle(self, context: RequestContext, request: Message) -> Answer | AnswerWalk:
         """Ask the controller, in the version the client speaks."""
         later = Later(context)
 

@@ -6,7 +6,7 @@ v3 lets a producer ask for a higher epoch of the id it has (KIP-360).
 from broker.errors import ErrorCode
 from broker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from broker.server.coordinators.producer_ids import ProducerIds
-from broker.server.network.dispatch import Answer, Later, RequestContext
+from broker.server.network.dispatch import Answer, AnswerWalk, Later, RequestContext
 
 NO_ID = -1
 
@@ -17,7 +17,9 @@ class InitProducerId:
     def __init__(self, producer_ids: ProducerIds) -> None:
         self._producer_ids = producer_ids
 
-    def handle(self, context: RequestContext, request: InitProducerIdRequest) -> Answer:
+    def handle(
+        self, context: RequestContext, request: InitProducerIdRequest
+    ) -> Answer | AnswerWalk:
         """Give out the next id; an idempotent producer that asks again gets a fresh one."""
         if request.transactional_id is not None:
             is_empty = request.transactional_id == ""

@@ -4,12 +4,13 @@ v1 tells "no topics" (empty) from "all topics" (null). v4 lets the client forbid
 v10 adds topic ids, v12 lets a client ask by id alone (KIP-516).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode
 from broker.metadata.image import NO_LEADER, PartitionImage, TopicImage
 from broker.metadata.topic_names import INTERNAL_TOPICS
+from broker.protocol.message import Message
 from broker.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -22,7 +23,8 @@ from broker.server.cluster import authorized_operations
 from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.cluster_view import controller_id, live_brokers, offline_replicas
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.network.dispatch import Answer, Later, RequestContext
+from broker.server.network.dispatch import AnswerWalk, Deferred, Later, RequestContext
+from broker.server.network.walks import Steps, distinct, each, each_in_steps
 
 MAX_AUTO_CREATED_TOPICS = 1_000  # of one request; the rest is unknown until asked for again
 
@@ -37,23 +39,25 @@ class Metadata:
         self._metadata = metadata
         self._auto_topics = auto_topics
 
-    def handle(self, context: RequestContext, request: MetadataRequest) -> Answer:
+    def handle(self, context: RequestContext, request: MetadataRequest) -> AnswerWalk:
         """Describe the topics asked for, creating unknown ones where both sides allow it."""
         if request.topics is None or (context.api_version == 0 and not request.topics):
             images = self._metadata.image.topics.by_name.values()
-            return self._respond(context, request, [self._describe(image) for image in images])
-        wanted = request.topics
+            return (yield from self._respond(context, request, images))
+        # A topic that is named twice is described once, as in Kafka.
+        wanted = yield from distinct(request.topics, lambda topic: (topic.name, topic.topic_id))
         unknown = self._to_create(context, request, wanted)
         if not unknown:
-            return self._respond(context, request, self._describe_some(wanted, {}))
+            return (yield from self._respond(context, request, self._find(wanted, {})))
         later = Later(context)
         self._auto_topics.ensure(
             unknown,
             lambda refused: later.reply(
-                self._respond(context, request, self._describe_some(wanted, refused))
+                self._respond(context, request, self._find(wanted, refused))
             ),
         )
-        return later.answer()
+        answer = later.answer()
+        return answer if isinstance(answer, Message | Deferred) else (yield from answer)
 
     def _to_create(
         self,
@@ -73,12 +77,19 @@ class Metadata:
         self,
         context: RequestContext,
         request: MetadataRequest,
-        topics: list[MetadataResponseTopic],
-    ) -> MetadataResponse:
-        if request.include_topic_authorized_operations:
-            for topic in topics:
-                if topic.error_code == ErrorCode.NONE:
-                    topic.topic_authorized_operations = authorized_operations.ON_TOPIC
+        found: Iterable[TopicImage | MetadataResponseTopic],
+    ) -> AnswerWalk:
+        def describe(
+            topic: TopicImage | MetadataResponseTopic,
+        ) -> Steps[MetadataResponseTopic]:
+            if isinstance(topic, MetadataResponseTopic):
+                return topic
+            described = yield from self._describe(topic)
+            if request.include_topic_authorized_operations:
+                described.topic_authorized_operations = authorized_operations.ON_TOPIC
+            return described
+
+        topics = yield from each_in_steps(found, describe)
         return MetadataResponse(
             cluster_authorized_operations=authorized_operations.ON_CLUSTER
             if request.include_cluster_authorized_operations
@@ -96,38 +107,28 @@ class Metadata:
             topics=topics,
         )
 
-    def _describe_some(
+    def _find(
         self, wanted: list[MetadataRequestTopic], refused: Mapping[str, ErrorCode]
-    ) -> list[MetadataResponseTopic]:
-        described: list[MetadataResponseTopic] = []
+    ) -> Iterator[TopicImage | MetadataResponseTopic]:
+        topics = self._metadata.image.topics
         for topic in wanted:
             if topic.name is None:
-                described.append(self._describe_by_id(topic.topic_id))
-                continue
-            image = self._metadata.image.topics.by_name.get(topic.name)
-            if image is None:
-                code = refused.get(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                described.append(MetadataResponseTopic(error_code=code, name=topic.name))
+                yield topics.by_id.get(topic.topic_id) or MetadataResponseTopic(
+                    error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic.topic_id
+                )
             else:
-                described.append(self._describe(image))
-        return described
+                code = refused.get(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                yield topics.by_name.get(topic.name) or MetadataResponseTopic(
+                    error_code=code, name=topic.name
+                )
 
-    def _describe_by_id(self, topic_id: bytes) -> MetadataResponseTopic:
-        image = self._metadata.image.topics.by_id.get(topic_id)
-        if image is None:
-            return MetadataResponseTopic(
-                error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
-            )
-        return self._describe(image)
-
-    def _describe(self, image: TopicImage) -> MetadataResponseTopic:
+    def _describe(self, image: TopicImage) -> Steps[MetadataResponseTopic]:
+        partitions = yield from each(image.partitions.values(), self._describe_partition)
         return MetadataResponseTopic(
             name=image.name,
             topic_id=image.topic_id,
             is_internal=image.name in INTERNAL_TOPICS,
-            partitions=[
-                self._describe_partition(partition) for partition in image.partitions.values()
-            ],
+            partitions=partitions,
         )
 
     def _describe_partition(self, partition: PartitionImage) -> MetadataResponsePartition:

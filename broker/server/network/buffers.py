@@ -2,8 +2,9 @@
 
 A connection reads into the shared buffer; only what is left of an unfinished frame moves into a
 buffer of its own, which grows with the bytes that ARRIVE and never with the length a client
-announces. Handlers finish with the bytes of a frame before they return, so no buffer is ever
-recycled while something still refers to it.
+announces. Handlers finish with the bytes of a frame before they return, or hold on to them in a
+walk, whose connection then neither gives its buffer back nor leaves the shared one to others: so no
+buffer is ever recycled while something still refers to it.
 """
 
 SHARED_BYTES = 256 * 1024
@@ -20,6 +21,10 @@ class ReceiveBuffers:
     def __init__(self) -> None:
         self.shared = memoryview(bytearray(SHARED_BYTES))
         self._spares: list[bytearray] = []
+
+    def replace_shared(self) -> None:
+        """Leave the shared buffer to whoever refers to it, and go on with a new one."""
+        self.shared = memoryview(bytearray(SHARED_BYTES))
 
     def take(self, minimum_bytes: int) -> bytearray:
         """Return a buffer of at least `minimum_bytes`, a spare one where it fits."""

@@ -1,29 +1,32 @@
 """One client connection: bytes in, frames to the dispatcher, responses out in request order.
 
-Reading is a synchronous callback on the event loop: it takes what the socket has, hands every whole
-frame to the dispatcher and sends all answers with one write. A request whose answer must wait (a
-Fetch at the end of the log, a JoinGroup) gets a slot in a queue; later answers queue up behind it,
-because Kafka answers in request order.
+Reading is a synchronous callback on the event loop: it takes what the socket has, hands whole
+frames to the dispatcher for one turn (`turns`) and sends all answers with one write. A request
+whose answer must wait (a Fetch at the end of the log, a JoinGroup) gets a slot in a queue; later
+answers queue up behind it, because Kafka answers in request order. One whose answer is a long walk
+is a generator that yields now and then: it goes on in the next turns, and no further request is
+begun before it ends.
 
 Invariants:
 - responses leave in the order of their requests;
+- a turn ends after TURN_SECONDS and the request, or the step of a walk, that was begun by then;
 - at most MAX_REQUESTS_IN_FLIGHT requests wait for an answer; then the connection stops reading;
 - while more than MAX_UNSENT_BYTES are waiting to be sent, the connection stops reading, so that a
   client that never reads its answers fills its own buffers and not ours;
 - the receive buffer grows with the bytes that arrive, never with the announced length.
 """
 
-import asyncio
 import logging
 import os
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import NamedTuple, Protocol
 
 from broker.log.file_region import FileRegion
 from broker.server.network.buffers import PartialFrame, ReceiveBuffers
+from broker.server.network.turns import Turns
 
 log = logging.getLogger("millrace.connection")
 
@@ -33,6 +36,8 @@ MIN_FRAME_BYTES = 8  # api key, version, correlation id
 MAX_PARTS_PER_SEND = 512  # below every system's IOV_MAX
 
 Part = bytes | bytearray | memoryview | FileRegion
+Walk = Generator[None, None, list[Part] | None]
+"""The making of one answer in steps of at most a few milliseconds; None: the client wants none."""
 _read_size = struct.Struct(">i").unpack_from
 
 
@@ -80,6 +85,7 @@ class Connection:
         "_backlog",
         "_buffers",
         "_is_reading",
+        "_is_waiting",
         "_is_writing",
         "_loop",
         "_max_frame_bytes",
@@ -88,7 +94,9 @@ class Connection:
         "_sink",
         "_slots",
         "_socket",
+        "_turns",
         "_unsent_bytes",
+        "_walk",
         "is_closed",
         "last_active",
         "peer",
@@ -96,7 +104,7 @@ class Connection:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        turns: Turns,
         accepted: socket.socket,
         *,
         sink: FrameSink,
@@ -104,20 +112,23 @@ class Connection:
         max_frame_bytes: int,
         peer: Peer,
     ) -> None:
-        self._loop = loop
+        self._loop = turns.loop
+        self._turns = turns
         self._socket = accepted
         self._sink = sink
         self._buffers = buffers
         self._max_frame_bytes = max_frame_bytes
         self._partial: PartialFrame | None = None
-        self._backlog: bytes | None = None
+        self._backlog: memoryview | None = None
+        self._walk: tuple[Slot, Walk] | None = None
         self._slots: deque[Slot] = deque()
         self._out: deque[Part] = deque()
         self._unsent_bytes = 0
         self._is_reading = False
+        self._is_waiting = False  # for a turn
         self._is_writing = False
         self.is_closed = False
-        self.last_active = loop.time()
+        self.last_active = turns.now()
         self.peer = peer
         self._read(True)
 
@@ -132,8 +143,8 @@ class Connection:
                 self._loop.remove_reader(self._socket.fileno())
 
     def on_readable(self) -> None:
-        """Take what the socket has and answer every whole frame in it."""
-        self.last_active = self._loop.time()
+        """Take what the socket has and answer the whole frames in it, for one turn."""
+        self.last_active = self._turns.begin()
         self._guarded(self._receive_or_close)
 
     def _receive_or_close(self) -> None:
@@ -164,6 +175,8 @@ class Connection:
                 return False
             if self._partial is not None or self.is_closed:
                 return True
+            if self._must_pause() or self._turns.is_over():
+                return True
         shared = self._buffers.shared
         count = self._socket.recv_into(shared)
         if count == 0:
@@ -172,7 +185,7 @@ class Connection:
         return True
 
     def _consume(self, received: memoryview) -> None:
-        """Handle every whole frame; keep the rest as a partial frame, or as backlog when paused."""
+        """Handle whole frames; keep the rest as a partial frame, or as backlog for another turn."""
         position, count = 0, len(received)
         while count - position >= 4:
             size = _read_size(received, position)[0]
@@ -185,25 +198,46 @@ class Connection:
             position = end
             if self.is_closed:
                 return
-            if self._must_pause() and position < count:
-                self._backlog = bytes(received[position:])
+            if position < count and (self._must_pause() or self._turns.is_over()):
+                self._set_aside(received[position:])
                 return
         if position < count:
             rest = received[position:]
             total = 4 + _read_size(rest)[0] if len(rest) >= 4 else 0
             self._partial = PartialFrame(self._buffers, rest, total)
 
+    def _set_aside(self, rest: memoryview) -> None:
+        """Keep what is read and not begun; the shared buffer itself is needed by others."""
+        self._backlog = memoryview(bytes(rest)) if rest.obj is self._buffers.shared.obj else rest
+
     def _must_pause(self) -> bool:
-        """Whether this client is so far behind with its answers that no request is taken."""
+        """Whether no request is begun: one is not done, or too many answers are still to come."""
         if self._unsent_bytes > MAX_UNSENT_BYTES:
             self._flush()
-        return self._unsent_bytes > MAX_UNSENT_BYTES or len(self._slots) >= MAX_REQUESTS_IN_FLIGHT
+        return (
+            self._walk is not None
+            or self._unsent_bytes > MAX_UNSENT_BYTES
+            or len(self._slots) >= MAX_REQUESTS_IN_FLIGHT
+        )
 
-    def _on_backlog(self) -> None:
-        if self.is_closed or self._backlog is None:
-            return
-        backlog, self._backlog = self._backlog, None
-        self._guarded(lambda: self._consume(memoryview(backlog)))
+    def _wait_for_turn(self) -> None:
+        if not self._is_waiting:
+            self._is_waiting = True
+            self._turns.wait(self._on_turn)
+
+    def _on_turn(self) -> None:
+        self._is_waiting = False
+        if not self.is_closed:
+            self._turns.begin()
+            self._guarded(self._go_on)
+
+    def _go_on(self) -> None:
+        """Go on with the walk that was interrupted, then with the requests behind it."""
+        if self._walk is not None:
+            self._step()
+        if self._backlog is not None and not self._must_pause():
+            backlog, self._backlog = self._backlog, None
+            self._consume(backlog)
 
     def _receive_partial(self, partial: PartialFrame) -> bool:
         with partial.writable(self._buffers) as target:
@@ -218,9 +252,9 @@ class Connection:
             partial.total_bytes = 4 + size
         if partial.filled_bytes == partial.total_bytes:
             self._partial = None
-            with memoryview(partial.buffer) as whole, whole[4 : partial.total_bytes] as frame:
-                self._on_frame(frame)
-            self._buffers.give_back(partial.buffer)
+            self._on_frame(memoryview(partial.buffer)[4 : partial.total_bytes])
+            if self._walk is None:
+                self._buffers.give_back(partial.buffer)
         return True
 
     def _accepts_size(self, size: int) -> bool:
@@ -242,6 +276,58 @@ class Connection:
             self.new_slot().complete(answer)
         else:
             self._queue(answer)
+
+    def walk(self, steps: Walk, held: memoryview) -> Slot | list[Part] | None:
+        """Make an answer step by step: return it if this turn is enough, else its place.
+
+        The walk may refer to `held`, its request: nobody else will write there.
+        """
+        try:
+            while True:
+                next(steps)
+                if self._turns.is_over():
+                    break
+        except StopIteration as done:
+            answer: list[Part] | None = done.value
+            return answer
+        slot = self.new_slot()
+        self._walk = slot, steps
+        if held.obj is self._buffers.shared.obj:
+            self._buffers.replace_shared()
+        return slot
+
+    def _step(self) -> None:
+        assert self._walk is not None
+        slot, steps = self._walk
+        try:
+            while True:
+                next(steps)
+                if self.is_closed or self._turns.is_over():
+                    return
+        except StopIteration as done:
+            self._walk = None
+            slot.complete(done.value or [])
+
+    def complete_in_turns(self, slot: Slot, steps: Walk) -> None:
+        """Make an answer that was deferred step by step; other requests may go on meanwhile."""
+
+        def step() -> None:
+            if self.is_closed:
+                return
+            self._turns.begin()
+            self._guarded(go_on)
+
+        def go_on() -> None:
+            try:
+                while True:
+                    next(steps)
+                    if self._turns.is_over():
+                        self._turns.wait(step)
+                        return
+            except StopIteration as done:
+                slot.complete(done.value or [])
+
+        self._turns.wait(step)
 
     # --- answering ---
 
@@ -272,12 +358,11 @@ class Connection:
         """Read on, or stop reading while this client is behind with its answers."""
         if self.is_closed:
             return
-        if self._must_pause():
+        if self._walk is not None or (self._backlog is not None and not self._must_pause()):
             self._read(False)
-        elif self._backlog is not None:
-            self._loop.call_soon(self._on_backlog)
+            self._wait_for_turn()
         else:
-            self._read(True)
+            self._read(not self._must_pause())
 
     def _flush(self) -> None:
         if self.is_closed or not self._out or self._is_writing:
@@ -289,7 +374,7 @@ class Connection:
         self._loop.add_writer(self._socket.fileno(), self._on_writable)
 
     def _on_writable(self) -> None:
-        self.last_active = self._loop.time()
+        self.last_active = self._turns.now()
         self._write(lambda: None)
         if not self._out and self._is_writing and not self.is_closed:
             self._is_writing = False
@@ -354,6 +439,8 @@ class Connection:
         self._out.clear()
         self._slots.clear()
         self._partial = None
+        self._backlog = None
+        self._walk = None
         self._sink.on_closed(self)
 
     @property

@@ -1,13 +1,15 @@
 """From a frame to its handler and back to bytes.
 
 A handler takes the request's context and the decoded message, and returns the response, `LATER`
-when the context will be answered later, or `NO_RESPONSE` (Produce with acks=0). It is made at the
-first request of its API.
+when the context will be answered later, or `NO_RESPONSE` (Produce with acks=0). One that walks
+through what may be very much is a generator: it yields every so often, returns the same, and its
+answer is encoded in pieces too, so that no request keeps the loop from the others. A handler is
+made at the first request of its API.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from enum import Enum
 from typing import Any, cast
 
@@ -17,12 +19,13 @@ from broker.protocol.framing import (
     DecodeError,
     RequestHeader,
     UnsupportedVersion,
-    decode_request,
+    begin_request,
     encode_response,
+    encode_response_in_pieces,
     response_class,
 )
 from broker.protocol.message import Message
-from broker.server.network.connection import Connection, Part, Slot
+from broker.server.network.connection import Connection, Part, Slot, Walk
 
 log = logging.getLogger("millrace.dispatch")
 
@@ -38,7 +41,8 @@ LATER = Deferred.LATER
 NO_RESPONSE = Deferred.NO_RESPONSE
 
 Answer = Message | Deferred
-Handler = Callable[["RequestContext", Any], Answer]
+AnswerWalk = Generator[None, None, Answer]
+Handler = Callable[["RequestContext", Any], Answer | AnswerWalk]
 
 
 def encode(header: RequestHeader, response: Message) -> list[Part]:
@@ -66,11 +70,15 @@ class RequestContext:
         self._slot = self.connection.new_slot()
         return LATER
 
-    def reply(self, response: Message) -> None:
+    def reply(self, answer: Message | AnswerWalk) -> None:
         """Answer a deferred request. A client that is gone is no error."""
         assert self._slot is not None, "only a deferred request is answered by reply()"
-        if not self.connection.is_closed:
-            self._slot.complete(encode(self.header, response))
+        if self.connection.is_closed:
+            return
+        if isinstance(answer, Message):
+            self._slot.complete(encode(self.header, answer))
+        else:
+            self.connection.complete_in_turns(self._slot, _encoded(self.header, answer))
 
 
 class Later:
@@ -83,17 +91,17 @@ class Later:
 
     def __init__(self, context: RequestContext) -> None:
         self._context = context
-        self._response: Message | None = None
+        self._response: Message | AnswerWalk | None = None
         self._is_deferred = False
 
-    def reply(self, response: Message) -> None:
+    def reply(self, response: Message | AnswerWalk) -> None:
         """Give the answer; once."""
         assert self._response is None, "a request is answered once"
         self._response = response
         if self._is_deferred:
             self._context.reply(response)
 
-    def answer(self) -> Answer:
+    def answer(self) -> Answer | AnswerWalk:
         """Return what the handler returns."""
         if self._response is not None:
             return self._response
@@ -119,25 +127,43 @@ class Dispatcher:
     def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Slot | None:
         """Decode one request, run its handler, encode its answer."""
         try:
-            header, message = decode_request(frame)
+            header, message = begin_request(frame)
         except UnsupportedVersion as refused:
             return self._answer_unsupported(connection, refused.header)
         except DecodeError as error:
-            log.warning("closed: malformed request client=%s %s", connection.peer.host, error)
-            connection.close()
+            close_malformed(connection, error)
             return None
         handler = self._handlers.get(header.api_key) or self._find_handler(header.api_key)
         context = RequestContext(connection, header)
         if handler is None:
             return self._answer_unsupported(connection, header)
         self._request_counts[header.api_key] += 1
+        if not isinstance(message, Message):
+            walk = decoded(connection, message, lambda whole: self._walk(handler, context, whole))
+            return connection.walk(walk, held=frame)
+        answer = self._handle(handler, context, message)
+        if isinstance(answer, Message):
+            return encode(header, answer)
+        return None if answer is None else connection.walk(answer, held=frame)
+
+    def _handle(
+        self, handler: Handler, context: RequestContext, message: Message
+    ) -> Message | Walk | None:
+        """Return the response, the walk that makes it, or None when it comes later or never."""
         try:
             answer = handler(context, message)
         except KafkaError as error:
-            answer = error_response(header, error)
-        if isinstance(answer, Deferred):
-            return None
-        return encode(header, answer)
+            return error_response(context.header, error)
+        if isinstance(answer, Message):
+            return answer
+        return None if isinstance(answer, Deferred) else _encoded(context.header, answer)
+
+    def _walk(self, handler: Handler, context: RequestContext, message: Message) -> Walk:
+        """Go on with a large request."""
+        answer = self._handle(handler, context, message)
+        if isinstance(answer, Message):
+            answer = _encode(context.header, answer)
+        return None if answer is None else (yield from answer)
 
     def on_closed(self, connection: Connection) -> None:
         """Forget everything that waits on a connection that is gone."""
@@ -169,6 +195,41 @@ class Dispatcher:
         response = handler(context, None)
         assert isinstance(response, Message)
         return encode(old, response)
+
+
+def decoded(
+    connection: Connection,
+    pieces: Generator[None, None, Message],
+    handle: Callable[[Message], Walk],
+) -> Walk:
+    """Decode a large request in pieces, then go on with it."""
+    try:
+        message = yield from pieces
+    except DecodeError as error:
+        close_malformed(connection, error)
+        return None
+    return (yield from handle(message))
+
+
+def _encoded(header: RequestHeader, walk: AnswerWalk) -> Walk:
+    """Go through a handler's walk, then encode its answer in pieces."""
+    try:
+        answer = yield from walk
+    except KafkaError as error:
+        answer = error_response(header, error)
+    if isinstance(answer, Deferred):
+        return None
+    return (yield from _encode(header, answer))
+
+
+def _encode(header: RequestHeader, response: Message) -> Walk:
+    return cast("list[Part]", (yield from encode_response_in_pieces(header, response)))
+
+
+def close_malformed(connection: Connection, error: DecodeError) -> None:
+    """Close the connection of a client whose bytes are no request."""
+    log.warning("closed: malformed request client=%s %s", connection.peer.host, error)
+    connection.close()
 
 
 def error_response(header: RequestHeader, error: KafkaError) -> Message:

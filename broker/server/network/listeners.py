@@ -1,7 +1,6 @@
 """The listeners of a broker by their names, and what goes for all of them."""
 
-import asyncio
-
+from broker.server.clock import monotonic_seconds
 from broker.server.network.connection import Connection
 from broker.server.network.listener import Listener
 
@@ -9,8 +8,7 @@ from broker.server.network.listener import Listener
 class Listeners:
     """Owns the listeners, and what clients are told to reach each of them by."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    def __init__(self) -> None:
         self._by_name: dict[str, Listener] = {}
         self._advertised: dict[str, tuple[str, int]] = {}
 
@@ -39,7 +37,7 @@ class Listeners:
 
     def close_idle(self, max_idle_ms: int) -> None:
         """Close every connection that owes nothing and has been silent for so long."""
-        idle_since = self._loop.time() - max_idle_ms / 1000
+        idle_since = monotonic_seconds() - max_idle_ms / 1000
         for listener in self._by_name.values():
             listener.close_idle(idle_since)
 

@@ -18,7 +18,7 @@ from broker.protocol.framing import (
     DecodeError,
     RequestHeader,
     UnsupportedVersion,
-    decode_request,
+    begin_request,
 )
 from broker.protocol.message import Message
 from broker.protocol.messages.api_versions import (
@@ -29,8 +29,8 @@ from broker.protocol.messages.api_versions import (
 )
 from broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from broker.protocol.messages.describe_cluster import DescribeClusterRequest
-from broker.server.network.connection import Connection, Part, Slot
-from broker.server.network.dispatch import RequestContext, encode
+from broker.server.network.connection import Connection, Part, Slot, Walk
+from broker.server.network.dispatch import RequestContext, close_malformed, decoded, encode
 
 log = logging.getLogger("millrace.controller.dispatch")
 
@@ -77,13 +77,24 @@ class ControllerDispatcher:
     def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Slot | None:
         """Decode one request and pass it on."""
         try:
-            header, message = decode_request(frame)
+            header, message = begin_request(frame)
         except UnsupportedVersion as refused:
             return self._answer_unsupported(connection, refused.header)
         except DecodeError as error:
-            log.warning("closed: malformed request client=%s %s", connection.peer.host, error)
-            connection.close()
+            close_malformed(connection, error)
             return None
+        if isinstance(message, Message):
+            return self._handle(connection, header, message)
+        walk = decoded(connection, message, lambda whole: self._walk(connection, header, whole))
+        return connection.walk(walk, held=frame)
+
+    def _walk(self, connection: Connection, header: RequestHeader, message: Message) -> Walk:
+        yield
+        return self._handle(connection, header, message)
+
+    def _handle(
+        self, connection: Connection, header: RequestHeader, message: Message
+    ) -> list[Part] | None:
         context = RequestContext(connection, header)
         api_key = ApiKey(header.api_key)
         if api_key is ApiKey.API_VERSIONS:

@@ -4,9 +4,11 @@ import asyncio
 import socket
 
 from broker.config.broker_config import BrokerConfig, Endpoint
+from broker.server.clock import monotonic_seconds
 from broker.server.network.buffers import ReceiveBuffers
 from broker.server.network.connection import Connection, FrameSink, Part, Peer, Slot
 from broker.server.network.listener import Listener, bind
+from broker.server.network.turns import Turns
 
 ALL_INTERFACES = "0.0.0.0"
 
@@ -21,6 +23,7 @@ class ControllerListeners:
         self._config = config
         self._sink = sink
         self._buffers = ReceiveBuffers()
+        self._turns = Turns(loop, monotonic_seconds)
         self._listeners: dict[str, Listener] = {}
 
     def open(self) -> None:
@@ -31,7 +34,7 @@ class ControllerListeners:
     def _open(self, endpoint: Endpoint) -> None:
         def accept(accepted: socket.socket, host: str) -> Connection:
             return Connection(
-                self._loop,
+                self._turns,
                 accepted,
                 sink=self,
                 buffers=self._buffers,

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import struct
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,6 +18,7 @@ from broker.server.network.connection import (
     Peer,
     Slot,
 )
+from broker.server.network.turns import Turns
 
 MAX_FRAME_BYTES = 4 * 1024 * 1024
 
@@ -56,6 +58,10 @@ class Client:
         self.writer: asyncio.StreamWriter
         self.end = end
 
+    def send_at_once(self, data: bytes) -> None:
+        """Put all of it into the socket before the loop turns again."""
+        assert self.end.send(data) == len(data)
+
     async def open(self) -> "Client":
         self.reader, self.writer = await asyncio.open_connection(sock=self.end)
         return self
@@ -70,15 +76,19 @@ class Client:
 
 
 @asynccontextmanager
-async def connected() -> AsyncIterator[tuple[Client, EchoSink, Connection]]:
+async def connected(
+    turns: Turns | None = None,
+    sink: EchoSink | None = None,
+    buffers: ReceiveBuffers | None = None,
+) -> AsyncIterator[tuple[Client, EchoSink, Connection]]:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
-    sink = EchoSink()
+    sink = sink or EchoSink()
     connection = Connection(
-        asyncio.get_running_loop(),
+        turns or Turns(asyncio.get_running_loop(), time.monotonic),
         ours,
         sink=sink,
-        buffers=ReceiveBuffers(),
+        buffers=buffers or ReceiveBuffers(),
         max_frame_bytes=MAX_FRAME_BYTES,
         peer=Peer("127.0.0.1", "PLAINTEXT"),
     )

@@ -1,0 +1,49 @@
+"""Going through what may be very much in steps, so that others come in between.
+
+A walk is a generator that yields after every few items and returns what it has made. Whoever drives
+it decides after each step whether to go on at once (`connection.Connection.walk`). What is walked
+through may change between two steps: a list of it is made first.
+"""
+
+from collections.abc import Callable, Generator, Hashable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Steps = Generator[None, None, R]
+
+ITEMS_PER_STEP = 32
+"""For what takes some microseconds each; what takes longer has a number of its own."""
+
+
+def each(
+    items: Iterable[T], make: Callable[[T], R], per_step: int = ITEMS_PER_STEP
+) -> Steps[list[R]]:
+    """Make something of every item."""
+    made: list[R] = []
+    for item in list(items):
+        made.append(make(item))
+        if not len(made) % per_step:
+            yield
+    return made
+
+
+def each_in_steps(items: Iterable[T], make: Callable[[T], Steps[R]]) -> Steps[list[R]]:
+    """Make something of every item, where that has steps of its own."""
+    made: list[R] = []
+    for item in list(items):
+        made.append((yield from make(item)))
+        if not len(made) % ITEMS_PER_STEP:
+            yield
+    return made
+
+
+def distinct(items: Iterable[T], key: Callable[[T], Hashable]) -> Steps[list[T]]:
+    """Keep the first item of every key: what is asked for twice is answered once."""
+    kept: dict[Hashable, T] = {}
+    for number, item in enumerate(items):
+        kept.setdefault(key(item), item)
+        if not number % 1024:
+            yield
+    return list(kept.values())

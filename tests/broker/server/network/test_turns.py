@@ -1,0 +1,163 @@
+"""Turns are bounded in time: whoever has sent thousands of requests does not keep out who sent one.
+
+Time stands still but for what a request is said to take.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from broker.server.network.buffers import SHARED_BYTES, ReceiveBuffers
+from broker.server.network.connection import Connection
+from broker.server.network.turns import ROUND_SECONDS, TURN_SECONDS, Turns
+from tests.broker.server.network.test_connection import Client, EchoSink, connected, framed, run
+
+POLITE = b"polite 1"
+
+
+class SlowSink(EchoSink):
+    """Takes time for every frame, in steps of a walk for one that starts with "walk"."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self.passed = 0.0
+
+    def now(self) -> float:
+        return self.passed
+
+    def on_frame(self, connection: Connection, frame: memoryview) -> Any:
+        if bytes(frame[:4]) == b"walk":
+            return connection.walk(self.walk(frame), held=frame)
+        self.passed += self.seconds
+        return super().on_frame(connection, frame)
+
+    def walk(self, frame: memoryview) -> Iterator[None]:
+        for _ in range(int(bytes(frame[4:8]))):
+            self.passed += self.seconds
+            yield
+        content = bytes(frame)
+        self.frames.append(content)
+        return [framed(content)]
+
+
+@asynccontextmanager
+async def two_clients(turns: Turns, sink: SlowSink) -> AsyncIterator[tuple[Client, Client]]:
+    buffers = ReceiveBuffers()
+    async with (
+        connected(turns, sink, buffers) as (greedy, _, _),
+        connected(turns, sink, buffers) as (polite, _, _),
+    ):
+        yield greedy, polite
+
+
+def numbered(count: int) -> list[bytes]:
+    return [b"%08d" % number for number in range(count)]
+
+
+async def answers(client: Client, count: int) -> list[bytes]:
+    return [await client.receive() for _ in range(count)]
+
+
+def test_others_come_in_between_the_requests_of_a_greedy_client() -> None:
+    async def scenario() -> None:
+        sink = SlowSink(TURN_SECONDS / 2)
+        turns = Turns(asyncio.get_running_loop(), sink.now)
+        async with two_clients(turns, sink) as (greedy, polite):
+            frames = numbered(100)
+            greedy.send_at_once(b"".join(map(framed, frames)))
+            polite.send_at_once(framed(POLITE))
+            assert await polite.receive() == POLITE
+            assert sink.frames.index(POLITE) <= 4
+            assert await answers(greedy, 100) == frames
+
+    run(scenario)
+
+
+def test_a_request_that_alone_takes_longer_than_a_turn_is_one_turn() -> None:
+    async def scenario() -> None:
+        sink = SlowSink(10 * TURN_SECONDS)
+        turns = Turns(asyncio.get_running_loop(), sink.now)
+        async with two_clients(turns, sink) as (greedy, polite):
+            greedy.send_at_once(b"".join(map(framed, numbered(10))))
+            polite.send_at_once(framed(POLITE))
+            assert await polite.receive() == POLITE
+            assert sink.frames.index(POLITE) <= 2
+            assert await answers(greedy, 10) == numbered(10)
+
+    run(scenario)
+
+
+def test_others_come_in_between_the_steps_of_a_walk_and_its_answer_keeps_its_place() -> None:
+    async def scenario() -> None:
+        sink = SlowSink(TURN_SECONDS / 2)
+        turns = Turns(asyncio.get_running_loop(), sink.now)
+        async with two_clients(turns, sink) as (greedy, polite):
+            frames = [b"before 1", b"walk1000", b"behind 1", b"walk   1", b"behind 2"]
+            greedy.send_at_once(b"".join(map(framed, frames)))
+            polite.send_at_once(framed(POLITE))
+            assert await polite.receive() == POLITE
+            assert sink.frames == [b"before 1", POLITE]
+            assert await answers(greedy, 5) == frames
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("size", [2_000, SHARED_BYTES + 1_000])
+def test_what_a_walk_holds_on_to_is_not_overwritten_by_others(size: int) -> None:
+    async def scenario() -> None:
+        sink = SlowSink(TURN_SECONDS)
+        turns = Turns(asyncio.get_running_loop(), sink.now)
+        async with two_clients(turns, sink) as (greedy, polite):
+            frame = b"walk 100" + bytes(range(200)) * (size // 200)
+            await greedy.send(framed(frame))
+            for _ in range(3):
+                await polite.send(framed(POLITE * (len(frame) // 8)))
+                assert len(await polite.receive()) == len(frame) // 8 * 8
+            assert await greedy.receive() == frame
+
+    run(scenario)
+
+
+def test_a_client_that_goes_away_takes_its_walk_along() -> None:
+    async def scenario() -> None:
+        sink = SlowSink(TURN_SECONDS)
+        turns = Turns(asyncio.get_running_loop(), sink.now)
+        async with connected(turns, sink) as (greedy, _, connection):
+            greedy.send_at_once(framed(b"walk9999") + framed(b"behind 1"))
+            for _ in range(3):
+                await asyncio.sleep(0)
+            connection.close()
+            passed = sink.passed
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert sink.passed == passed
+            assert sink.frames == []
+
+    run(scenario)
+
+
+def test_a_round_ends_early_so_that_the_sockets_are_looked_at() -> None:
+    scheduled: list[Any] = []
+    loop: Any = type("Loop", (), {"call_soon": staticmethod(scheduled.append)})
+    passed = 0.0
+    turns = Turns(loop, lambda: passed)
+    taken: list[int] = []
+
+    def take(number: int) -> None:
+        nonlocal passed
+        passed += ROUND_SECONDS / 2
+        taken.append(number)
+
+    for number in range(5):
+        turns.wait(lambda number=number: take(number))
+    scheduled.pop()()
+    assert taken == [0, 1]
+    scheduled.pop()()
+    assert taken == [0, 1, 2, 3]
+    scheduled.pop()()
+    assert taken == [0, 1, 2, 3, 4]
+    assert scheduled == []
