@@ -1,0 +1,74 @@
+"""What is decoded and encoded in pieces is what it would be at once, within bounds."""
+
+import pytest
+
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.decoding import MAX_ELEMENTS
+from broker.protocol.framing import begin_request, decode_request, finish
+from broker.protocol.message import Message
+from broker.protocol.structs import (
+    decoder_in_pieces,
+    encode_struct,
+    encoder_in_pieces,
+)
+from broker.protocol.wire import MAX_TAGS, DecodeError, encode_uvarint
+from tests.lib.protocol_messages import API_MESSAGES, name_of, sample, versions_of
+
+API_VERSIONS = [(message, version) for message in API_MESSAGES for version in versions_of(message)]
+
+
+def header(api_key: ApiKey, version: int) -> bytes:
+    return api_key.to_bytes(2) + version.to_bytes(2) + bytes(4) + b"\xff\xff"
+
+
+@pytest.mark.parametrize(("message", "version"), API_VERSIONS, ids=name_of)
+def test_both_ways_of_a_codec_agree(message: type[Message], version: int) -> None:
+    original = sample(message, version)
+    encoded = encode_struct(original, version)
+    pieces: list[bytes] = []
+    parts: list[bytes] = []
+    finish(encoder_in_pieces(message, version)(original, pieces, parts))
+    assert b"".join([*parts, *pieces]) == encoded
+    decoded, end = finish(decoder_in_pieces(message, version)(encoded, 0, len(encoded)))
+    assert end == len(encoded)
+    assert encode_struct(decoded, version) == encoded
+
+
+def test_only_a_large_request_is_decoded_in_pieces() -> None:
+    frame = header(ApiKey.METADATA, 1) + (100_000).to_bytes(4) + bytes(200_000)
+    _, pieces = begin_request(frame)
+    assert not isinstance(pieces, Message)
+    assert sum(1 for _ in pieces) > 100
+    _, message = decode_request(frame)
+    assert isinstance(message, Message)
+    _, small = begin_request(header(ApiKey.METADATA, 1) + bytes(4))
+    assert isinstance(small, Message)
+
+
+def test_a_request_with_more_elements_than_any_cluster_has_to_name_is_refused() -> None:
+    count = MAX_ELEMENTS + 1
+    frame = header(ApiKey.METADATA, 1) + count.to_bytes(4) + bytes(2 * count)
+    with pytest.raises(DecodeError, match="elements"):
+        decode_request(frame)
+
+
+def test_the_elements_of_nested_arrays_are_counted_together() -> None:
+    topics = 3
+    per_topic = MAX_ELEMENTS // topics + 1
+    topic = b"\0\1a" + per_topic.to_bytes(4) + bytes(4 * per_topic)
+    request = header(ApiKey.OFFSET_FETCH, 1) + b"\0\1g" + topics.to_bytes(4) + topic * topics
+    with pytest.raises(DecodeError, match="elements"):
+        decode_request(request)
+
+
+@pytest.mark.parametrize("count", [MAX_TAGS + 1, 1_000_000])
+def test_more_unknown_tags_than_anyone_sends_are_refused_without_reading_them(count: int) -> None:
+    start = header(ApiKey.API_VERSIONS, 3)
+    with pytest.raises(DecodeError, match="tags"):
+        decode_request(start + encode_uvarint(count) + bytes(2 * count))
+
+
+def test_unknown_tags_are_skipped() -> None:
+    tags = b"".join(encode_uvarint(tag) + b"\1x" for tag in range(MAX_TAGS))
+    start = header(ApiKey.API_VERSIONS, 3) + encode_uvarint(MAX_TAGS)
+    decode_request(start + tags + b"\2a\2b\0")
