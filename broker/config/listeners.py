@@ -108,3 +108,19 @@ def read_advertised(values: Values, listeners: tuple[Endpoint, ...]) -> tuple[En
         if endpoint.host in NON_ROUTABLE:
             raise invalid("advertised.listeners: cannot advertise a non-routable address")
     return tuple(given.get(endpoint.name, endpoint) for endpoint in listeners)
+
+
+def read_inter_broker_name(values: Values, advertised: tuple[Endpoint, ...]) -> str:
+    """Read by which listener brokers speak to each other; raises KafkaError(INVALID_CONFIG).
+
+    Kafka's default is the listener named as `security.inter.broker.protocol`. Where none has that
+    name it does not start; here the first listener will do.
+    """
+    names = [endpoint.name for endpoint in advertised]
+    given = values.text("inter.broker.listener.name").upper()
+    if given and given not in names:
+        raise invalid(
+            f"inter.broker.listener.name={given}: must be one of advertised.listeners ({names})"
+        )
+    default = "PLAINTEXT" if "PLAINTEXT" in names else next(iter(names), "")
+    return given or default

@@ -1,27 +1,56 @@
-"""The network between the nodes of a `LocalCluster`: one link for each node that another dials.
+"""The network between the nodes of a `LocalCluster`: links, and the ways between nodes they go by.
 
-A link is a port on loopback that passes bytes on to a node's controller listener. Cut, it swallows:
-connections are accepted and stay silent, and neither bytes nor the end of a connection get through,
-as on a network that drops every packet. Healed, what was held goes on.
+A link is a port on loopback that passes bytes on to a node's listener. A way is a direction: what
+goes from one node to another. Closed, it swallows: connections are accepted and stay silent, and
+neither bytes nor the end of a connection get through, as on a network that drops every packet.
+Opened again, what was held goes on. Two nodes are parted when both ways between them are closed.
+While one is, a connection that stands carries what goes the other way; a new one is not made, for
+that takes both.
 
-A link that is not cut is as open as the node behind it: while nothing listens there, nothing
-listens at the link either, so that a connection is refused as the node itself would refuse it. A
-node that has died must be told apart from one that is silent.
+Who dials a controller is known by the port: there is one link for each node that another dials. All
+nodes learn the same address of a broker, so its link is shared, and who dials is read from the
+client id in the first request. What comes from nobody known is let through.
+
+A link is as open as the node behind it: while nothing listens there, nothing listens at the link
+either, so that a connection is refused as the node itself would refuse it. A node that has died
+must be told apart from one that is silent; so while a way is closed, its links do listen.
 
 All links run on one event loop in a thread of their own.
 """
 
 import asyncio
 import contextlib
+import re
 import socket
+import struct
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from typing import NamedTuple
 
 CHUNK_BYTES = 1 << 16
 FIRST_POLL_SECONDS = 0.01
 LAST_POLL_SECONDS = 0.1
+_NOBODY = -1
 _BROKEN = (ConnectionError, TimeoutError, OSError)
+
+
+# The length of a request, its API's key and version, its correlation id, the client id's length.
+_REQUEST_START = struct.Struct(">ihhih")
+_NODE_IN_CLIENT_ID = re.compile(rb"(?:node|broker)-(\d+)")
+
+
+class _Ways(NamedTuple):
+    """The ways one connection goes by: from who dialled, and back."""
+
+    onward: asyncio.Event
+    back: asyncio.Event
+
+    async def wait(self) -> None:
+        """Wait until both are open."""
+        await self.onward.wait()
+        await self.back.wait()
 
 
 class Links:
@@ -29,36 +58,55 @@ class Links:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._links: dict[tuple[int, int], _Link] = {}
+        self._links: list[_Link] = []
+        self._ways: dict[tuple[int, int], asyncio.Event] = defaultdict(_open_way)
+        self._linked: set[frozenset[int]] = set()
         self._thread = threading.Thread(target=self._run, name="cluster-links", daemon=True)
         self._thread.start()
 
     def add(self, source: int, target: int, address: tuple[str, int]) -> int:
         """Make the link by which `source` dials `target`; gives its port."""
-        link = _Link(self._loop, address)
-        self._links[source, target] = link
-        self._call(link.follow)
-        return link.port
+        self._linked.add(frozenset((source, target)))
+        link = _Link(self._loop, target, address, self._between)
+        link.source = source
+        return self._follow(link)
+
+    def add_shared(self, sources: Iterable[int], target: int, address: tuple[str, int]) -> int:
+        """Make the link by which all of `sources` dial `target`; gives its port."""
+        self._linked |= {frozenset((source, target)) for source in sources}
+        return self._follow(_Link(self._loop, target, address, self._between))
 
     def cut(self, a: int, b: int) -> None:
         """Let nothing through between two nodes, in either direction."""
-        self._call(*(link.cut for link in self._between(a, b)))
+        self.cut_one_way(a, b)
+        self.cut_one_way(b, a)
+
+    def cut_one_way(self, source: int, target: int) -> None:
+        """Let nothing through from one node to another, whoever has dialled."""
+        assert {source, target} in self._linked, f"there is no link between {source} and {target}"
+        self._call(
+            self._ways[source, target].clear,
+            *(link.listen for link in self._links if link.target in (source, target)),
+        )
 
     def heal(self) -> None:
         """Let everything through again."""
-        self._call(*(link.heal for link in self._links.values()))
+        self._call(*(way.set for way in list(self._ways.values())))
 
     def close(self) -> None:
         """Drop all connections and end the thread."""
-        self._call(*(link.close for link in self._links.values()))
+        self._call(*(link.close for link in self._links))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
-    def _between(self, a: int, b: int) -> Iterable["_Link"]:
-        found = [self._links[key] for key in ((a, b), (b, a)) if key in self._links]
-        assert found, f"there is no link between {a} and {b}"
-        return found
+    def _follow(self, link: "_Link") -> int:
+        self._links.append(link)
+        self._call(link.follow)
+        return link.port
+
+    def _between(self, source: int, target: int) -> _Ways:
+        return _Ways(self._ways[source, target], self._ways[target, source])
 
     def _call(self, *actions: Callable[[], None]) -> None:
         """Do these on the loop's thread and return when they are done."""
@@ -89,32 +137,40 @@ class Links:
 class _Link:
     """One link; everything but the constructor runs on the loop's thread."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, address: tuple[str, int]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        target: int,
+        address: tuple[str, int],
+        between: Callable[[int, int], _Ways],
+    ) -> None:
+        self.target = target
+        self.source: int | None = None  # who dials, where only one node does
         self._loop = loop
         self._address = address
+        self._between = between
         # Bound and never listening: it keeps the port ours while the link is closed.
         self._reserved = _bound_socket(0)
         self.port: int = self._reserved.getsockname()[1]
         self._listening: socket.socket | None = None
-        self._is_through = asyncio.Event()
-        self._is_through.set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._follower: asyncio.Task[None] | None = None
 
     # What the cluster does to it.
-
-    def cut(self) -> None:
-        self._is_through.clear()
-        self._listen()
-
-    def heal(self) -> None:
-        self._is_through.set()
 
     def follow(self) -> None:
         """Be closed until the node listens."""
         self._stop_listening()
         if self._follower is None:
             self._follower = self._start(self._listen_with_target())
+
+    def listen(self) -> None:
+        """Accept connections, whether or not the node would."""
+        if self._listening is None:
+            self._listening = _bound_socket(self.port)
+            self._listening.listen(64)
+            self._listening.setblocking(False)
+            self._loop.add_reader(self._listening.fileno(), self._accept, self._listening)
 
     def close(self) -> None:
         self._stop_listening()
@@ -123,13 +179,6 @@ class _Link:
             task.cancel()
 
     # The listener.
-
-    def _listen(self) -> None:
-        if self._listening is None:
-            self._listening = _bound_socket(self.port)
-            self._listening.listen(64)
-            self._listening.setblocking(False)
-            self._loop.add_reader(self._listening.fileno(), self._accept, self._listening)
 
     def _stop_listening(self) -> None:
         if self._listening is not None:
@@ -147,7 +196,7 @@ class _Link:
                 delay = min(2 * delay, LAST_POLL_SECONDS)
             else:
                 writer.close()
-                self._listen()
+                self.listen()
         self._follower = None
 
     def _accept(self, listening: socket.socket) -> None:
@@ -164,34 +213,43 @@ class _Link:
     async def _relay(self, connection: socket.socket) -> None:
         reader, writer = await asyncio.open_connection(sock=connection)
         with contextlib.closing(writer.transport):
-            await self._is_through.wait()
+            try:
+                source, first = await self._who_dials(reader)
+            except (asyncio.IncompleteReadError, *_BROKEN):
+                return
+            ways = self._between(source, self.target)
+            await ways.wait()
             try:
                 onward_reader, onward_writer = await asyncio.open_connection(*self._address)
             except _BROKEN:
+                await ways.wait()
                 self.follow()
                 writer.transport.abort()
                 return
+            onward_writer.write(first)
             with contextlib.closing(onward_writer.transport):
                 pumps = [
-                    self._start(self._pump(reader, onward_writer)),
-                    self._start(self._pump(onward_reader, writer)),
+                    self._start(_pump(reader, onward_writer, ways.onward)),
+                    self._start(_pump(onward_reader, writer, ways.back)),
                 ]
                 await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
                 # The end of one side is the end of the other, when it gets through; and if it is
                 # the node that has ended, the dialler is to be refused when it dials again.
-                await self._is_through.wait()
+                await ways.wait()
                 await self._close_if_target_is_gone()
                 for pump in pumps:
                     pump.cancel()
                 writer.transport.abort()
                 onward_writer.transport.abort()
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(*_BROKEN):
-            while chunk := await reader.read(CHUNK_BYTES):
-                await self._is_through.wait()
-                writer.write(chunk)
-                await writer.drain()
+    async def _who_dials(self, reader: asyncio.StreamReader) -> tuple[int, bytes]:
+        """Give the node at the other end, and what was read to know it."""
+        if self.source is not None:
+            return self.source, b""
+        start = await reader.readexactly(_REQUEST_START.size)
+        client_id = await reader.readexactly(max(0, _REQUEST_START.unpack(start)[-1]))
+        found = _NODE_IN_CLIENT_ID.search(client_id)
+        return (int(found[1]) if found else _NOBODY), start + client_id
 
     async def _close_if_target_is_gone(self) -> None:
         try:
@@ -206,6 +264,22 @@ class _Link:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+async def _pump(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: asyncio.Event
+) -> None:
+    with contextlib.suppress(*_BROKEN):
+        while chunk := await reader.read(CHUNK_BYTES):
+            await way.wait()
+            writer.write(chunk)
+            await writer.drain()
+
+
+def _open_way() -> asyncio.Event:
+    way = asyncio.Event()
+    way.set()
+    return way
 
 
 def _bound_socket(port: int) -> socket.socket:

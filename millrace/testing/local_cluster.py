@@ -1,14 +1,17 @@
 """A real cluster for tests: several nodes in processes of their own, and the network between them.
 
-Every node dials the others' controller listeners through a link of its own (`links.py`), so that a
-test can part any two nodes. Clients, and controllers that look whether a broker is still there,
-reach every node directly.
+Nodes dial each other through links (`links.py`), so that a test can part any two of them, in one
+direction or both: the controller listeners, and a listener that brokers have for each other only
+(REPLICATION). Clients, and controllers that look whether a broker is still there, reach every node
+directly.
 """
 
 import re
 import shutil
 import tempfile
 import time
+from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,6 +27,7 @@ CLUSTER_SETTINGS = {
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
 }
+REPLICATION_LISTENER = "REPLICATION"
 FIRST_CONTROLLER_ID = 3001
 LEADER_TIMEOUT_SECONDS = 60.0
 POLL_SECONDS = 0.01
@@ -36,7 +40,8 @@ class LocalCluster:
     With `controllers=None` every node is broker and controller, with ids from 1. Otherwise there
     are as many nodes that are only controllers, with ids from 3001. It is started by `with` or
     `start()`, and its folder is removed at the end. `has_links=False` leaves the links out: then
-    there is no `partition`, and nothing of this process between the nodes.
+    there is no `partition`, and nothing of this process between the nodes. `environment` is what
+    the nodes have in theirs besides.
     """
 
     def __init__(
@@ -45,6 +50,7 @@ class LocalCluster:
         controllers: int | None = None,
         *,
         has_links: bool = True,
+        environment: Mapping[str, str] | None = None,
         **settings: object,
     ) -> None:
         self.broker_ids = list(range(1, brokers + 1))
@@ -56,9 +62,11 @@ class LocalCluster:
         self.cluster_id = random_cluster_id()
         self._settings = {**TEST_SETTINGS, **CLUSTER_SETTINGS, **settings_text(settings)}
         self._has_links = has_links
+        self._environment = dict(environment or {})
         self._folder: Path | None = None
         self._links: Links | None = None
         self._ports: dict[int, int] = {}
+        self._replication_ports: dict[int, int] = {}
         self._controller_ports: dict[int, int] = {}
         self._nodes: dict[int, NodeProcess] = {}
         self._leaders: dict[int, _LeaderLog] = {}
@@ -134,7 +142,9 @@ class LocalCluster:
         """Add a broker that is no controller, and give its id when it serves."""
         assert self._folder is not None, "the cluster is not started"
         broker_id = max(self.broker_ids) + 1
-        self._ports[broker_id] = next(free_ports())
+        ports = free_ports()
+        self._ports[broker_id] = next(ports)
+        self._replication_ports[broker_id] = next(ports)
         self._make_node(self._folder, broker_id)
         self.broker_ids.append(broker_id)
         self.start(broker_id)
@@ -167,16 +177,42 @@ class LocalCluster:
         """Let a node go on (SIGCONT)."""
         self.node(node_id).resume()
 
+    def wipe(self, node_id: int) -> None:
+        """Remove all that a node which is down has stored of topics.
+
+        The metadata log stays: a voter that forgets is no fault a quorum could stand.
+        """
+        node = self.node(node_id)
+        assert not node.is_running, "the node is running"
+        for entry in node.data_folder.iterdir():
+            if entry.is_dir() and not entry.name.startswith("__cluster_metadata"):
+                shutil.rmtree(entry)
+            elif entry.name not in {"meta.properties", "bootstrap.checkpoint"} and entry.is_file():
+                entry.unlink()
+
     def partition(self, a: int, b: int) -> None:
         """Part two nodes: neither gets anything from the other, nor is told so."""
         assert self._links is not None, "the cluster has no links"
         self._links.cut(a, b)
 
+    def partition_one_way(self, source: int, target: int) -> None:
+        """Let `target` get nothing from `source`, though `source` still gets what it sends."""
+        assert self._links is not None, "the cluster has no links"
+        self._links.cut_one_way(source, target)
+
+    def partition_ring(self) -> None:
+        """Let every node get nothing from the one before it: each lacks another one."""
+        for source, target in pairwise([*self.node_ids, self.node_ids[0]]):
+            self.partition_one_way(source, target)
+
     def isolate(self, node_id: int) -> None:
         """Part a node from all others."""
-        for other in self.node_ids:
-            if other != node_id and {node_id, other} & set(self.controller_ids):
-                self.partition(node_id, other)
+        for other in self.peers(node_id):
+            self.partition(node_id, other)
+
+    def peers(self, node_id: int) -> list[int]:
+        """The ids of all other nodes."""
+        return [other for other in self.node_ids if other != node_id]
 
     def heal(self) -> None:
         """Join all that were parted."""
@@ -216,6 +252,7 @@ class LocalCluster:
         self._folder = Path(tempfile.mkdtemp(prefix="millrace-cluster-"))
         ports = free_ports()
         self._ports = {broker_id: next(ports) for broker_id in self.broker_ids}
+        self._replication_ports = {broker_id: next(ports) for broker_id in self.broker_ids}
         self._controller_ports = {node_id: next(ports) for node_id in self.controller_ids}
         self._links = Links() if self._has_links else None
         for node_id in self.node_ids:
@@ -231,11 +268,29 @@ class LocalCluster:
                 for voter, port in self._controller_ports.items()
             },
         )
+        if self._links is not None and node_id in self._ports:
+            settings |= self._replication_listener(self._links, node_id, settings["listeners"])
         node = NodeProcess(
-            folder / f"node-{node_id}", {**settings, **self._settings}, self.cluster_id
+            folder / f"node-{node_id}",
+            {**settings, **self._settings},
+            self.cluster_id,
+            self._environment,
         )
         self._nodes[node_id] = node
         self._leaders[node_id] = _LeaderLog(node.log_file)
+
+    def _replication_listener(self, links: Links, node_id: int, others: str) -> dict[str, str]:
+        """Give a broker a listener for other brokers, of which these learn only the link."""
+        port = self._replication_ports[node_id]
+        linked = links.add_shared(self.peers(node_id), node_id, ("127.0.0.1", port))
+        return {
+            "listeners": f"{others},{REPLICATION_LISTENER}://127.0.0.1:{port}",
+            "advertised.listeners": f"{REPLICATION_LISTENER}://127.0.0.1:{linked}",
+            "inter.broker.listener.name": REPLICATION_LISTENER,
+            "listener.security.protocol.map": ",".join(
+                f"{name}:PLAINTEXT" for name in ("PLAINTEXT", "CONTROLLER", REPLICATION_LISTENER)
+            ),
+        }
 
     def _dialled_port(self, source: int, target: int, port: int) -> int:
         if self._links is None or source == target:

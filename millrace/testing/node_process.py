@@ -30,15 +30,21 @@ class BrokerFailedError(RuntimeError):
 class NodeProcess:
     """A node with a folder of its own, which outlives the process: it can be started again.
 
-    `settings` have Kafka's names. `cluster_id` is the cluster a new folder is formatted for.
+    `settings` have Kafka's names. `cluster_id` is the cluster a new folder is formatted for;
+    `environment` is what the process has in its own besides.
     """
 
     def __init__(
-        self, folder: Path, settings: Mapping[str, str], cluster_id: str | None = None
+        self,
+        folder: Path,
+        settings: Mapping[str, str],
+        cluster_id: str | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self.settings = dict(settings)
         self._cluster_id = cluster_id
+        self._own_environment = dict(environment or {})
         self._process: subprocess.Popen[str] | None = None
         self._log: IO[str] | None = None
         self._waker: subprocess.Popen[bytes] | None = None
@@ -95,7 +101,7 @@ class NodeProcess:
         self._log = self.log_file.open("a")
         self._process = subprocess.Popen(
             program_command("broker", "start", "--exit-with-parent", *self._overrides()),
-            env=_environment(self._cluster_id),
+            env=_environment(self._cluster_id) | self._own_environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

@@ -1,4 +1,4 @@
-"""The checker finds what is wrong in histories made by hand, and nothing in those that are right."""
+"""The checker finds what is wrong in histories made by hand, and nothing in good ones."""
 
 import io
 

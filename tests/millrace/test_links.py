@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 
@@ -21,6 +22,7 @@ class Echo:
             probe.bind(("127.0.0.1", 0))
             self.address = probe.getsockname()
         self.connections: list[socket.socket] = []
+        self.heard = b""
         self.start()
 
     def start(self) -> None:
@@ -48,6 +50,7 @@ class Echo:
     def _echo(self, connection: socket.socket) -> None:
         with connection:
             while data := connection.recv(1000):
+                self.heard += data
                 connection.sendall(data)
 
 
@@ -72,7 +75,14 @@ def is_refused(port: int) -> bool:
 
 def said_back(connection: socket.socket, text: bytes) -> bytes:
     connection.sendall(text)
-    return connection.recv(1000)
+    return heard_by(connection, len(text))
+
+
+def heard_by(connection: socket.socket, count: int) -> bytes:
+    heard = b""
+    while len(heard) < count and (data := connection.recv(count - len(heard))):
+        heard += data
+    return heard
 
 
 def test_a_link_passes_bytes_on(links: Links) -> None:
@@ -135,6 +145,52 @@ def test_a_cut_link_hides_that_a_node_has_died(links: Links) -> None:
         links.heal()
         assert connection.recv(1) == b""
         assert is_refused(port)
+
+
+def test_one_way_cut_lets_the_other_way_through(links: Links) -> None:
+    echo = Echo()
+    port = links.add(1, 2, echo.address)
+    until(lambda: not is_refused(port))
+    with dial(port) as connection:
+        assert said_back(connection, b"before") == b"before"
+        links.cut_one_way(2, 1)
+        connection.sendall(b"heard")
+        connection.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
+        until(lambda: echo.heard.endswith(b"heard"))
+        links.heal()
+        connection.settimeout(WAIT_SECONDS)
+        assert connection.recv(1000) == b"heard"
+        links.cut_one_way(1, 2)
+        connection.sendall(b"unheard")
+        connection.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
+        assert not echo.heard.endswith(b"unheard")
+
+
+def request_of(client_id: bytes) -> bytes:
+    """The beginning of a request, and then something."""
+    return struct.pack(">ihhih", 10 + len(client_id), 1, 12, 0, len(client_id)) + client_id + b"..."
+
+
+def test_a_shared_link_knows_who_dials_by_the_client_id(links: Links) -> None:
+    echo = Echo()
+    port = links.add_shared((1, 2), 3, echo.address)
+    until(lambda: not is_refused(port))
+    links.cut(1, 3)
+    first, second, stranger = map(request_of, (b"millrace-node-1", b"broker-2-fetcher-0", b"app-1"))
+    with dial(port) as parted, dial(port) as near, dial(port) as other:
+        assert said_back(near, second) == second
+        assert said_back(other, stranger) == stranger
+        parted.sendall(first)
+        parted.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            parted.recv(1)
+        links.heal()
+        parted.settimeout(WAIT_SECONDS)
+        assert heard_by(parted, len(first)) == first
 
 
 def test_only_nodes_with_a_link_can_be_parted(links: Links) -> None:

@@ -41,6 +41,17 @@ def test_a_combined_kafka_configuration_is_understood() -> None:
     assert built.log.retention_ms == 2 * 3_600_000
 
 
+def test_brokers_speak_to_each_other_by_a_listener_of_their_own() -> None:
+    protocols = "PLAINTEXT:PLAINTEXT,BETWEEN:PLAINTEXT"
+    both = {
+        "listeners": "BETWEEN://x:1,PLAINTEXT://x:2",
+        "listener_security_protocol_map": protocols,
+    }
+    assert config(**both).inter_broker_listener_name == "PLAINTEXT"
+    named = config(**both, inter_broker_listener_name="BETWEEN")
+    assert named.inter_broker_listener_name == "BETWEEN"
+
+
 def test_log_dirs_wins_over_log_dir() -> None:
     assert config(log_dir="/a").log_dirs == ("/a",)
     assert config(log_dir="/a", log_dirs="/b").log_dirs == ("/b",)
@@ -60,6 +71,7 @@ def test_log_dirs_wins_over_log_dir() -> None:
         {"listeners": "PLAINTEXT://x:1,PLAINTEXT://x:2"},
         {"listeners": "EXTERNAL://x:1"},
         {"advertised_listeners": "PLAINTEXT://0.0.0.0:1"},
+        {"inter_broker_listener_name": "NOSUCH"},
         {"authorizer_class_name": "org.example.Authorizer"},
         {"log_dirs": "/a,/a"},
         {"node_id": "-1"},
