@@ -1,13 +1,14 @@
 # `make help` lists the commands. Every one of them sets up what it needs in .venv first, and pip
 # shows how far it is: the first time Spark alone is 450 MB.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix sim bench lock clean
+.PHONY: help setup demo test check fix sim chaos bench lock clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := broker services schemas millrace streams spark_analytics tests bench
 SEEDS ?= 1000
+MINUTES ?= 10
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -56,6 +57,9 @@ fix: $(VENV)/.dev ## format and mend what can be mended by itself
 
 sim: $(VENV)/.dev ## many seeded simulations: make sim SEEDS=10000
 	MILLRACE_SIM_SEEDS=$(SEEDS) $(BIN)/python -m pytest -q -m "" tests/sim
+
+chaos: $(VENV)/.dev ## break a real cluster under load and judge it: make chaos MINUTES=10 SEED=1
+	$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 bench: $(VENV)/.dev ## measure; see bench/README.md
 	$(BIN)/python -m bench

@@ -13,6 +13,7 @@ COMMANDS = {
     "features": "show and change feature levels (kafka-features)",
     "leader-election": "elect leaders of partitions (kafka-leader-election)",
     "reassign-partitions": "move partitions between brokers (kafka-reassign-partitions)",
+    "replica-verification": "compare the replicas of partitions (kafka-replica-verification)",
     "cluster": "cluster id, endpoints, unregistering a broker (kafka-cluster)",
 }
 

@@ -15,6 +15,7 @@ TOOLS = {
     "features": "show and change feature levels (kafka-features)",
     "leader-election": "elect leaders of partitions (kafka-leader-election)",
     "reassign-partitions": "move partitions between brokers (kafka-reassign-partitions)",
+    "replica-verification": "compare the replicas of partitions (kafka-replica-verification)",
     "cluster": "cluster id, endpoints, unregistering a broker (kafka-cluster)",
     "storage": "format a node's directories, or tell what is in them (kafka-storage)",
     "dump-log": "print the files of a log directory (kafka-dump-log)",

@@ -2,17 +2,24 @@
 
 import json
 import re
+import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 
+import confluent_kafka
 import pytest
 
+from millrace.launch import program_command, program_environment
 from millrace.testing import LocalBroker
 from tests.lib.apache_kafka import kafka_libs, run_tool, running_node
+from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
 
+OURS = program_environment()
+TOOLS = "org.apache.kafka.tools"
 Run = Callable[..., tuple[int, list[str]]]
 
 MAIN_CLASSES = {
@@ -134,6 +141,47 @@ def test_the_cluster_and_moves_that_change_nothing(tool: Run, tmp_path: Path) ->
     assert all(line.startswith("Feature: ") for line in lines)
 
 
+def verified(bootstrap: str, start: list[str]) -> list[str]:
+    """Run a replica verification, which never ends, until it reports; gives what it printed."""
+    command = [*start, "--broker-list", bootstrap, "--time", "-2", "--report-interval-ms", "1"]
+    command += ["--topics-include", "same", "--max-wait-ms", "200"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=OURS
+    ) as process:
+        assert process.stdout is not None
+        lines: list[str] = []
+        for line in process.stdout:
+            # Without the time of day.
+            lines.append(line.rstrip().partition(": ")[2])
+            if "at offset 100 " in line:
+                break
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+        assert process.wait(60) == 130
+    return [lines[0], lines[-1]]
+
+
+@pytest.mark.timeout(60)
+def test_replicas_are_compared_until_it_is_stopped(bootstrap: str, tool: Run) -> None:
+    assert tool("topics", "--create --topic same")[0] == 0
+    produce(bootstrap, "same")
+    ours = program_command("broker", "replica-verification")
+    assert verified(bootstrap, ours) == VERIFIED
+
+
+VERIFIED = [
+    "verification process is started",
+    "max lag is 0 for partition same-0 at offset 100 among 1 partitions",
+]
+
+
+def produce(bootstrap: str, topic: str) -> None:
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap})
+    for number in range(100):
+        producer.produce(topic, b"%d" % number, partition=0)
+    assert producer.flush(60) == 0
+
+
 def comparable(lines: list[str]) -> list[str]:
     # The epoch of the features grows with every record of the metadata log.
     return [re.sub(r"Epoch: \d+", "Epoch: N", line).rstrip() for line in lines]
@@ -146,6 +194,7 @@ SAME = [
 ]
 
 
+@pytest.mark.timeout(120)
 def test_kafka_s_tools_and_ours_print_the_same_about_apache_kafka(
     run: Callable[[str], Run], tmp_path: Path
 ) -> None:
@@ -159,6 +208,13 @@ def test_kafka_s_tools_and_ours_print_the_same_about_apache_kafka(
             assert theirs.returncode == 0, theirs.stderr
             status, lines = tool(name, line)
             assert (status, comparable(lines)) == (0, comparable(theirs.stdout.splitlines()))
+        assert tool("topics", "--delete --topic same")[0] == 0
+        until(lambda: tool("topics", "--create --topic same --partitions 1")[0] == 0)
+        produce(bootstrap, "same")
+        java = ["java", "-Xmx256m", "-cp", f"{libs}/*"]
+        theirs_verified = verified(bootstrap, [*java, f"{TOOLS}.ReplicaVerificationTool"])
+        ours = program_command("broker", "replica-verification")
+        assert verified(bootstrap, ours) == theirs_verified == VERIFIED
         status, lines = tool("metadata-quorum", "describe --status")
         assert status == 0
         assert lines[1].split() == ["LeaderId:", "1"]

@@ -95,9 +95,12 @@ class AdminClient:
             "ApiVersions", lambda deadline_ms: self._connection(to, deadline_ms).api_versions
         )
 
-    def supports(self, api_key: ApiKey) -> bool:
-        """Whether the nodes answer an API at all."""
-        return any(entry.api_key == api_key for entry in self.api_versions().api_keys)
+    def supports(self, api_key: ApiKey, version: int = 0, to: To | int = To.ANY_NODE) -> bool:
+        """Whether a node answers an API, in this version or a later one."""
+        return any(
+            entry.api_key == api_key and entry.max_version >= version
+            for entry in self.api_versions(to).api_keys
+        )
 
     # --- within ---
 

@@ -1,0 +1,192 @@
+"""`millrace replica-verification`: compare replicas, with the flags of kafka-replica-verification.
+
+Every broker is asked for its own replicas at once; when all have answered, these are compared, and
+the next round begins. It goes on until it is stopped, as Kafka's does.
+"""
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import NoReturn
+
+from broker.cli.admin import topics as admin
+from broker.cli.admin.client import AdminClient
+from broker.cli.admin.replica_logs import fetch_replicas, offsets_at
+from broker.cli.admin.settings import AdminSettings, admin_settings
+from broker.cli.admin.topics import TopicDescription
+from broker.cli.arguments import ToolFailed, check_required, tool_parser
+from broker.cli.replica_comparison import (
+    Held,
+    ReplicaComparison,
+    ReplicasDiffer,
+    highest,
+    lag_text,
+)
+from broker.cli.topics import topic_pattern
+from broker.errors import ErrorCode, KafkaError
+from broker.model import TopicPartition
+from broker.protocol.messages.fetch import PartitionData
+from broker.server.clock import SystemClock
+
+LATEST = -1
+INTERRUPTED = 130
+TIMEOUT_MS = 30_000
+DEPRECATED = "This tool is deprecated and may be removed in a future major release."
+
+
+def main(arguments: list[str]) -> int:
+    """Compare until stopped; 1 when replicas cannot be compared, or when there is nothing to."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    check_required(parser, options, ["broker-list"])
+    print(DEPRECATED, file=sys.stderr)
+    try:
+        settings = admin_settings(options.broker_list, None, None, default_timeout_ms=TIMEOUT_MS)
+        with AdminClient(settings) as client, ExitStack() as stack:
+            _Verification(client, settings, options, stack).run()
+    except (KafkaError, ToolFailed) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except ReplicasDiffer as error:
+        _tell(str(error))
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = tool_parser(
+        "replica-verification", "Validate that all replicas for a set of topics have the same data."
+    )
+    parser.add_argument("--broker-list", metavar="HOST:PORT,...", help="the brokers to connect to")
+    parser.add_argument(
+        "--fetch-size", type=int, metavar="BYTES", default=1 << 20, help="of each request"
+    )
+    parser.add_argument(
+        "--max-wait-ms", type=int, metavar="MS", default=1_000, help="of each request"
+    )
+    parser.add_argument(
+        "--topics-include",
+        metavar="REGEX",
+        default=".*",
+        help="the topics whose replicas to compare",
+    )
+    parser.add_argument(
+        "--time",
+        type=int,
+        metavar="TIMESTAMP",
+        default=LATEST,
+        help="where to begin: a timestamp, -1 (latest) or -2 (earliest)",
+    )
+    parser.add_argument(
+        "--report-interval-ms", type=int, metavar="MS", default=30_000, help="between reports"
+    )
+    return parser
+
+
+class _Verification:
+    """Rounds of fetching from every broker, and comparing."""
+
+    def __init__(
+        self,
+        client: AdminClient,
+        settings: AdminSettings,
+        options: argparse.Namespace,
+        stack: ExitStack,
+    ) -> None:
+        topics = _chosen_topics(client, options.topics_include)
+        self._options = options
+        self._topic_ids = {topic.name: topic.topic_id for topic in topics}
+        self._hosts = _hosts(topics)
+        unknown = self._hosts.keys() - client.nodes().nodes.keys()
+        if unknown:
+            raise ToolFailed(f"All brokers must be up at the start: {sorted(unknown)} are not.")
+        begin = offsets_at(client, topics, options.time)
+        if missing := [found for found, offset in begin.items() if offset < 0]:
+            raise ToolFailed(f"There is nothing so late in {missing[0]}.")
+        self._comparison = ReplicaComparison(begin)
+        # A client serves one thread, and every broker is asked at the same time.
+        self._clients = {
+            broker_id: stack.enter_context(AdminClient(settings)) for broker_id in self._hosts
+        }
+        self._threads = stack.enter_context(ThreadPoolExecutor(len(self._hosts)))
+        self._clock = SystemClock()
+
+    def run(self) -> NoReturn:
+        """Compare for ever; raises ReplicasDiffer."""
+        _tell("verification process is started")
+        reported_ms = self._clock.now_ms()
+        while True:
+            held = self._fetch()
+            for partition, replicas in held.items():
+                for difference in self._comparison.compare(partition, replicas):
+                    _tell(difference)
+            if self._clock.now_ms() - reported_ms > self._options.report_interval_ms:
+                reported_ms = self._clock.now_ms()
+                high = {found: highest(replicas.values()) for found, replicas in held.items()}
+                _tell(lag_text(self._comparison.lag(high), len(held)))
+
+    def _fetch(self) -> dict[TopicPartition, dict[int, Held]]:
+        held: dict[TopicPartition, dict[int, Held]] = defaultdict(dict)
+        ids = list(self._hosts)
+        for broker_id, answers in zip(ids, self._threads.map(self._ask, ids), strict=True):
+            for partition in self._hosts[broker_id]:
+                held[partition][broker_id] = answers.get(partition, Held())
+        return held
+
+    def _ask(self, broker_id: int) -> Mapping[TopicPartition, Held]:
+        offsets = {found: self._comparison.offsets[found] for found in self._hosts[broker_id]}
+        try:
+            answers = fetch_replicas(
+                self._clients[broker_id],
+                broker_id,
+                self._topic_ids,
+                offsets,
+                max_wait_ms=self._options.max_wait_ms,
+                partition_max_bytes=self._options.fetch_size,
+            )
+        except KafkaError as error:
+            if error.code != ErrorCode.REQUEST_TIMED_OUT:
+                raise
+            # Its replicas are compared when it is back.
+            print(f"broker {broker_id}: {error}", file=sys.stderr)
+            return {}
+        return {found: _held(answer) for found, answer in answers.items()}
+
+
+def _held(answer: PartitionData) -> Held:
+    """An error holds no records: the replica is compared when it has some again."""
+    records = answer.records or b""
+    # What is received lies in memory; only what is to be sent may be a region of a file.
+    assert isinstance(records, bytes | bytearray | memoryview), type(records)
+    return Held(answer.high_watermark, records)
+
+
+def _chosen_topics(client: AdminClient, pattern: str) -> Sequence[TopicDescription]:
+    matches = topic_pattern(pattern).fullmatch
+    topics = [topic for topic in admin.list_topics(client) if matches(topic.name)]
+    if not topics:
+        raise ToolFailed(
+            "No topics found. [topics-include] if specified, is either filtering out all topics or "
+            "there is no topic."
+        )
+    return topics
+
+
+def _hosts(topics: Sequence[TopicDescription]) -> dict[int, list[TopicPartition]]:
+    """Give the partitions of which each broker has a replica."""
+    found: dict[int, list[TopicPartition]] = defaultdict(list)
+    for topic in topics:
+        for one in topic.partitions:
+            for broker_id in one.replicas:
+                found[broker_id].append(TopicPartition(topic.name, one.partition))
+    return dict(sorted(found.items()))
+
+
+def _tell(text: str) -> None:
+    now = datetime.fromtimestamp(SystemClock().timestamp_ms() / 1000, UTC).astimezone()
+    print(f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03}: {text}", flush=True)

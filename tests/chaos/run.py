@@ -1,0 +1,241 @@
+"""One run: a cluster, a load, faults one after the other, and at the end everything is read.
+
+The run itself never judges: it leaves a history and the list of what was suffered when, and both
+are judged afterwards.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+
+from millrace.testing import LocalCluster
+from tests.chaos.availability import Window
+from tests.chaos.clients import (
+    AiokafkaClient,
+    Client,
+    ConfluentClient,
+    KafkaPythonClient,
+    Loop,
+)
+from tests.chaos.cluster_view import ClusterView
+from tests.chaos.faults import Faults, build_shim
+from tests.chaos.history import Kind, Outcome
+from tests.chaos.load import Pulse, Worker
+from tests.chaos.recorder import Outcomes, Recorder
+from tests.chaos.report import Suffered
+from tests.chaos.schedule import Fault, expected_keys, possible_faults, shuffled
+
+TOPIC, PARTITIONS = "chaos", 6
+FIRST_PULSE, FIRST_READER = 100, 200
+WHOLE_SECONDS, JOIN_SECONDS, FINAL_READ_SECONDS = 120.0, 90.0, 200.0
+LOOK_SECONDS = 0.05
+# Silence is to be noticed within the time a fault is held.
+SETTINGS = {
+    "broker.heartbeat.interval.ms": "500",
+    "broker.session.timeout.ms": "3000",
+    "replica.lag.time.max.ms": "3000",
+}
+
+
+class Options(NamedTuple):
+    """What a run is to be; `only` names faults (`possible_faults`)."""
+
+    seconds: float
+    seed: int
+    brokers: int
+    replication_factor: int
+    only: Sequence[str]
+
+
+class Lived(NamedTuple):
+    """What a run leaves; problems are what no history shows."""
+
+    suffered: list[Suffered]
+    problems: list[str]
+
+
+class NotWholeError(Exception):
+    """The cluster did not come back to what it was."""
+
+
+def settings_of(replication_factor: int) -> dict[str, str]:
+    """Give the cluster's settings for so many replicas of every topic."""
+    if replication_factor == 1:
+        return SETTINGS
+    factor = str(replication_factor)
+    return SETTINGS | {
+        "default.replication.factor": factor,
+        "offsets.topic.replication.factor": factor,
+        "min.insync.replicas": str(replication_factor // 2 + 1),
+    }
+
+
+def run(options: Options, recorder: Recorder, folder: Path, console: Console) -> Lived:
+    """Run, and return when everything is read."""
+    shim = build_shim(folder)
+    source = random.Random(options.seed)
+    faults = possible_faults(
+        options.replication_factor, has_disk_faults=shim is not None, only=options.only
+    )
+    assert faults, f"there is no such fault: {options.only}"
+    if shim is None:
+        console.print("there is no gcc: disks neither fail nor are slow")
+    cluster = LocalCluster(
+        brokers=options.brokers,
+        environment={"LD_PRELOAD": str(shim)} if shim else {},
+        **settings_of(options.replication_factor),
+    )
+    with cluster:
+        try:
+            return _Run(options, cluster, recorder, source, console).live(faults)
+        finally:
+            for node_id in cluster.node_ids:
+                log = folder / f"node-{node_id}.log"
+                log.write_text(cluster.log(node_id))
+
+
+class _Run:
+    def __init__(
+        self,
+        options: Options,
+        cluster: LocalCluster,
+        recorder: Recorder,
+        source: random.Random,
+        console: Console,
+    ) -> None:
+        self._options = options
+        self._cluster = cluster
+        self._recorder = recorder
+        self._source = source
+        self._console = console
+        self._view = ClusterView(cluster.bootstrap_servers, TOPIC, PARTITIONS)
+        self._faults = Faults(cluster, source, self._wait_until_whole)
+        self._lived = Lived([], [])
+
+    def live(self, faults: list[Fault]) -> Lived:
+        self._view.create(self._options.replication_factor)
+        loop = Loop()
+        try:
+            with self._load(loop):
+                self._wait_until_whole()
+                self._suffer_all(faults)
+            self._read_everything(loop)
+        except NotWholeError as error:
+            self._lived.problems.append(str(error))
+        finally:
+            loop.close()
+        return self._lived
+
+    # The load.
+
+    @contextmanager
+    def _load(self, loop: Loop) -> Iterator[None]:
+        bootstrap = self._cluster.bootstrap_servers
+        makers: list[Callable[[], Client]] = [
+            *[lambda: ConfluentClient(bootstrap)] * 2,
+            *[lambda: AiokafkaClient(bootstrap, loop)] * 2,
+            lambda: KafkaPythonClient(bootstrap),
+        ]
+        keys = self._view.keys
+        pulse = Pulse(bootstrap, keys, self._recorder, FIRST_PULSE)
+        workers = [
+            Worker(number, make, keys, self._recorder, random.Random(self._source.random()))
+            for number, make in enumerate(makers, 1)
+        ]
+        pulse.start()
+        for worker in workers:
+            worker.start()
+        try:
+            yield
+        finally:
+            for worker in workers:
+                worker.stop()
+            for worker in workers:
+                worker.join(JOIN_SECONDS)
+                if worker.is_alive():
+                    self._lived.problems.append(f"{worker.name} does not end")
+                if worker.failure is not None:
+                    self._lived.problems.append(f"{worker.name}: {worker.failure!r}")
+            pulse.stop()
+
+    # The faults.
+
+    def _suffer_all(self, faults: list[Fault]) -> None:
+        end_ms = self._recorder.now_ms() + self._options.seconds * 1000
+        for fault in shuffled(faults, self._source):
+            if self._recorder.now_ms() + fault.hold_ms > end_ms:
+                break
+            self._suffer(fault)
+
+    def _suffer(self, fault: Fault) -> None:
+        leader_of = self._view.leaders()
+        victims = self._faults.choose(fault, leader_of)
+        expected = expected_keys(fault, leader_of, victims, self._options.replication_factor)
+        start_ms = self._recorder.now_ms()
+        self._console.print(f"{start_ms / 1000:7.1f} s  {fault}: {victims}")
+        self._faults.begin(fault, victims)
+        # This is the fault's own length, nothing is waited for.
+        threading.Event().wait(fault.hold_ms / 1000)
+        window = Window(start_ms, self._recorder.now_ms())
+        for node_id in self._faults.end(fault, victims):
+            self._lived.problems.append(f"node {node_id} died in: {fault} of {victims}")
+        self._wait_until_whole()
+        whole_ms = self._recorder.now_ms()
+        self._lived.suffered.append(Suffered(fault, victims, window, whole_ms, expected))
+
+    def _wait_until_whole(self) -> None:
+        """Wait until every partition takes records and has all its replicas in sync."""
+        since_ms = self._recorder.now_ms()
+        deadline = time.monotonic() + WHOLE_SECONDS
+        while time.monotonic() < deadline:
+            silent = [
+                key
+                for key in self._view.keys
+                if not self._recorder.is_acknowledged_since(key, since_ms)
+            ]
+            if not silent and not self._view.lacking():
+                return
+            time.sleep(LOOK_SECONDS)
+        raise NotWholeError(
+            f"after {WHOLE_SECONDS:.0f} s nothing was acknowledged on {silent}, "
+            f"and not whole were {self._view.lacking()}"
+        )
+
+    # The end.
+
+    def _read_everything(self, loop: Loop) -> None:
+        """Read all partitions from their start to their end, with fresh clients."""
+        bootstrap = self._cluster.bootstrap_servers
+        for number, client in enumerate(
+            (ConfluentClient(bootstrap), AiokafkaClient(bootstrap, loop)), FIRST_READER
+        ):
+            self._recorder.add(
+                number,
+                Kind.ASSIGN,
+                self._recorder.now_ms(),
+                Outcomes(Outcome.OK, rebalanced=tuple(self._view.keys)),
+                self._view.keys,
+            )
+            client.assign(dict.fromkeys(self._view.keys))
+            left = self._read_to_the_end(number, client, self._view.end_offsets())
+            if left:
+                self._lived.problems.append(f"reader {number} did not get to the end of {left}")
+            client.close()
+
+    def _read_to_the_end(self, process: int, client: Client, end: dict[str, int]) -> dict[str, int]:
+        deadline = time.monotonic() + FINAL_READ_SECONDS
+        left = {key: offset for key, offset in end.items() if offset > 0}
+        while left and time.monotonic() < deadline:
+            start_ms = self._recorder.now_ms()
+            done = client.poll()
+            self._recorder.add(process, Kind.POLL, start_ms, done)
+            for found in done.reads:
+                if left.get(found.key, 0) <= found.offset + 1:
+                    left.pop(found.key, None)
+        return left
