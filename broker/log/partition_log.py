@@ -199,6 +199,8 @@ class PartitionLog(LocalLog):
         A batch is never split: when `offset` lies within one, the whole batch goes.
         """
         if offset >= self.log_end_offset:
+            # An epoch that this replica led without a record may be one that no other knows.
+            self.epochs.truncate_from_end(self.log_end_offset)
             return self.log_end_offset
         if offset < self.segments.first.base_offset:
             self.truncate_fully_and_start_at(offset)

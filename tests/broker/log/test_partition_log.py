@@ -255,6 +255,19 @@ def test_end_offsets_of_epochs() -> None:
     assert again.epochs.entries == log.epochs.entries
 
 
+def test_an_epoch_without_records_goes_when_the_log_is_cut_at_its_end() -> None:
+    # It led epoch 4 and wrote nothing. Another leader does not know that epoch and says where to
+    # cut; as long as the log goes on to say that it ends in epoch 4, it says so again.
+    log = new_log()
+    append(log, epoch=3)
+    log.become_leader(4)
+
+    assert log.truncate_to(log.log_end_offset) == 1
+
+    assert log.leader_epoch == 3
+    assert log.end_offset_for_epoch(3) == (3, 1)
+
+
 def test_followers_take_epochs_from_batches_and_refuse_bad_ones() -> None:
     leader, follower = new_log(), new_log()
     for epoch in (1, 2, 2, 4):
