@@ -1,0 +1,143 @@
+"""The AlterPartition requests of one broker: the changes of many partitions, one request at a time.
+
+Whatever waits goes into the next request; a change is sent until it is answered. What was sent
+twice may be decided twice: if the controller refuses a change of which an earlier copy was never
+answered, that copy may still arrive and be accepted, as long as it can be under way. Until then a
+refusal is not believed, and the change is sent again; it goes on to count for the high watermark.
+"""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from broker.errors import ErrorCode
+from broker.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerState,
+    PartitionData,
+    PartitionResult,
+    TopicData,
+)
+from broker.replication.isr import ChangeOutcome, IsrChange, outcome_of
+
+RETRY_BACKOFF_MS = 50
+REQUEST_LIFETIME_MS = 30_000
+"""How long a request that was given up may still arrive: longer than any connection keeps it."""
+NOT_NEEDED = -1
+
+T = TypeVar("T")  # whom an answer is for
+
+PartitionKey = tuple[bytes, int]  # topic id, partition
+
+
+@dataclass(slots=True)
+class _Waiting(Generic[T]):
+    leader: T
+    change: IsrChange
+    unanswered_at_ms: int | None = None
+    """When a copy was sent last that nobody has answered, and nobody will."""
+
+
+class IsrChanges(Generic[T]):
+    """Invariant: at most one request is in flight, and one change waits for each partition."""
+
+    __slots__ = ("_in_flight", "_lifetime_ms", "_retry_at_ms", "_sent_at_ms", "_waiting")
+
+    def __init__(self, request_lifetime_ms: int = REQUEST_LIFETIME_MS) -> None:
+        self._waiting: dict[PartitionKey, _Waiting[T]] = {}
+        self._in_flight: dict[PartitionKey, _Waiting[T]] | None = None
+        self._sent_at_ms = 0
+        self._retry_at_ms = 0
+        self._lifetime_ms = request_lifetime_ms
+
+    def submit(self, key: PartitionKey, leader: T, change: IsrChange) -> None:
+        """Send a change as soon as can be; it replaces the partition's last one.
+
+        The last one was made in a state that is over: the controller would refuse it.
+        """
+        before = self._waiting.get(key)
+        if before is not None and before.change is change:
+            return
+        self._waiting[key] = _Waiting(leader, change)
+
+    def next_request(
+        self, broker_id: int, broker_epoch: int, now_ms: int
+    ) -> AlterPartitionRequest | None:
+        """Return what to send the controller now; None while there is nothing, or one is away."""
+        if self._in_flight is not None or not self._waiting or now_ms < self._retry_at_ms:
+            return None
+        self._in_flight = dict(self._waiting)
+        self._sent_at_ms = now_ms
+        topics: dict[bytes, TopicData] = {}
+        for (topic_id, partition), waiting in self._in_flight.items():
+            topic = topics.setdefault(topic_id, TopicData(topic_id=topic_id))
+            topic.partitions.append(_partition_data(partition, waiting.change))
+        return AlterPartitionRequest(
+            broker_id=broker_id, broker_epoch=broker_epoch, topics=list(topics.values())
+        )
+
+    def next_deadline_ms(self) -> int:
+        """Return when to ask for the next request; NOT_NEEDED while nothing waits for a time."""
+        if self._in_flight is not None or not self._waiting:
+            return NOT_NEEDED
+        return self._retry_at_ms
+
+    def handle_no_answer(self, now_ms: int) -> None:
+        """Give the request up: its connection is lost, or it took too long. All is sent again."""
+        in_flight, self._in_flight = self._in_flight, None
+        for waiting in (in_flight or {}).values():
+            waiting.unanswered_at_ms = self._sent_at_ms
+        self._retry_at_ms = now_ms + RETRY_BACKOFF_MS
+
+    def handle_response(
+        self, response: AlterPartitionResponse, now_ms: int
+    ) -> list[tuple[T, IsrChange, PartitionResult]]:
+        """Return whom to tell what: hand each to `PartitionLeader.handle_isr_answer`.
+
+        A response that refuses the request as a whole tells nobody anything; it is sent again.
+        """
+        in_flight, self._in_flight = self._in_flight, None
+        if in_flight is None:
+            return []
+        if response.error_code != ErrorCode.NONE:
+            self._retry_at_ms = now_ms + RETRY_BACKOFF_MS
+            return []
+        answers = []
+        for topic in response.topics:
+            for result in topic.partitions:
+                key = (topic.topic_id, result.partition_index)
+                waiting = in_flight.get(key)
+                if waiting is None or self._must_ask_again(waiting, result, now_ms):
+                    continue
+                if self._waiting.get(key) is waiting:
+                    del self._waiting[key]
+                answers.append((waiting.leader, waiting.change, result))
+        return answers
+
+    def _must_ask_again(self, waiting: _Waiting[T], result: PartitionResult, now_ms: int) -> bool:
+        outcome = outcome_of(result.error_code)
+        is_doubtful = (
+            outcome is ChangeOutcome.REFUSED
+            and waiting.unanswered_at_ms is not None
+            and now_ms < waiting.unanswered_at_ms + self._lifetime_ms
+        )
+        if is_doubtful or outcome is ChangeOutcome.RETRY:
+            self._retry_at_ms = now_ms + RETRY_BACKOFF_MS
+            return True
+        return False
+
+    def forget(self, key: PartitionKey) -> None:
+        """Send a partition's change no more: this broker leads it no longer, or it is gone."""
+        self._waiting.pop(key, None)
+
+
+def _partition_data(partition: int, change: IsrChange) -> PartitionData:
+    return PartitionData(
+        partition_index=partition,
+        leader_epoch=change.leader_epoch,
+        partition_epoch=change.partition_epoch,
+        new_isr=[broker_id for broker_id, _ in change.isr],
+        new_isr_with_epochs=[
+            BrokerState(broker_id=broker_id, broker_epoch=epoch) for broker_id, epoch in change.isr
+        ],
+    )
