@@ -1,0 +1,53 @@
+"""A replicated partition under everything that goes wrong, checked after every event.
+
+A failure names its seed: `MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` replays it alone.
+"""
+
+import os
+
+import pytest
+
+from tests.sim.replica_cluster import ReplicaSimulation
+
+FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
+SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "200"))
+FAST_COUNT = min(50, SEED_COUNT)
+
+
+def play(seed: int) -> ReplicaSimulation:
+    simulation = ReplicaSimulation(seed)
+    try:
+        simulation.run()
+    except BaseException as error:
+        error.add_note(f"seed {seed} at {simulation.scheduler.now_ms} ms")
+        raise
+    return simulation
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + FAST_COUNT))
+def test_replication_keeps_its_invariants(seed):
+    play(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(FIRST_SEED + FAST_COUNT, FIRST_SEED + SEED_COUNT))
+def test_replication_keeps_its_invariants_for_long(seed):
+    play(seed)
+
+
+def test_a_seed_replays_to_the_same_history():
+    first, second = play(FIRST_SEED), play(FIRST_SEED)
+
+    assert first.scheduler.event_count == second.scheduler.event_count
+    assert first.checker.ledger == second.checker.ledger
+    assert first.checker.acknowledged == second.checker.acknowledged
+
+
+def test_the_histories_have_something_in_them():
+    checkers = [play(seed).checker for seed in range(8)]
+
+    assert sum(len(checker.leaders) for checker in checkers) > 20
+    assert sum(checker.expand_count for checker in checkers) > 20
+    assert sum(checker.shrink_count for checker in checkers) > 20
+    assert sum(len(checker.acknowledged) for checker in checkers) > 200
+    assert sum(len(checker.damaged_ever) for checker in checkers) > 3
