@@ -31,13 +31,17 @@ USAGE_WIDTH = max(map(len, PROGRAMS))
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; returns only when there is no such command, or for `demo`."""
+    """Run one command; returns only when there is no such command, or for `demo` and `lab`."""
     arguments = sys.argv[1:] if arguments is None else arguments
     name, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
     if name == "demo":
         from millrace.demo import main as demo
 
         return demo(rest)
+    if name == "lab":
+        from millrace.lab import main as lab
+
+        return lab(rest)
     if name == "service" and rest and rest[0] in SERVICES:
         become(f"services.{rest[0].replace('-', '_')}", *rest[1:])
     if name in PROGRAMS:
@@ -63,6 +67,9 @@ def _usage() -> str:
     lines = ["usage: millrace COMMAND [ARGUMENTS]", ""]
     lines += [f"  {name:{USAGE_WIDTH}}  {what}" for name, (_, _, what) in PROGRAMS.items()]
     lines.append(f"  {'service':{USAGE_WIDTH}}  run one service: {', '.join(SERVICES)}")
+    lines.append(
+        f"  {'lab':{USAGE_WIDTH}}  show what a cluster does when something breaks: failover"
+    )
     lines.append(f"  {'demo':{USAGE_WIDTH}}  run the whole order pipeline on this machine")
     return "\n".join(lines)
 

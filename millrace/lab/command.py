@@ -1,0 +1,42 @@
+"""The arguments of `millrace lab`."""
+
+import argparse
+import logging
+
+from rich.console import Console
+
+from millrace.lab.failover import Failover
+from millrace.lab.steps import StepFailedError, Steps
+from millrace.testing import BrokerFailedError
+
+REPLICATION_FACTOR = 3
+INTERRUPTED = 130
+
+
+def main(arguments: list[str]) -> int:
+    """Run one walk; 1 when a step does not come true."""
+    parser = argparse.ArgumentParser(prog="millrace lab", description="Walks through what breaks.")
+    walks = parser.add_subparsers(dest="walk", metavar="WALK", required=True)
+    failover = walks.add_parser("failover", help="a broker is killed under load, and comes back")
+    failover.add_argument(
+        "--replication-factor", type=int, default=REPLICATION_FACTOR, metavar="COUNT"
+    )
+    failover.add_argument("--partitions", type=int, default=13, metavar="COUNT")
+    failover.add_argument(
+        "--patience-seconds", type=float, default=60.0, help="how long a step may take"
+    )
+    options = parser.parse_args(arguments)
+    # The clients' own words about a broker that is gone would stand between the steps.
+    logging.getLogger("aiokafka").addHandler(logging.NullHandler())
+    logging.getLogger("aiokafka").propagate = False
+    console = Console(highlight=False)
+    steps = Steps(console, options.patience_seconds)
+    try:
+        Failover(steps, options.partitions, options.replication_factor).walk()
+    except (StepFailedError, BrokerFailedError) as error:
+        console.print(f"[red]It did not come true:[/] {error}", soft_wrap=True)
+        return 1
+    except KeyboardInterrupt:
+        console.print("stopped")
+        return INTERRUPTED
+    return 0

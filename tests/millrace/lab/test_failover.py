@@ -1,0 +1,53 @@
+"""`millrace lab failover` as a user runs it."""
+
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from millrace.launch import program_command, program_environment
+from tests.lib.process_tree import processes_below
+
+pytestmark = pytest.mark.slow
+
+# Without replication the killed broker's partitions wait for it, and the walk says so.
+REPLICATION_FACTOR = 1
+COMMAND = program_command(
+    "millrace", "lab", "failover", "--replication-factor", str(REPLICATION_FACTOR)
+)
+
+
+def test_the_walk_shows_each_step_and_comes_true() -> None:
+    done = subprocess.run(
+        COMMAND, env=program_environment(), capture_output=True, text=True, check=False, timeout=200
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    steps = re.findall(r"^done  (.*) \(", done.stdout, re.MULTILINE)
+    first_words = "3 topic every every broker its traffic broker all every every"
+    assert " ".join(step.split()[0] for step in steps) == first_words
+    assert re.search(r"^ +\d+ records, none lost$", done.stdout, re.MULTILINE)
+
+
+def test_a_step_that_does_not_come_true_ends_it() -> None:
+    command = [*COMMAND[:-1], "4"]  # more replicas than there are brokers
+    done = subprocess.run(
+        command, env=program_environment(), capture_output=True, text=True, check=False, timeout=200
+    )
+    assert done.returncode == 1
+    assert "It did not come true: " in done.stdout
+
+
+def test_ctrl_c_ends_it_and_leaves_nothing_behind() -> None:
+    with subprocess.Popen(
+        COMMAND, env=program_environment(), stdout=subprocess.PIPE, text=True
+    ) as walk:
+        assert walk.stdout is not None
+        assert "3 nodes are started" in walk.stdout.readline()
+        nodes = processes_below(walk.pid)
+        assert len(nodes) == 3
+        walk.send_signal(signal.SIGINT)
+        assert "stopped" in walk.stdout.read()
+        assert walk.wait(60) == 130
+    assert not [pid for pid in nodes if Path(f"/proc/{pid}").exists()]
