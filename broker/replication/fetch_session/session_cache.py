@@ -1,0 +1,161 @@
+"""The sessions of a server, and who has to go when there are too many (KIP-227).
+
+A new session takes the place of another one:
+
+1. of the one that was used least lately, if that is longer ago than the eviction time;
+2. else, of the smallest session of a consumer, if the new one is a follower's;
+3. else, of the smallest that is older than the eviction time, if the new one is larger; a consumer
+   takes no follower's place;
+4. else there is no room, and the fetcher goes on with full requests.
+
+The eviction time protects young sessions: otherwise two that are too many would chase each other.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.messages.fetch import FetchPartition, PartitionData
+from broker.replication.fetch_session.session import FetchSession, PartitionKey
+from broker.replication.fetch_session.session_epochs import (
+    FINAL_EPOCH,
+    FULL_EPOCH,
+    NO_SESSION,
+    next_epoch,
+)
+
+SLOTS = 1_000  # max.incremental.fetch.session.cache.slots
+MIN_EVICTION_MS = 120_000
+
+Asked = Sequence[tuple[PartitionKey, FetchPartition]]
+
+
+class FetchSessionCache:
+    """Invariant: at most `slots` sessions; `_sessions` begins with the one used least lately."""
+
+    __slots__ = ("_draw_id", "_min_eviction_ms", "_sessions", "_slots", "eviction_count")
+
+    def __init__(
+        self,
+        draw_id: Callable[[], int],
+        *,
+        slots: int = SLOTS,
+        min_eviction_ms: int = MIN_EVICTION_MS,
+    ) -> None:
+        self._draw_id = draw_id  # a random number from 1 to 2^31 - 1
+        self._slots = slots
+        self._min_eviction_ms = min_eviction_ms
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self.eviction_count = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions are in all sessions together."""
+        return sum(session.last_size for session in self._sessions.values())
+
+    # --- what a request says of its session ---
+
+    def resume(
+        self,
+        session_id: int,
+        session_epoch: int,
+        *,
+        owner: Hashable,
+        uses_topic_ids: bool,
+    ) -> FetchSession | None:
+        """Return the session a request goes on with; None for a full request, which closes it.
+
+        Raises FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or
+        FETCH_SESSION_TOPIC_ID_ERROR.
+        """
+        session = self._sessions.get(session_id)
+        if session is not None and session.owner != owner:
+            session = None
+        if session_epoch in {FULL_EPOCH, FINAL_EPOCH}:
+            if session is not None:
+                del self._sessions[session_id]
+            return None
+        if session is None:
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != session_epoch:
+            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != uses_topic_ids:
+            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        return session
+
+    def update(
+        self,
+        session: FetchSession,
+        asked: Asked,
+        forgotten: Iterable[PartitionKey],
+        now_ms: int,
+    ) -> bool:
+        """Take over an incremental request; False when nothing is left, and the session closed."""
+        session.update(asked, forgotten)
+        if not session.partitions:
+            del self._sessions[session.session_id]
+            return False
+        session.last_used_ms = now_ms
+        session.last_size = len(session.partitions)
+        session.epoch = next_epoch(session.epoch)
+        self._sessions.move_to_end(session.session_id)
+        return True
+
+    # --- a session for a full request ---
+
+    def open(
+        self,
+        asked: Asked,
+        answers: Iterable[tuple[PartitionKey, PartitionData]],
+        *,
+        owner: Hashable,
+        is_privileged: bool,
+        uses_topic_ids: bool,
+        now_ms: int,
+    ) -> int:
+        """Make a session of a full request that has been answered; NO_SESSION without room."""
+        if not asked or not self._make_room(is_privileged, len(asked), now_ms):
+            return NO_SESSION
+        session_id = self._draw_id()
+        while session_id in self._sessions or session_id == NO_SESSION:
+            session_id = self._draw_id()
+        session = FetchSession(session_id, owner, is_privileged, uses_topic_ids, now_ms, now_ms)
+        session.update(asked, ())
+        session.select(answers)
+        session.last_size = len(session.partitions)
+        self._sessions[session_id] = session
+        return session_id
+
+    def _make_room(self, is_privileged: bool, size: int, now_ms: int) -> bool:
+        if len(self._sessions) < self._slots:
+            return True
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        if now_ms - oldest.last_used_ms > self._min_eviction_ms:
+            return self._evict(oldest)
+        candidates = [
+            session for session in self._sessions.values() if self._may_go(session, is_privileged)
+        ]
+        if not candidates:
+            return False
+        least = min(candidates, key=_worth)
+        if (is_privileged, size, 0) < _worth(least):
+            return False
+        return self._evict(least)
+
+    def _may_go(self, session: FetchSession, for_privileged: bool) -> bool:
+        is_old = session.last_used_ms - session.created_ms > self._min_eviction_ms
+        return is_old or (for_privileged and not session.is_privileged)
+
+    def _evict(self, session: FetchSession) -> bool:
+        del self._sessions[session.session_id]
+        self.eviction_count += 1
+        return True
+
+
+def _worth(session: FetchSession) -> tuple[bool, int, int]:
+    return session.is_privileged, session.last_size, session.session_id

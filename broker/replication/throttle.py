@@ -1,0 +1,98 @@
+"""Replication throttles: how fast replicas that are not in sync may be filled (KIP-73).
+
+`leader.replication.throttled.rate` and the follower's alike limit the bytes of the partitions named
+in `*.replication.throttled.replicas`. The rate is what was recorded over the last windows, divided
+by their time, from the first that counts until now but never less than one window. Whoever moves
+bytes records them, also those above the limit; whoever is about to move more asks first. In-sync
+replicas are never held back: they would fall out of sync.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+
+WINDOW_MS = 1_000  # replication.quota.window.size.seconds
+WINDOW_COUNT = 11  # replication.quota.window.num
+ALL_PARTITIONS = frozenset({-1})
+
+
+class WindowedRate:
+    """Invariant: ascending windows, at most `window_count`, none that ended before all of them."""
+
+    __slots__ = ("_total", "_windows", "window_count", "window_ms")
+
+    def __init__(self, *, window_ms: int = WINDOW_MS, window_count: int = WINDOW_COUNT) -> None:
+        self.window_ms = window_ms
+        self.window_count = window_count
+        self._windows: deque[list[int]] = deque()  # [begin_ms, bytes]
+        self._total = 0
+
+    def record(self, size_bytes: int, now_ms: int) -> None:
+        """Count bytes that were moved."""
+        self._expire(now_ms)
+        windows = self._windows
+        if not windows or now_ms - windows[-1][0] >= self.window_ms:
+            windows.append([now_ms, 0])
+        windows[-1][1] += size_bytes
+        self._total += size_bytes
+
+    def bytes_per_second(self, now_ms: int) -> float:
+        """Return the rate until now."""
+        self._expire(now_ms)
+        if not self._windows:
+            return 0.0
+        elapsed_ms = max(now_ms - self._windows[0][0], self.window_ms)
+        return self._total * 1_000 / elapsed_ms
+
+    def _expire(self, now_ms: int) -> None:
+        oldest_ms = now_ms - self.window_ms * self.window_count
+        while self._windows and self._windows[0][0] <= oldest_ms:
+            self._total -= self._windows.popleft()[1]
+
+
+class ReplicationThrottle:
+    """One side, leader or follower, of one broker."""
+
+    __slots__ = ("_rate", "_replicas", "limit_bytes_per_second")
+
+    def __init__(self, rate: WindowedRate | None = None) -> None:
+        self.limit_bytes_per_second: int | None = None
+        self._rate = rate or WindowedRate()
+        self._replicas: dict[str, frozenset[int]] = {}
+
+    def throttle(self, topic: str, partitions: Iterable[int]) -> None:
+        """Limit these partitions of a topic; ALL_PARTITIONS for all it has, nothing for none."""
+        chosen = frozenset(partitions)
+        if chosen:
+            self._replicas[topic] = chosen
+        else:
+            self._replicas.pop(topic, None)
+
+    def is_throttled(self, topic: str, partition: int) -> bool:
+        """Return whether a partition is limited."""
+        chosen = self._replicas.get(topic)
+        return chosen is not None and (partition in chosen or chosen >= ALL_PARTITIONS)
+
+    def record(self, topic: str, partition: int, size_bytes: int, now_ms: int) -> None:
+        """Count what was moved of a partition, if that is limited, whoever it was for."""
+        if self._replicas and self.is_throttled(topic, partition):
+            self._rate.record(size_bytes, now_ms)
+
+    def must_wait(self, topic: str, partition: int, *, is_in_sync: bool, now_ms: int) -> bool:
+        """Return whether a replica gets nothing of a partition for now."""
+        if is_in_sync or not self._replicas or self.limit_bytes_per_second is None:
+            return False
+        return (
+            self.is_throttled(topic, partition)
+            and self._rate.bytes_per_second(now_ms) > self.limit_bytes_per_second
+        )
+
+
+def replicas_on(broker_id: int, setting: str) -> frozenset[int]:
+    """Read `*.replication.throttled.replicas`: the partitions it names for a broker.
+
+    It is "*" for all, or a list of partition:broker.
+    """
+    if setting.strip() == "*":
+        return ALL_PARTITIONS
+    pairs = [pair.split(":") for pair in setting.replace(" ", "").split(",") if pair]
+    return frozenset(int(partition) for partition, broker in pairs if int(broker) == broker_id)
