@@ -29,12 +29,10 @@ from broker.server.clock import (
 )
 from broker.server.cluster.lifecycle import BrokerState
 from broker.server.metrics_page import prometheus_text
-from broker.server.network.buffers import ReceiveBuffers
-from broker.server.network.connection import Connection, Peer
+from broker.server.network.connection import Connection, Peer, Shared
 from broker.server.network.dispatch import Dispatcher
 from broker.server.network.http import HttpServer, Page, problem, text
 from broker.server.network.listener import Listener, bind
-from broker.server.network.turns import Turns
 from broker.server.quorum.metadata_log import (
     METADATA_PARTITION,
     METADATA_TOPIC_ID,
@@ -180,21 +178,20 @@ class Node:
             loop=loop,
         )
         quorum.on_change = broker.on_metadata_change
-        config, buffers = self._config, ReceiveBuffers()
+        config = self._config
         dispatcher = Dispatcher(
             partial(make_handler, broker),
             request_counts=broker.metrics.requests,
             on_closed=broker.on_connection_closed,
         )
-        turns = Turns(loop, monotonic_seconds)
+        shared = Shared.of(loop, monotonic_seconds)
         for endpoint, advertised in zip(config.listeners, config.advertised_listeners, strict=True):
 
             def accept(accepted: socket.socket, host: str, name: str = endpoint.name) -> Connection:
                 return Connection(
-                    turns,
+                    shared,
                     accepted,
                     sink=dispatcher,
-                    buffers=buffers,
                     max_frame_bytes=config.max_frame_bytes,
                     peer=Peer(host, name),
                 )

@@ -13,9 +13,11 @@ Invariants:
 - at most MAX_REQUESTS_IN_FLIGHT requests wait for an answer; then the connection stops reading;
 - while more than MAX_UNSENT_BYTES are waiting to be sent, the connection stops reading, so that a
   client that never reads its answers fills its own buffers and not ours;
+- a client that is gone is noticed whether or not it is read from, and its answers go with it;
 - the receive buffer grows with the bytes that arrive, never with the announced length.
 """
 
+import asyncio
 import logging
 import os
 import socket
@@ -26,6 +28,7 @@ from typing import NamedTuple, Protocol
 
 from broker.log.file_region import FileRegion
 from broker.server.network.buffers import PartialFrame, ReceiveBuffers
+from broker.server.network.hang_ups import HangUps
 from broker.server.network.turns import Turns
 
 log = logging.getLogger("millrace.connection")
@@ -46,6 +49,19 @@ class Peer(NamedTuple):
 
     host: str
     listener_name: str
+
+
+class Shared(NamedTuple):
+    """What all connections of a listener share."""
+
+    turns: Turns
+    buffers: ReceiveBuffers
+    hang_ups: HangUps
+
+    @classmethod
+    def of(cls, loop: asyncio.AbstractEventLoop, now: Callable[[], float]) -> "Shared":
+        """Make everything for the connections of a loop."""
+        return cls(Turns(loop, now), ReceiveBuffers(), HangUps(loop))
 
 
 class Slot:
@@ -84,8 +100,10 @@ class Connection:
     __slots__ = (
         "_backlog",
         "_buffers",
+        "_hang_ups",
         "_is_reading",
         "_is_waiting",
+        "_is_watched",
         "_is_writing",
         "_loop",
         "_max_frame_bytes",
@@ -104,19 +122,17 @@ class Connection:
 
     def __init__(
         self,
-        turns: Turns,
+        shared: Shared,
         accepted: socket.socket,
         *,
         sink: FrameSink,
-        buffers: ReceiveBuffers,
         max_frame_bytes: int,
         peer: Peer,
     ) -> None:
-        self._loop = turns.loop
-        self._turns = turns
+        self._turns, self._buffers, self._hang_ups = shared
+        self._loop = self._turns.loop
         self._socket = accepted
         self._sink = sink
-        self._buffers = buffers
         self._max_frame_bytes = max_frame_bytes
         self._partial: PartialFrame | None = None
         self._backlog: memoryview | None = None
@@ -128,7 +144,8 @@ class Connection:
         self._is_waiting = False  # for a turn
         self._is_writing = False
         self.is_closed = False
-        self.last_active = turns.now()
+        self._is_watched = False
+        self.last_active = self._turns.now()
         self.peer = peer
         self._read(True)
 
@@ -148,13 +165,7 @@ class Connection:
         self._guarded(self._receive_or_close)
 
     def _receive_or_close(self) -> None:
-        try:
-            is_open = self._receive()
-        except BlockingIOError:
-            return
-        except ConnectionError:
-            is_open = False
-        if not is_open:
+        if not self._receive():
             self.close()
 
     def _guarded(self, work: Callable[[], None]) -> None:
@@ -173,12 +184,16 @@ class Connection:
         if self._partial is not None:
             if not self._receive_partial(self._partial):
                 return False
-            if self._partial is not None or self.is_closed:
-                return True
-            if self._must_pause() or self._turns.is_over():
+            is_done = self._partial is None and not self.is_closed
+            if not is_done or self._must_pause() or self._turns.is_over():
                 return True
         shared = self._buffers.shared
-        count = self._socket.recv_into(shared)
+        try:
+            count = self._socket.recv_into(shared)
+        except BlockingIOError:
+            return True
+        except OSError:  # reset, or lost: not even keep-alives are answered
+            return False
         if count == 0:
             return False
         self._consume(shared[:count])
@@ -241,7 +256,12 @@ class Connection:
 
     def _receive_partial(self, partial: PartialFrame) -> bool:
         with partial.writable(self._buffers) as target:
-            count = self._socket.recv_into(target)
+            try:
+                count = self._socket.recv_into(target)
+            except BlockingIOError:
+                return True
+            except OSError:
+                return False
         if count == 0:
             return False
         partial.filled_bytes += count
@@ -360,9 +380,21 @@ class Connection:
             return
         if self._walk is not None or (self._backlog is not None and not self._must_pause()):
             self._read(False)
+            self._watch(False)
             self._wait_for_turn()
         else:
             self._read(not self._must_pause())
+            # A client that owes us its reading is noticed by the writing.
+            self._watch(len(self._slots) >= MAX_REQUESTS_IN_FLIGHT)
+
+    def _watch(self, wanted: bool) -> None:
+        """Watch for the client's end in the place of reading, or no longer."""
+        if wanted != self._is_watched:
+            self._is_watched = wanted
+            if wanted:
+                self._hang_ups.watch(self._socket.fileno(), self.close)
+            else:
+                self._hang_ups.unwatch(self._socket.fileno())
 
     def _flush(self) -> None:
         if self.is_closed or not self._out or self._is_writing:
@@ -434,6 +466,7 @@ class Connection:
         descriptor = self._socket.fileno()
         self._loop.remove_reader(descriptor)
         self._loop.remove_writer(descriptor)
+        self._watch(False)
         self.is_closed = True
         self._socket.close()
         self._out.clear()

@@ -1,6 +1,8 @@
 """The broker's own small web server: /health/live, /health/ready and /metrics.
 
-HTTP itself is h11's; aiohttp would cost an idle broker a fifth of a second and 20 MB.
+HTTP itself is h11's; aiohttp would cost an idle broker a fifth of a second and 20 MB. Making a page
+may take milliseconds, and a client may ask for a thousand at once: each page is a turn (`turns`),
+and none is made for a client that does not read those it has.
 """
 
 import asyncio
@@ -10,6 +12,9 @@ from collections.abc import Callable
 from typing import cast
 
 import h11
+
+from broker.server.clock import monotonic_seconds
+from broker.server.network.turns import Turns
 
 log = logging.getLogger("millrace.http")
 
@@ -27,7 +32,10 @@ class HttpServer:
     async def start(self, host: str, port: int) -> int:
         """Listen, and return the port; raises OSError when the address is taken."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _HttpConnection(self._pages), host, port)
+        turns = Turns(loop, monotonic_seconds)
+        self._server = await loop.create_server(
+            lambda: _HttpConnection(self._pages, turns), host, port
+        )
         return int(self._server.sockets[0].getsockname()[1])
 
     def stop(self) -> None:
@@ -39,36 +47,74 @@ class HttpServer:
 class _HttpConnection(asyncio.Protocol):
     """One connection: h11 in the middle, one page an answer."""
 
-    def __init__(self, pages: dict[str, Callable[[], Page]]) -> None:
+    def __init__(self, pages: dict[str, Callable[[], Page]], turns: Turns) -> None:
         self._pages = pages
+        self._turns = turns
+        self._is_waiting = False  # for a turn
+        self._is_unread = False  # pages that were sent wait to be read
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_REQUEST_BYTES)
-        self._transport: asyncio.WriteTransport | None = None
+        self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # No isinstance: uvloop's transports are not of asyncio's classes.
-        self._transport = cast("asyncio.WriteTransport", transport)
+        self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
         self._http.receive_data(data)
+        self._transport.pause_reading()
+        self._wait_for_turn()
+
+    def eof_received(self) -> bool:
+        self._http.receive_data(b"")
+        self._wait_for_turn()
+        return True  # what was asked for is answered first
+
+    def pause_writing(self) -> None:
+        self._is_unread = True
+
+    def resume_writing(self) -> None:
+        self._is_unread = False
+        self._wait_for_turn()
+
+    def _wait_for_turn(self) -> None:
+        if not self._is_waiting and not self._is_unread:
+            self._is_waiting = True
+            self._turns.wait(self._on_turn)
+
+    def _on_turn(self) -> None:
+        self._is_waiting = False
+        assert self._transport is not None
+        if self._transport.is_closing():
+            return
+        is_asked = False
         try:
-            self._answer_all()
+            is_asked = self._answer_one()
         except h11.RemoteProtocolError as error:
             self._refuse(error)
         if self._http.our_state in {h11.MUST_CLOSE, h11.ERROR, h11.CLOSED}:
             self._transport.close()
+        elif is_asked:
+            self._wait_for_turn()
+        else:
+            self._transport.resume_reading()
 
-    def _answer_all(self) -> None:
+    def _answer_one(self) -> bool:
+        """Answer the next request; whether there was one."""
         while True:
             event = self._http.next_event()
-            if event is h11.NEED_DATA or isinstance(event, h11.ConnectionClosed):
-                return
+            if isinstance(event, h11.ConnectionClosed):
+                self._http.send(h11.ConnectionClosed())
+                return False
+            if event is h11.NEED_DATA:
+                return False
             if event is h11.PAUSED:
                 self._http.start_next_cycle()
             if isinstance(event, h11.Request):
                 path = event.target.partition(b"?")[0].decode("latin-1")
                 status, content_type, body = self._page(event.method, path)
                 self._send(status, content_type, b"" if event.method == b"HEAD" else body)
+                return True
 
     def _page(self, method: bytes, path: str) -> Page:
         if method not in {b"GET", b"HEAD"}:

@@ -1,7 +1,14 @@
-"""A listening socket: accepts connections up to a limit and closes those that idle too long."""
+"""A listening socket: accepts connections up to a limit and closes those that idle too long.
+
+Clients never take the last file descriptors, which the logs need. When there are too few, accepting
+pauses, which is said once: whoever comes waits in the system's queue. It is tried again when a
+connection closes, and every second, for others close files too.
+"""
 
 import asyncio
+import errno
 import logging
+import resource
 import socket
 from collections.abc import Callable
 
@@ -10,6 +17,12 @@ from broker.server.network.connection import Connection
 log = logging.getLogger("millrace.listener")
 
 ACCEPTS_PER_WAKE_UP = 64
+RETRY_SECONDS = 1.0
+OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+MAX_RESERVED_DESCRIPTORS = 64
+"""So many, or an eighth of a small limit, are left for files."""
+KEEP_ALIVE_IDLE_SECONDS, KEEP_ALIVE_INTERVAL_SECONDS, KEEP_ALIVE_COUNT = 60, 20, 3
+"""A client whose machine is gone without a word is noticed after two minutes of silence."""
 Accept = Callable[[socket.socket, str], Connection]
 
 
@@ -31,6 +44,9 @@ class Listener:
         self.max_connections = max_connections
         self.max_connections_per_ip = max_connections_per_ip
         self.connections: dict[int, Connection] = {}
+        self._retry: asyncio.TimerHandle | None = None  # while accepting pauses
+        self._is_short = False  # since the last connection that was accepted
+        self._is_full_said = False
 
     def start(self, backlog: int) -> None:
         """Begin to listen: until now whoever came was refused, as nobody was there."""
@@ -49,27 +65,56 @@ class Listener:
             except BlockingIOError:
                 return
             except OSError as error:
-                # Out of file descriptors, or the client is gone already: both pass by.
-                log.warning("accept failed error=%s", error)
-                return
-            if self._is_full(str(address[0])):
+                if error.errno in OUT_OF_RESOURCES:
+                    self._pause(str(error))
+                    return
+                continue  # that client is gone already
+            if accepted.fileno() >= _descriptors_for_clients():
                 accepted.close()
-                continue
-            accepted.setblocking(False)
-            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._add(self._accept(accepted, str(address[0])))
+                self._pause("the last file descriptors are for the logs")
+                return
+            self._take(accepted, str(address[0]))
 
-    def _is_full(self, host: str) -> bool:
+    def _take(self, accepted: socket.socket, host: str) -> None:
+        if self._is_short:
+            self._is_short = False
+            log.warning("accepting again port=%d", self.port)
+        full = self._why_full(host)
+        if full is not None:
+            if not self._is_full_said:
+                log.warning("refused: %s reached client_host=%s, as more may be", full, host)
+            self._is_full_said = True
+            accepted.close()
+            return
+        self._is_full_said = False
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _keep_alive(accepted)
+        self._add(self._accept(accepted, host))
+
+    def _pause(self, why: str) -> None:
+        """Accept nobody for a while; level-triggered, the socket would call at every turn."""
+        if not self._is_short:
+            log.error("accepting pauses: %s; connections=%d", why, len(self.connections))
+        self._is_short = True
+        self._loop.remove_reader(self._socket.fileno())
+        self._retry = self._loop.call_later(RETRY_SECONDS, self._go_on)
+
+    def _go_on(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+            self._loop.add_reader(self._socket.fileno(), self._on_acceptable)
+
+    def _why_full(self, host: str) -> str | None:
         if len(self.connections) >= self.max_connections:
-            log.warning("refused: max.connections reached client_host=%s", host)
-            return True
+            return "max.connections"
         limit = self.max_connections_per_ip
         if limit <= len(self.connections):
             from_host = sum(1 for c in self.connections.values() if c.peer.host == host)
             if from_host >= limit:
-                log.warning("refused: max.connections.per.ip reached client_host=%s", host)
-                return True
-        return False
+                return "max.connections.per.ip"
+        return None
 
     def _add(self, connection: Connection) -> None:
         self.connections[id(connection)] = connection
@@ -77,6 +122,7 @@ class Listener:
     def forget(self, connection: Connection) -> None:
         """Drop a connection that has closed."""
         self.connections.pop(id(connection), None)
+        self._go_on()
 
     def close_idle(self, idle_since: float) -> None:
         """Close every connection that owes nothing and has been silent since `idle_since`."""
@@ -86,6 +132,9 @@ class Listener:
 
     def stop_accepting(self) -> None:
         """Close the listening socket; open connections go on."""
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
 
@@ -93,6 +142,23 @@ class Listener:
         """Close every open connection."""
         for connection in list(self.connections.values()):
             connection.close()
+
+
+def _descriptors_for_clients() -> int:
+    """Return the first descriptor that no client gets: the system gives out the lowest free one."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return 1 << 31
+    return limit - min(MAX_RESERVED_DESCRIPTORS, limit // 8)
+
+
+def _keep_alive(accepted: socket.socket) -> None:
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):  # called otherwise on macOS, where the default is kept
+        tcp = socket.IPPROTO_TCP
+        accepted.setsockopt(tcp, socket.TCP_KEEPIDLE, KEEP_ALIVE_IDLE_SECONDS)
+        accepted.setsockopt(tcp, socket.TCP_KEEPINTVL, KEEP_ALIVE_INTERVAL_SECONDS)
+        accepted.setsockopt(tcp, socket.TCP_KEEPCNT, KEEP_ALIVE_COUNT)
 
 
 def bind(host: str, port: int) -> socket.socket:

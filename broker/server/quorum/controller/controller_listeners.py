@@ -5,10 +5,8 @@ import socket
 
 from broker.config.broker_config import BrokerConfig, Endpoint
 from broker.server.clock import monotonic_seconds
-from broker.server.network.buffers import ReceiveBuffers
-from broker.server.network.connection import Connection, FrameSink, Part, Peer, Slot
+from broker.server.network.connection import Connection, FrameSink, Part, Peer, Shared, Slot
 from broker.server.network.listener import Listener, bind
-from broker.server.network.turns import Turns
 
 ALL_INTERFACES = "0.0.0.0"
 
@@ -22,8 +20,7 @@ class ControllerListeners:
         self._loop = loop
         self._config = config
         self._sink = sink
-        self._buffers = ReceiveBuffers()
-        self._turns = Turns(loop, monotonic_seconds)
+        self._shared = Shared.of(loop, monotonic_seconds)
         self._listeners: dict[str, Listener] = {}
 
     def open(self) -> None:
@@ -34,10 +31,9 @@ class ControllerListeners:
     def _open(self, endpoint: Endpoint) -> None:
         def accept(accepted: socket.socket, host: str) -> Connection:
             return Connection(
-                self._turns,
+                self._shared,
                 accepted,
                 sink=self,
-                buffers=self._buffers,
                 max_frame_bytes=self._config.max_frame_bytes,
                 peer=Peer(host, endpoint.name),
             )

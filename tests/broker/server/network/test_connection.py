@@ -9,16 +9,17 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+import uvloop
 
-from broker.server.network.buffers import SHARED_BYTES, ReceiveBuffers
+from broker.server.network.buffers import SHARED_BYTES
 from broker.server.network.connection import (
     MAX_REQUESTS_IN_FLIGHT,
     MAX_UNSENT_BYTES,
     Connection,
     Peer,
+    Shared,
     Slot,
 )
-from broker.server.network.turns import Turns
 
 MAX_FRAME_BYTES = 4 * 1024 * 1024
 
@@ -77,18 +78,15 @@ class Client:
 
 @asynccontextmanager
 async def connected(
-    turns: Turns | None = None,
-    sink: EchoSink | None = None,
-    buffers: ReceiveBuffers | None = None,
+    shared: Shared | None = None, sink: EchoSink | None = None
 ) -> AsyncIterator[tuple[Client, EchoSink, Connection]]:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     sink = sink or EchoSink()
     connection = Connection(
-        turns or Turns(asyncio.get_running_loop(), time.monotonic),
+        shared or Shared.of(asyncio.get_running_loop(), time.monotonic),
         ours,
         sink=sink,
-        buffers=buffers or ReceiveBuffers(),
         max_frame_bytes=MAX_FRAME_BYTES,
         peer=Peer("127.0.0.1", "PLAINTEXT"),
     )
@@ -187,6 +185,41 @@ def test_requests_in_flight_are_limited() -> None:
                     await asyncio.sleep(0)
                 sink.release(number)
                 assert await client.receive() == b"later xx"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_client_that_goes_while_nothing_is_read_is_noticed(
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    async def scenario() -> None:
+        async with connected() as (client, sink, _):
+            await client.send(framed(b"later xx") * (MAX_REQUESTS_IN_FLIGHT + 50))
+            while len(sink.frames) < MAX_REQUESTS_IN_FLIGHT:
+                await asyncio.sleep(0)
+            await client.send(framed(b"unread..") * 100)
+            client.writer.close()
+            while not sink.closed:
+                await asyncio.sleep(0.001)
+            assert len(sink.frames) == MAX_REQUESTS_IN_FLIGHT
+            sink.release(0)  # too late, and no harm
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_a_client_that_stays_is_read_from_again() -> None:
+    async def scenario() -> None:
+        async with connected() as (client, sink, _):
+            for _ in range(3):
+                await client.send(framed(b"later xx") * MAX_REQUESTS_IN_FLIGHT)
+                while len(sink.waiting) < MAX_REQUESTS_IN_FLIGHT:
+                    await asyncio.sleep(0)
+                for number in range(MAX_REQUESTS_IN_FLIGHT):
+                    sink.release(number)
+                    assert await client.receive() == b"later xx"
+                sink.waiting.clear()
 
     run(scenario)
 

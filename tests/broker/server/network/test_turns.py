@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from broker.server.network.buffers import SHARED_BYTES, ReceiveBuffers
-from broker.server.network.connection import Connection
+from broker.server.network.buffers import SHARED_BYTES
+from broker.server.network.connection import Connection, Shared
 from broker.server.network.turns import ROUND_SECONDS, TURN_SECONDS, Turns
 from tests.broker.server.network.test_connection import Client, EchoSink, connected, framed, run
 
@@ -45,11 +45,10 @@ class SlowSink(EchoSink):
 
 
 @asynccontextmanager
-async def two_clients(turns: Turns, sink: SlowSink) -> AsyncIterator[tuple[Client, Client]]:
-    buffers = ReceiveBuffers()
+async def two_clients(shared: Shared, sink: SlowSink) -> AsyncIterator[tuple[Client, Client]]:
     async with (
-        connected(turns, sink, buffers) as (greedy, _, _),
-        connected(turns, sink, buffers) as (polite, _, _),
+        connected(shared, sink) as (greedy, _, _),
+        connected(shared, sink) as (polite, _, _),
     ):
         yield greedy, polite
 
@@ -65,8 +64,8 @@ async def answers(client: Client, count: int) -> list[bytes]:
 def test_others_come_in_between_the_requests_of_a_greedy_client() -> None:
     async def scenario() -> None:
         sink = SlowSink(TURN_SECONDS / 2)
-        turns = Turns(asyncio.get_running_loop(), sink.now)
-        async with two_clients(turns, sink) as (greedy, polite):
+        shared = Shared.of(asyncio.get_running_loop(), sink.now)
+        async with two_clients(shared, sink) as (greedy, polite):
             frames = numbered(100)
             greedy.send_at_once(b"".join(map(framed, frames)))
             polite.send_at_once(framed(POLITE))
@@ -80,8 +79,8 @@ def test_others_come_in_between_the_requests_of_a_greedy_client() -> None:
 def test_a_request_that_alone_takes_longer_than_a_turn_is_one_turn() -> None:
     async def scenario() -> None:
         sink = SlowSink(10 * TURN_SECONDS)
-        turns = Turns(asyncio.get_running_loop(), sink.now)
-        async with two_clients(turns, sink) as (greedy, polite):
+        shared = Shared.of(asyncio.get_running_loop(), sink.now)
+        async with two_clients(shared, sink) as (greedy, polite):
             greedy.send_at_once(b"".join(map(framed, numbered(10))))
             polite.send_at_once(framed(POLITE))
             assert await polite.receive() == POLITE
@@ -94,8 +93,8 @@ def test_a_request_that_alone_takes_longer_than_a_turn_is_one_turn() -> None:
 def test_others_come_in_between_the_steps_of_a_walk_and_its_answer_keeps_its_place() -> None:
     async def scenario() -> None:
         sink = SlowSink(TURN_SECONDS / 2)
-        turns = Turns(asyncio.get_running_loop(), sink.now)
-        async with two_clients(turns, sink) as (greedy, polite):
+        shared = Shared.of(asyncio.get_running_loop(), sink.now)
+        async with two_clients(shared, sink) as (greedy, polite):
             frames = [b"before 1", b"walk1000", b"behind 1", b"walk   1", b"behind 2"]
             greedy.send_at_once(b"".join(map(framed, frames)))
             polite.send_at_once(framed(POLITE))
@@ -110,8 +109,8 @@ def test_others_come_in_between_the_steps_of_a_walk_and_its_answer_keeps_its_pla
 def test_what_a_walk_holds_on_to_is_not_overwritten_by_others(size: int) -> None:
     async def scenario() -> None:
         sink = SlowSink(TURN_SECONDS)
-        turns = Turns(asyncio.get_running_loop(), sink.now)
-        async with two_clients(turns, sink) as (greedy, polite):
+        shared = Shared.of(asyncio.get_running_loop(), sink.now)
+        async with two_clients(shared, sink) as (greedy, polite):
             frame = b"walk 100" + bytes(range(200)) * (size // 200)
             await greedy.send(framed(frame))
             for _ in range(3):
@@ -125,8 +124,8 @@ def test_what_a_walk_holds_on_to_is_not_overwritten_by_others(size: int) -> None
 def test_a_client_that_goes_away_takes_its_walk_along() -> None:
     async def scenario() -> None:
         sink = SlowSink(TURN_SECONDS)
-        turns = Turns(asyncio.get_running_loop(), sink.now)
-        async with connected(turns, sink) as (greedy, _, connection):
+        shared = Shared.of(asyncio.get_running_loop(), sink.now)
+        async with connected(shared, sink) as (greedy, _, connection):
             greedy.send_at_once(framed(b"walk9999") + framed(b"behind 1"))
             for _ in range(3):
                 await asyncio.sleep(0)

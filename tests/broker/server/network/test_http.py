@@ -1,0 +1,81 @@
+"""The web pages: one page a turn, and none for a client that does not read."""
+
+import asyncio
+from typing import Any
+
+from broker.server.network.http import HttpServer, Page, text
+
+GET = b"GET /metrics HTTP/1.1\r\nHost: broker\r\n\r\n"
+
+
+class Pages:
+    def __init__(self, body: str) -> None:
+        self.made: list[str] = []
+        self.body = body
+
+    def page(self) -> Page:
+        self.made.append("metrics")
+        return text(self.body)
+
+
+def serve(pages: Pages, scenario: Any) -> None:
+    async def run() -> None:
+        server = HttpServer({"/metrics": pages.page, "/health/live": lambda: text("alive")})
+        port = await server.start("127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            await scenario(reader, writer)
+        finally:
+            writer.close()
+            server.stop()
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+
+
+def test_many_pages_asked_for_at_once_are_made_with_the_loop_turning_between() -> None:
+    pages = Pages("x")
+
+    async def scenario(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        turns = 0
+
+        async def count_turns() -> None:
+            nonlocal turns
+            while True:
+                turns += len(pages.made) < 100
+                await asyncio.sleep(0)
+
+        counting = asyncio.ensure_future(count_turns())
+        writer.write(GET * 100)
+        for _ in range(100):
+            assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
+        counting.cancel()
+        assert len(pages.made) == 100
+        assert turns >= 100
+
+    serve(pages, scenario)
+
+
+def test_no_page_is_made_for_a_client_that_does_not_read_those_it_has() -> None:
+    pages = Pages("x" * 1_000_000)
+
+    async def scenario(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(GET * 300)
+        await writer.drain()
+        for _ in range(500):
+            await asyncio.sleep(0)
+        assert len(pages.made) < 100
+        for _ in range(300):
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert b"content-length: 1000000" in head
+            await reader.readexactly(1_000_000)
+
+    serve(pages, scenario)
+
+
+def test_what_was_asked_for_before_the_end_of_the_stream_is_answered() -> None:
+    async def scenario(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(GET * 2)
+        writer.write_eof()
+        assert (await reader.read()).count(b"HTTP/1.1 200") == 2
+
+    serve(Pages("x"), scenario)

@@ -1,0 +1,176 @@
+"""Accepting pauses when descriptors are short, says so once, and goes on by itself."""
+
+import errno
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from broker.server.network import listener as listener_module
+from broker.server.network.connection import Peer
+from broker.server.network.listener import RETRY_SECONDS, Listener
+
+
+class Loop:
+    """Keeps readers and timers, and calls none of them by itself."""
+
+    def __init__(self) -> None:
+        self.readers: dict[int, Callable[[], None]] = {}
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+
+    def add_reader(self, descriptor: int, call: Callable[[], None]) -> None:
+        self.readers[descriptor] = call
+
+    def remove_reader(self, descriptor: int) -> None:
+        self.readers.pop(descriptor, None)
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> Any:
+        timer = seconds, call
+        self.timers.append(timer)
+        return type("Timer", (), {"cancel": lambda _: self.timers.remove(timer)})()
+
+    def wake_up(self) -> None:
+        for call in list(self.readers.values()):
+            call()
+
+
+class Listening:
+    """A listening socket whose `accept` does what it is told to, in order."""
+
+    def __init__(self, *outcomes: object) -> None:
+        self.outcomes = list(outcomes)
+        self.accepts = 0
+
+    def fileno(self) -> int:
+        return 7
+
+    def listen(self, backlog: int) -> None: ...
+
+    def getsockname(self) -> tuple[str, int]:
+        return "127.0.0.1", 9092
+
+    def accept(self) -> tuple[object, tuple[str, int]]:
+        self.accepts += 1
+        outcome = self.outcomes.pop(0) if self.outcomes else BlockingIOError()
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome, ("127.0.0.1", 1234)
+
+
+class Accepted:
+    """A client's socket."""
+
+    def __init__(self, descriptor: int = 8) -> None:
+        self.descriptor = descriptor
+        self.is_closed = False
+        self.options: list[tuple[int, int, int]] = []
+
+    def fileno(self) -> int:
+        return self.descriptor
+
+    def setblocking(self, blocking: bool) -> None: ...
+
+    def setsockopt(self, *option: int) -> None:
+        self.options.append(option)  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def listen(*outcomes: object) -> tuple[Listener, Loop, Listening]:
+    loop, listening = Loop(), Listening(*outcomes)
+    peer = Peer("127.0.0.1", "PLAINTEXT")
+    accept: Any = lambda accepted, host: type("Client", (), {"peer": peer})()  # noqa: E731
+    any_loop: Any = loop
+    any_socket: Any = listening
+    listener = Listener(
+        any_loop, any_socket, accept=accept, max_connections=3, max_connections_per_ip=3
+    )
+    listener.start(5)
+    return listener, loop, listening
+
+
+def no_descriptors() -> OSError:
+    return OSError(errno.EMFILE, "Too many open files")
+
+
+def lines_with(caplog: pytest.LogCaptureFixture, text: str) -> int:
+    return sum(text in line for line in caplog.messages)
+
+
+def test_without_descriptors_accepting_pauses_and_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    _, loop, listening = listen(*[no_descriptors() for _ in range(50)])
+    for _ in range(10):
+        loop.wake_up()
+    assert listening.accepts == 1
+    for _ in range(20):
+        (seconds, retry) = loop.timers[0]
+        assert seconds == RETRY_SECONDS
+        retry()
+        loop.wake_up()
+    assert listening.accepts == 21
+    assert lines_with(caplog, "accepting pauses") == 1
+
+
+def test_it_goes_on_when_a_connection_has_closed(caplog: pytest.LogCaptureFixture) -> None:
+    listener, loop, listening = listen(Accepted(), no_descriptors(), Accepted())
+    loop.wake_up()
+    assert loop.readers == {}
+    (first,) = listener.connections.values()
+    listener.forget(first)
+    assert loop.timers == []
+    loop.wake_up()
+    assert len(listener.connections) == 1
+    assert listening.outcomes == []
+    assert lines_with(caplog, "accepting again") == 1
+
+
+def test_the_last_descriptors_are_left_for_files(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        listener_module.resource,
+        "getrlimit",
+        lambda which: (64, 64),  # 56 for clients
+    )
+    last = Accepted(56)
+    listener, loop, _ = listen(Accepted(55), last, Accepted(57))
+    loop.wake_up()
+    assert len(listener.connections) == 1
+    assert last.is_closed
+    assert loop.readers == {}
+    assert lines_with(caplog, "accepting pauses") == 1
+
+
+def test_a_client_that_is_gone_before_it_is_accepted_keeps_out_nobody() -> None:
+    listener, loop, _ = listen(ConnectionAbortedError(errno.ECONNABORTED, "gone"), Accepted())
+    loop.wake_up()
+    assert len(listener.connections) == 1
+
+
+def test_too_many_connections_are_refused_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    clients = [Accepted() for _ in range(20)]
+    listener, loop, _ = listen(*clients)
+    loop.wake_up()
+    assert len(listener.connections) == 3
+    assert [client.is_closed for client in clients] == [False] * 3 + [True] * 17
+    assert lines_with(caplog, "refused: max.connections") == 1
+
+
+def test_a_client_whose_machine_has_vanished_is_noticed_by_keep_alives() -> None:
+    client = Accepted()
+    _, loop, _ = listen(client)
+    loop.wake_up()
+    assert (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1) in client.options
+
+
+def test_a_listener_that_stops_while_it_pauses_stays_stopped() -> None:
+    listener, loop, listening = listen(no_descriptors())
+    loop.wake_up()
+    any_listening: Any = listening
+    any_listening.close = lambda: None
+    listener.stop_accepting()
+    assert (loop.readers, loop.timers) == ({}, [])
