@@ -1,8 +1,9 @@
 """A listening socket: accepts connections up to a limit and closes those that idle too long.
 
 Clients never take the last file descriptors, which the logs need. When there are too few, accepting
-pauses, which is said once: whoever comes waits in the system's queue. It is tried again when a
-connection closes, and every second, for others close files too.
+pauses: whoever comes waits in the system's queue. It is tried again when a connection closes, and
+every second, for others close files too. It is said once, and again only if there were enough for a
+minute: who opens and closes connections all the time does not fill the log.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ log = logging.getLogger("millrace.listener")
 
 ACCEPTS_PER_WAKE_UP = 64
 RETRY_SECONDS = 1.0
+QUIET_SECONDS = 60.0
 OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 MAX_RESERVED_DESCRIPTORS = 64
 """So many, or an eighth of a small limit, are left for files."""
@@ -45,7 +47,7 @@ class Listener:
         self.max_connections_per_ip = max_connections_per_ip
         self.connections: dict[int, Connection] = {}
         self._retry: asyncio.TimerHandle | None = None  # while accepting pauses
-        self._is_short = False  # since the last connection that was accepted
+        self._short_at = -QUIET_SECONDS
         self._is_full_said = False
 
     def start(self, backlog: int) -> None:
@@ -76,9 +78,6 @@ class Listener:
             self._take(accepted, str(address[0]))
 
     def _take(self, accepted: socket.socket, host: str) -> None:
-        if self._is_short:
-            self._is_short = False
-            log.warning("accepting again port=%d", self.port)
         full = self._why_full(host)
         if full is not None:
             if not self._is_full_said:
@@ -94,9 +93,10 @@ class Listener:
 
     def _pause(self, why: str) -> None:
         """Accept nobody for a while; level-triggered, the socket would call at every turn."""
-        if not self._is_short:
+        now = self._loop.time()
+        if now - self._short_at >= QUIET_SECONDS:
             log.error("accepting pauses: %s; connections=%d", why, len(self.connections))
-        self._is_short = True
+        self._short_at = now
         self._loop.remove_reader(self._socket.fileno())
         self._retry = self._loop.call_later(RETRY_SECONDS, self._go_on)
 

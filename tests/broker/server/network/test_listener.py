@@ -9,7 +9,7 @@ import pytest
 
 from broker.server.network import listener as listener_module
 from broker.server.network.connection import Peer
-from broker.server.network.listener import RETRY_SECONDS, Listener
+from broker.server.network.listener import QUIET_SECONDS, RETRY_SECONDS, Listener
 
 
 class Loop:
@@ -18,6 +18,10 @@ class Loop:
     def __init__(self) -> None:
         self.readers: dict[int, Callable[[], None]] = {}
         self.timers: list[tuple[float, Callable[[], None]]] = []
+        self.now = 1000.0
+
+    def time(self) -> float:
+        return self.now
 
     def add_reader(self, descriptor: int, call: Callable[[], None]) -> None:
         self.readers[descriptor] = call
@@ -115,7 +119,7 @@ def test_without_descriptors_accepting_pauses_and_says_so_once(
     assert lines_with(caplog, "accepting pauses") == 1
 
 
-def test_it_goes_on_when_a_connection_has_closed(caplog: pytest.LogCaptureFixture) -> None:
+def test_it_goes_on_when_a_connection_has_closed() -> None:
     listener, loop, listening = listen(Accepted(), no_descriptors(), Accepted())
     loop.wake_up()
     assert loop.readers == {}
@@ -125,7 +129,21 @@ def test_it_goes_on_when_a_connection_has_closed(caplog: pytest.LogCaptureFixtur
     loop.wake_up()
     assert len(listener.connections) == 1
     assert listening.outcomes == []
-    assert lines_with(caplog, "accepting again") == 1
+
+
+def test_a_shortage_that_comes_and_goes_is_one_line_and_one_of_another_day_another(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pairs = [(Accepted(), no_descriptors()) for _ in range(5)]
+    listener, loop, _ = listen(*[outcome for pair in pairs for outcome in pair])
+    for _ in range(4):
+        loop.wake_up()
+        listener.forget(*listener.connections.values())
+        loop.now += QUIET_SECONDS / 2
+    assert lines_with(caplog, "accepting pauses") == 1
+    loop.now += QUIET_SECONDS
+    loop.wake_up()
+    assert lines_with(caplog, "accepting pauses") == 2
 
 
 def test_the_last_descriptors_are_left_for_files(
