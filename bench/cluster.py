@@ -8,21 +8,17 @@ its jars and Java are there.
 import os
 import signal
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
 import confluent_kafka.admin
 
-from bench.servers import PAGE_BYTES, ROOT, find_kafka
+from bench.node_clusters import KafkaCluster, admin_client
+from bench.servers import PAGE_BYTES, find_kafka
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from millrace.cluster_layout import free_ports, node_settings
 from millrace.testing import LocalCluster
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until
@@ -31,13 +27,6 @@ TOPICS = 1_000
 PARTITIONS = 10
 BATCH = 100
 FAILOVERS = 20
-KAFKA_CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
-KAFKA_SETTINGS = {
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-}
 
 
 def main(arguments: list[str]) -> int:
@@ -65,8 +54,8 @@ def measure_topics() -> None:
     if libs is None:
         print("Apache Kafka is not here")
         return
-    with kafka_cluster(libs) as addresses:
-        theirs = [create_one_by_one(addresses), create_in_batches(addresses)]
+    with KafkaCluster(libs) as kafka:
+        theirs = [create_one_by_one(kafka.addresses), create_in_batches(kafka.addresses)]
     print(f"Apache Kafka: {theirs[0]:.2f} {theirs[1]:.2f}")
     print(f"ratio: {theirs[0] / ours[0]:.2f}x {theirs[1] / ours[1]:.2f}x")
 
@@ -96,11 +85,6 @@ def create_in_batches(addresses: list[str]) -> float:
     return time.monotonic() - started
 
 
-def admin_client(addresses: str) -> confluent_kafka.admin.AdminClient:
-    """Make a stock client, one that does not tell of every connection it loses."""
-    return confluent_kafka.admin.AdminClient({"bootstrap.servers": addresses, "log_level": 0})
-
-
 def create(connection: RawConnection, name: str, partitions: int) -> None:
     """Create one topic; fails when it is refused."""
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
@@ -123,41 +107,6 @@ def knows_all(admin: confluent_kafka.admin.AdminClient, prefix: str) -> bool:
     return len(known) == TOPICS and all(
         partition.leader >= 0 for topic in known for partition in topic.partitions.values()
     )
-
-
-@contextmanager
-def kafka_cluster(libs: Path) -> Iterator[list[str]]:
-    """Run three combined nodes of Apache Kafka; gives their addresses."""
-    ports = free_ports()
-    clients = {node_id: next(ports) for node_id in (1, 2, 3)}
-    voters = {node_id: next(ports) for node_id in (1, 2, 3)}
-    (ROOT / "build").mkdir(exist_ok=True)
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=ROOT / "build")))
-        for node_id in clients:
-            settings = {
-                **node_settings(
-                    node_id,
-                    client_port=clients[node_id],
-                    controller_port=voters[node_id],
-                    voters=voters,
-                ),
-                **KAFKA_SETTINGS,
-                "log.dirs": str(folder / f"data-{node_id}"),
-            }
-            file = folder / f"{node_id}.properties"
-            file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-            java = ["java", "-Xms512m", "-Xmx512m", "-cp", f"{libs}/*"]
-            tool = ["kafka.tools.StorageTool", "format", "-t", KAFKA_CLUSTER_ID, "-c", str(file)]
-            subprocess.run([*java, *tool], check=True, capture_output=True)
-            log = stack.enter_context((folder / f"{node_id}.log").open("wb"))
-            process = subprocess.Popen([*java, "kafka.Kafka", str(file)], stdout=log, stderr=log)
-            stack.callback(process.wait)
-            stack.callback(process.kill)
-        addresses = [f"127.0.0.1:{port}" for port in clients.values()]
-        admin = admin_client(",".join(addresses))
-        until(lambda: len(admin.list_topics(timeout=60).brokers) == len(clients))
-        yield addresses
 
 
 # A broker that joins.

@@ -1,22 +1,22 @@
-"""Our broker and Apache Kafka, one node each, in one run: interleaved rounds, medians, ratios."""
+"""Our broker and Apache Kafka, in one run: interleaved rounds, medians, ratios.
+
+One node each; `--nodes 3` measures three (`three_nodes.py`).
+"""
 
 import argparse
-import json
-import statistics
-import subprocess
-import sys
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import confluent_kafka.admin
 
+from bench import three_nodes
+from bench.c_client import build_client, client
 from bench.first_record import wait_for_first_record
+from bench.results import Results
 from bench.servers import ROOT, ApacheKafka, Millrace, Server, find_kafka
 
-CLIENT = ROOT / "bench" / "bin" / "client"
 IDLE_SECONDS = 10.0
 
 
@@ -67,73 +67,11 @@ LATENCY_RATES = (1_000, 10_000)
 LATENCY_SECONDS = 8
 
 
-def build_client() -> None:
-    """Compile the C client against the system's librdkafka."""
-    CLIENT.parent.mkdir(exist_ok=True)
-    source = ROOT / "bench" / "client.c"
-    if CLIENT.exists() and CLIENT.stat().st_mtime > source.stat().st_mtime:
-        return
-    command = ["gcc", "-O2", "-o", str(CLIENT), str(source), "-lrdkafka", "-lpthread"]
-    try:
-        subprocess.run(command, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        sys.exit("the benchmark's client needs gcc and librdkafka (Debian: librdkafka-dev)")
-
-
-def client(*arguments: object) -> dict[str, float]:
-    """Run the C client and return what it printed; it fails when a record is missing."""
-    done = subprocess.run(
-        [str(CLIENT), *map(str, arguments)], check=True, capture_output=True, text=True, timeout=600
-    )
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
-
-
 def create_topic(server: Server, topic: str, partitions: int = 1) -> None:
     """Create a topic and wait until it is there."""
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": server.bootstrap})
     wanted = confluent_kafka.admin.NewTopic(topic, partitions, 1)
     admin.create_topics([wanted])[topic].result(30)
-
-
-class Results:
-    """Measurements by cell and server."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-        self.lower_is_better: set[str] = set()
-
-    def add(self, cell: str, server: str, value: float, *, lower_is_better: bool = False) -> None:
-        """Add one round's figure."""
-        self.values[cell][server].append(value)
-        if lower_is_better:
-            self.lower_is_better.add(cell)
-
-    def rows(self) -> Iterator[str]:
-        """Yield the table in Markdown: medians with their spread, and the ratio."""
-        yield "| cell | millrace | Apache Kafka | ratio |"
-        yield "|---|---|---|---|"
-        for cell, servers in self.values.items():
-            ours, theirs = servers.get("millrace", []), servers.get("kafka", [])
-            ratio = "-"
-            if ours and theirs and statistics.median(theirs) and statistics.median(ours):
-                value = statistics.median(ours) / statistics.median(theirs)
-                better = 1 / value if cell in self.lower_is_better else value
-                ratio = f"{better:.2f}x"
-            yield f"| {cell} | {spread(ours)} | {spread(theirs)} | {ratio} |"
-
-
-def spread(values: list[float]) -> str:
-    """Return a median with its least and greatest."""
-    if not values:
-        return "-"
-    median = statistics.median(values)
-    text = f"{median:,.3g}" if median < 1000 else f"{median:,.0f}"
-    if len(values) == 1:
-        return text
-    low, high = min(values), max(values)
-    form = ",.3g" if high < 1000 else ",.0f"
-    return f"{text} ({low:{form}}..{high:{form}})"
 
 
 def measure_start(make: Callable[[], Server], results: Results) -> None:
@@ -232,8 +170,14 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench side-by-side", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ours-only", action="store_true")
+    parser.add_argument("--nodes", type=int, default=1, choices=(1, 3))
+    parser.add_argument("--replication-factor", type=int, default=3, help="with --nodes 3")
+    parser.add_argument("--theirs-only", action="store_true", help="with --nodes 3")
+    parser.add_argument("--scale", type=float, default=1.0, help="with --nodes 3: of the counts")
     parser.add_argument("cells", nargs="*", help="only cells whose name contains one of these")
     parsed = parser.parse_args(arguments)
+    if parsed.nodes == 3:
+        return three_nodes.main(parsed)
     build_client()
     Path(ROOT / "build").mkdir(exist_ok=True)
     libraries = None if parsed.ours_only else find_kafka()

@@ -1,0 +1,131 @@
+"""How long an acks=all producer waits when a partition's leader goes away.
+
+`python -m bench failover`: kill -9, SIGTERM or SIGSTOP of the leader, round after round, ours and
+Apache Kafka's at default settings. A stock producer at its own defaults (acks=all) sends 200
+records a second to one partition, open loop. A gap is the longest time between two acknowledgements
+around the fault. With one replica nobody can take over: then the node is brought back at once, and
+the gap is what that takes.
+"""
+
+import argparse
+import signal
+import statistics
+import threading
+import time
+from itertools import pairwise
+
+import confluent_kafka
+
+from bench.node_clusters import NodeCluster, makers
+from bench.servers import find_kafka
+from tests.lib.waiting import until
+
+RATE = 200
+BEFORE_SECONDS = 2.0
+PATIENCE_SECONDS = 180.0
+TOPIC = "failover"
+FAULTS = {
+    "kill -9": signal.SIGKILL,
+    "SIGTERM": signal.SIGTERM,
+    "SIGSTOP": signal.SIGSTOP,
+}
+
+
+class Load(threading.Thread):
+    """Sends records at a fixed rate, and notes when each was acknowledged."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(name="load", daemon=True)
+        self._producer = confluent_kafka.Producer(
+            {"bootstrap.servers": bootstrap, "acks": "all", "log_level": 0}
+        )
+        self._is_over = threading.Event()
+        # When each was sent and acknowledged, in the order of the acknowledgements.
+        self.acknowledged: list[tuple[float, float]] = []
+
+    def run(self) -> None:
+        """Send until told to stop."""
+        due = time.monotonic()
+        while not self._is_over.is_set():
+            self._send(time.monotonic())
+            due += 1 / RATE
+            self._producer.poll(max(0.0, due - time.monotonic()))
+        self._producer.flush(10)
+
+    def stop(self) -> None:
+        """Stop sending."""
+        self._is_over.set()
+        self.join()
+
+    def has_acknowledged_since(self, moment: float) -> bool:
+        """Whether a record that was sent after a moment is acknowledged."""
+        return bool(self.acknowledged) and self.acknowledged[-1][0] > moment
+
+    def gap_seconds(self, since: float) -> float:
+        """Give the longest time without an acknowledgement, from a moment on."""
+        times = [since, *(at for _, at in self.acknowledged if at >= since)]
+        return max(after - before for before, after in pairwise(times))
+
+    def _send(self, sent: float) -> None:
+        def delivered(error: object, _: object) -> None:
+            if error is None:
+                self.acknowledged.append((sent, time.monotonic()))
+
+        self._producer.produce(TOPIC, b"x" * 100, on_delivery=delivered)
+
+
+def fail_over(cluster: NodeCluster, fault: signal.Signals, replication_factor: int) -> float:
+    """End the leader and bring it back; gives the gap in seconds."""
+    cluster.wait_until_whole(TOPIC)
+    (partition,) = cluster.partitions(TOPIC)
+    leader = partition.leader
+    load = Load(cluster.bootstrap)
+    load.start()
+    try:
+        until(lambda: load.has_acknowledged_since(0))
+        time.sleep(BEFORE_SECONDS)  # what the load settles in, not a race
+        began = time.monotonic()
+        cluster.signal(leader, fault)
+        if replication_factor == 1:
+            bring_back(cluster, leader, fault)
+        until(lambda: load.has_acknowledged_since(began), PATIENCE_SECONDS)
+        gap = load.gap_seconds(began)
+        if replication_factor > 1:
+            bring_back(cluster, leader, fault)
+    finally:
+        load.stop()
+    return gap
+
+
+def bring_back(cluster: NodeCluster, node_id: int, fault: signal.Signals) -> None:
+    """Let a node go on, or start it again."""
+    if fault == signal.SIGSTOP:
+        cluster.signal(node_id, signal.SIGCONT)
+    else:
+        cluster.wait_until_down(node_id)
+        cluster.start(node_id)
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m bench failover", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--replication-factor", type=int, default=3)
+    parser.add_argument("--systems", nargs="+", default=["millrace", "kafka"])
+    parser.add_argument("--faults", nargs="+", default=list(FAULTS), choices=list(FAULTS))
+    options = parser.parse_args(arguments)
+    rows = []
+    for make in makers(find_kafka(), options.replication_factor, options.systems):
+        with make() as cluster:
+            cluster.create_topic(TOPIC, 1, options.replication_factor)
+            for name in options.faults:
+                gaps = []
+                for number in range(options.rounds):
+                    gap = fail_over(cluster, FAULTS[name], options.replication_factor)
+                    print(f"{cluster.name}, {name}, {number + 1}: {gap:.3f} s", flush=True)
+                    gaps.append(gap)
+                median = statistics.median(gaps)
+                rows.append(f"| {cluster.name}, {name} | {median:.3f} | {max(gaps):.3f} |")
+    print(f"| gap, s; {options.rounds} rounds | median | worst |\n|---|---|---|")
+    print("\n".join(rows))
+    return 0
