@@ -344,17 +344,18 @@ def _print_topic(
     )
     for partition in topic.partitions:
         move = moves.get(TopicPartition(topic.name, partition.partition))
-        if not is_report or _is_reported(options, partition, move, min_isr, live):
+        if not is_report or is_reported(options, partition, move, min_isr, live):
             print(partition_text(topic.name, partition, move))
 
 
-def _is_reported(
+def is_reported(
     options: argparse.Namespace,
     partition: PartitionDescription,
     move: Reassignment | None,
     min_isr: int,
     live: set[int],
 ) -> bool:
+    """Whether the report that was asked for names this partition (`live` are the brokers' ids)."""
     has_leader = partition.leader_id != admin.NO_LEADER
     in_sync = len(partition.isr)
     if options.under_replicated_partitions:

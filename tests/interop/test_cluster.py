@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import confluent_kafka
 import pytest
 
+from broker.cli.topics import main as topics
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -159,3 +160,25 @@ def test_kafka_s_own_tools_work_with_the_cluster(cluster: LocalCluster) -> None:
         done = run_tool(libs, main_class, *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         assert is_right(done.stdout), done.stdout
+
+
+def test_a_report_of_what_is_missing_is_that_of_kafka_s_tool(
+    cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    libs = kafka_libs()
+    topic = fresh("missing")
+    ADMINS["confluent-kafka"].create(cluster.bootstrap_servers, topic, 6)
+    cluster.kill(3)
+    where = ["--bootstrap-server", cluster.address(1), "--describe", "--topic", topic]
+
+    def ours(report: str) -> str:
+        assert topics([*where, f"--{report}"]) == 0
+        return capsys.readouterr().out
+
+    until(lambda: ours("unavailable-partitions").count("Leader: none") == 2)
+    # One start of Java is enough: which partitions a report names is tested without.
+    report = "under-min-isr-partitions"
+    theirs = run_tool(libs, "org.apache.kafka.tools.TopicCommand", *where, f"--{report}")
+    assert (theirs.returncode, theirs.stdout.split()) == (0, ours(report).split())
+    assert len(theirs.stdout.splitlines()) == 2
+    cluster.start(3)

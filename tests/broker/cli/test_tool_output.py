@@ -1,5 +1,9 @@
 """The lines the command-line tools print, as those of Apache Kafka 4.3 do."""
 
+import argparse
+
+import pytest
+
 from broker.cli.admin.cluster import FeatureLevels, Quorum
 from broker.cli.admin.configs import ConfigEntry, ConfigSource
 from broker.cli.admin.log_directories import Replica, ReplicaPlace
@@ -16,7 +20,7 @@ from broker.cli.reassign_partitions import states_text, under_way_text
 from broker.cli.reassignment_plan import moves_of, moving_brokers, propose, topic_throttles
 from broker.cli.release_versions import LEVELS, parse_release
 from broker.cli.replica_moves import move_text
-from broker.cli.topics import partition_text, replication_factor, topic_text
+from broker.cli.topics import REPORTS, is_reported, partition_text, replication_factor, topic_text
 from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
 from broker.protocol.messages.describe_cluster import DescribeClusterBroker
@@ -55,6 +59,36 @@ def test_a_partition() -> None:
     )
     assert replication_factor(old, move) == 2
     assert replication_factor(described(replicas=[2, 4]), move) == 2
+
+
+@pytest.mark.parametrize(
+    ("partition", "reports"),
+    [
+        (described(isr=[1, 2]), ["at-min-isr-partitions"]),
+        (described(isr=[1, 2], replicas=[1, 2, 3]), ["under-replicated", "at-min-isr"]),
+        (described(isr=[1]), ["under-replicated", "under-min-isr"]),
+        (described(isr=[1, 2, 3], replicas=[1, 2, 3]), []),
+        # A leader that is not among the live brokers does not lead.
+        (described(leader_id=9, isr=[1, 2, 9], replicas=[1, 2, 9]), ["unavailable"]),
+        (described(leader_id=-1, isr=[1, 2]), ["unavailable", "under-min-isr", "at-min-isr"]),
+        (described(leader_id=-1, isr=[]), ["under-replicated", "unavailable", "under-min-isr"]),
+    ],
+)
+def test_each_report_names_the_partitions_it_is_for(
+    partition: PartitionDescription, reports: list[str]
+) -> None:
+    for report in REPORTS:
+        flags = {other.replace("-", "_"): other == report for other in REPORTS}
+        found = is_reported(argparse.Namespace(**flags), partition, None, 2, {1, 2, 3})
+        assert found == any(report.startswith(name) for name in reports), report
+
+
+def test_a_replica_that_a_move_adds_is_not_missing() -> None:
+    flags = {report.replace("-", "_"): report.startswith("under-rep") for report in REPORTS}
+    partition = described(replicas=[1, 2, 3], isr=[1, 2])
+    options = argparse.Namespace(**flags)
+    assert not is_reported(options, partition, Reassignment([1, 2, 3], [3], []), 2, {1, 2, 3})
+    assert is_reported(options, partition, None, 2, {1, 2, 3})
 
 
 def test_a_setting() -> None:
