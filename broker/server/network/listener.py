@@ -9,6 +9,7 @@ minute: who opens and closes connections all the time does not fill the log.
 import asyncio
 import errno
 import logging
+import os
 import resource
 import socket
 from collections.abc import Callable
@@ -62,6 +63,10 @@ class Listener:
 
     def _on_acceptable(self) -> None:
         for _ in range(ACCEPTS_PER_WAKE_UP):
+            # Looked at before: who is accepted is served, and not closed at once.
+            if _lowest_free_descriptor() >= _descriptors_for_clients():
+                self._pause("the last file descriptors are for the logs")
+                return
             try:
                 accepted, address = self._socket.accept()
             except BlockingIOError:
@@ -71,10 +76,6 @@ class Listener:
                     self._pause(str(error))
                     return
                 continue  # that client is gone already
-            if accepted.fileno() >= _descriptors_for_clients():
-                accepted.close()
-                self._pause("the last file descriptors are for the logs")
-                return
             self._take(accepted, str(address[0]))
 
     def _take(self, accepted: socket.socket, host: str) -> None:
@@ -144,11 +145,21 @@ class Listener:
             connection.close()
 
 
+def _lowest_free_descriptor() -> int:
+    """Return the descriptor that the next file or socket gets, a great number if there is none."""
+    try:
+        descriptor = os.open(os.devnull, os.O_RDONLY)
+    except OSError:
+        return 1 << 31
+    os.close(descriptor)
+    return descriptor
+
+
 def _descriptors_for_clients() -> int:
-    """Return the first descriptor that no client gets: the system gives out the lowest free one."""
+    """Return the first descriptor that no client gets."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
-        return 1 << 31
+        return 1 << 30
     return limit - min(MAX_RESERVED_DESCRIPTORS, limit // 8)
 
 

@@ -65,13 +65,9 @@ class Listening:
 class Accepted:
     """A client's socket."""
 
-    def __init__(self, descriptor: int = 8) -> None:
-        self.descriptor = descriptor
+    def __init__(self) -> None:
         self.is_closed = False
         self.options: list[tuple[int, int, int]] = []
-
-    def fileno(self) -> int:
-        return self.descriptor
 
     def setblocking(self, blocking: bool) -> None: ...
 
@@ -149,16 +145,13 @@ def test_a_shortage_that_comes_and_goes_is_one_line_and_one_of_another_day_anoth
 def test_the_last_descriptors_are_left_for_files(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        listener_module.resource,
-        "getrlimit",
-        lambda which: (64, 64),  # 56 for clients
-    )
-    last = Accepted(56)
-    listener, loop, _ = listen(Accepted(55), last, Accepted(57))
+    free = iter([55, 56])
+    monkeypatch.setattr(listener_module.resource, "getrlimit", lambda which: (64, 64))
+    monkeypatch.setattr(listener_module, "_lowest_free_descriptor", lambda: next(free))
+    listener, loop, listening = listen(Accepted(), Accepted())
     loop.wake_up()
     assert len(listener.connections) == 1
-    assert last.is_closed
+    assert listening.accepts == 1
     assert loop.readers == {}
     assert lines_with(caplog, "accepting pauses") == 1
 
