@@ -35,6 +35,16 @@ def validate_topic_name(name: str) -> None:
     raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
 
 
+def code_of_unknown(name: str) -> ErrorCode:
+    """Tell a topic that there is not from one that there cannot be."""
+    try:
+        validate_topic_name(name)
+    except KafkaError as error:
+        # The cluster's own log has a good name, and is no topic for clients.
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if name == CLUSTER_METADATA else error.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
 def collision_key(name: str) -> str:
     """Return what two names share when they would collide in a metric's name (a.b and a_b)."""
     return name.replace(".", "_")

@@ -54,6 +54,7 @@ NO_SEQUENCE = -1
 NO_TIMESTAMP = -1
 NO_LEADER_EPOCH = -1
 INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
 
 
 class BatchHeader(NamedTuple):

@@ -23,6 +23,7 @@ from broker.records.header import (
     CONTROL_FLAG,
     HEADER_BYTES,
     INT32_MAX,
+    INT64_MAX,
     LOG_APPEND_TIME_FLAG,
     LOG_OVERHEAD_BYTES,
     MAGIC,
@@ -202,7 +203,9 @@ def _validate_timestamps(
         latest = max(latest, header.max_timestamp)
     if limits.uses_log_append_time:
         return latest
-    low, high = timestamp_ms - limits.before_max_ms, timestamp_ms + limits.after_max_ms
+    # Base and delta of a record may add up to what no timestamp can hold.
+    low = max(timestamp_ms - limits.before_max_ms, -INT64_MAX)
+    high = min(timestamp_ms + limits.after_max_ms, INT64_MAX)
     if earliest < low or latest > high:
         faulty = [
             (

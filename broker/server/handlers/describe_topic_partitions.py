@@ -1,8 +1,8 @@
 """DescribeTopicPartitions (key 75), version 0: topics page by page, with a cursor (KIP-966)."""
 
-from broker.errors import ErrorCode, KafkaError
+from broker.errors import ErrorCode
 from broker.metadata.image import NO_LEADER, TopicImage
-from broker.metadata.topic_names import INTERNAL_TOPICS, validate_topic_name
+from broker.metadata.topic_names import INTERNAL_TOPICS, code_of_unknown
 from broker.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -33,7 +33,7 @@ class DescribeTopicPartitions:
         first_partition = 0
         if request.cursor is not None:
             if request.cursor.partition_index < 0:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "The cursor's partition is negative")
+                return _refused(request)
             names = [name for name in names if name >= request.cursor.topic_name]
             if names and names[0] == request.cursor.topic_name:
                 first_partition = request.cursor.partition_index
@@ -83,12 +83,21 @@ class DescribeTopicPartitions:
         )
 
 
+def _refused(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    """Say beside each topic that the request is wrong: there is no place for it at the top."""
+    return DescribeTopicPartitionsResponse(
+        topics=[
+            DescribeTopicPartitionsResponseTopic(
+                error_code=ErrorCode.INVALID_REQUEST, name=topic.name
+            )
+            for topic in request.topics
+        ]
+    )
+
+
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    try:
-        validate_topic_name(name)
-    except KafkaError as error:
-        code = error.code
     return DescribeTopicPartitionsResponseTopic(
-        error_code=code, name=name, topic_authorized_operations=authorized_operations.ON_TOPIC
+        error_code=code_of_unknown(name),
+        name=name,
+        topic_authorized_operations=authorized_operations.ON_TOPIC,
     )

@@ -28,7 +28,8 @@ from broker.server.storage.failures import StorageFailures
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 READ_COMMITTED = 1
-NEW_OR_NO_SESSION = (0, -1)  # the session epochs of a request that names no session
+FULL_REQUEST = (0, -1)
+"""The session epochs that begin a session or end one, whatever id is named: all is asked for."""
 
 
 class Fetch:
@@ -50,10 +51,8 @@ class Fetch:
 
     def handle(self, context: RequestContext, request: FetchRequest) -> Answer:
         """Answer at once when there is enough, an error, or no time to wait; else park it."""
-        if request.session_id != 0:
+        if request.session_epoch not in FULL_REQUEST:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        if request.session_epoch not in NEW_OR_NO_SESSION:
-            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         read = FetchRead(self._partitions, self._failures, context, request)
         read.run(self._max_fetch_bytes)
         if read.is_enough or request.max_wait_ms <= 0 or not read.partitions:

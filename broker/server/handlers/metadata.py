@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode
 from broker.metadata.image import NO_LEADER, PartitionImage, TopicImage
-from broker.metadata.topic_names import INTERNAL_TOPICS
+from broker.metadata.topic_names import INTERNAL_TOPICS, code_of_unknown
 from broker.protocol.message import Message
 from broker.protocol.messages.metadata import (
     MetadataRequest,
@@ -19,6 +19,7 @@ from broker.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from broker.protocol.wire import ZERO_UUID
 from broker.server.cluster import authorized_operations
 from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.cluster_view import controller_id, live_brokers, offline_replicas
@@ -26,6 +27,7 @@ from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import AnswerWalk, Deferred, Later, RequestContext
 from broker.server.network.walks import Steps, distinct, each, each_in_steps
 
+FIRST_VERSION_BY_ID = 12
 MAX_AUTO_CREATED_TOPICS = 1_000  # of one request; the rest is unknown until asked for again
 
 
@@ -44,6 +46,8 @@ class Metadata:
         if request.topics is None or (context.api_version == 0 and not request.topics):
             images = self._metadata.image.topics.by_name.values()
             return (yield from self._respond(context, request, images))
+        if context.api_version < FIRST_VERSION_BY_ID and any(map(_is_by_id, request.topics)):
+            return _refused(request)
         # A topic that is named twice is described once, as in Kafka.
         wanted = yield from distinct(request.topics, lambda topic: (topic.name, topic.topic_id))
         unknown = self._to_create(context, request, wanted)
@@ -82,10 +86,10 @@ class Metadata:
         def describe(
             topic: TopicImage | MetadataResponseTopic,
         ) -> Steps[MetadataResponseTopic]:
-            if isinstance(topic, MetadataResponseTopic):
-                return topic
-            described = yield from self._describe(topic)
-            if request.include_topic_authorized_operations:
+            described = topic
+            if not isinstance(described, MetadataResponseTopic):
+                described = yield from self._describe(described)
+            if request.include_topic_authorized_operations and described.name is not None:
                 described.topic_authorized_operations = authorized_operations.ON_TOPIC
             return described
 
@@ -117,9 +121,9 @@ class Metadata:
                     error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic.topic_id
                 )
             else:
-                code = refused.get(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                code = refused.get(topic.name) or code_of_unknown(topic.name)
                 yield topics.by_name.get(topic.name) or MetadataResponseTopic(
-                    error_code=code, name=topic.name
+                    error_code=code, name=topic.name, is_internal=topic.name in INTERNAL_TOPICS
                 )
 
     def _describe(self, image: TopicImage) -> Steps[MetadataResponseTopic]:
@@ -142,3 +146,19 @@ class Metadata:
             isr_nodes=list(partition.isr),
             offline_replicas=offline_replicas(self._metadata.image.brokers, partition),
         )
+
+
+def _is_by_id(topic: MetadataRequestTopic) -> bool:
+    return topic.name is None or topic.topic_id != ZERO_UUID
+
+
+def _refused(request: MetadataRequest) -> MetadataResponse:
+    """Say beside each topic that it may not be named by its id before v12, as Kafka does."""
+    return MetadataResponse(
+        topics=[
+            MetadataResponseTopic(
+                error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id
+            )
+            for topic in request.topics or ()
+        ]
+    )

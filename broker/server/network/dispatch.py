@@ -25,6 +25,7 @@ from broker.protocol.framing import (
     response_class,
 )
 from broker.protocol.message import Message
+from broker.protocol.wire import EncodeError
 from broker.server.network.connection import Connection, Part, Slot, Walk
 
 log = logging.getLogger("millrace.dispatch")
@@ -71,12 +72,22 @@ class RequestContext:
         return LATER
 
     def reply(self, answer: Message | AnswerWalk) -> None:
-        """Answer a deferred request. A client that is gone is no error."""
+        """Answer a deferred request. A client that is gone is no error.
+
+        An answer that its version cannot say is a bug, and costs this client its connection: who
+        replies answers others too, and goes on.
+        """
         assert self._slot is not None, "only a deferred request is answered by reply()"
         if self.connection.is_closed:
             return
         if isinstance(answer, Message):
-            self._slot.complete(encode(self.header, answer))
+            try:
+                parts = encode(self.header, answer)
+            except EncodeError:
+                log.exception("no answer client_host=%s", self.connection.peer.host)
+                self.connection.close()
+            else:
+                self._slot.complete(parts)
         else:
             self.connection.complete_in_turns(self._slot, _encoded(self.header, answer))
 

@@ -50,7 +50,11 @@ from broker.server.quorum.controller.controller_rules import (
     controller_config,
     controller_rules,
 )
-from broker.server.quorum.controller.describe import describe_controllers, describe_quorum
+from broker.server.quorum.controller.describe import (
+    FIRST_VERSION_WITH_ENDPOINTS,
+    describe_controllers,
+    describe_quorum,
+)
 from broker.server.quorum.controller.failure_probe import FailureProbe
 from broker.server.quorum.election_times import ElectionTimes
 from broker.server.quorum.metadata_machine import MetadataMachine
@@ -200,9 +204,9 @@ class Quorum:
         """The port of each controller listener, by its name."""
         return self._listeners.ports
 
-    def describe(self, request: DescribeQuorumRequest) -> Message:
+    def describe(self, request: DescribeQuorumRequest, api_version: int) -> Message:
         """Answer DescribeQuorum as far as this node knows."""
-        voters = self._voters.values()
+        voters = self._voters.values() if api_version >= FIRST_VERSION_WITH_ENDPOINTS else ()
         return describe_quorum(request, self.node, self.node_id, voters, self._clock)
 
     def _describe_cluster(self, request: DescribeClusterRequest) -> Message:
@@ -261,7 +265,7 @@ class Quorum:
     def submit(self, request: Message, api_version: int, on_response: OnResponse) -> None:
         """Hand a request to the active controller; NOT_CONTROLLER when that is not here."""
         if isinstance(request, DescribeQuorumRequest):
-            on_response(self.describe(request))
+            on_response(self.describe(request, api_version))
         elif self._active is None or not self._active.is_serving:
             error = KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the active controller.")
             on_response(self._rules.refuse(request, api_version, error))

@@ -3,6 +3,7 @@
 import struct
 
 import pytest
+from crc32c import crc32c
 
 from broker.errors import ErrorCode, KafkaError
 from broker.log.config import LogConfig
@@ -97,6 +98,19 @@ def test_a_bomb_in_a_compacted_topic_is_stopped() -> None:
     bomb = with_payload(compress(4, bytes(64 * 1024 * 1024)), 1, codec=4)
     assert len(bomb) < 3000
     assert refusal_of(new_log(cleanup_policy=("compact",)), bomb) == INVALID
+
+
+@pytest.mark.parametrize("base_ms", [2**63 - 1, -(2**63)])
+def test_a_timestamp_that_no_field_can_hold_is_refused_whatever_the_limits_are(
+    base_ms: int,
+) -> None:
+    # The base fits, and so does the delta; their sum does not.
+    log = new_log(message_timestamp_after_max_ms=2**63 - 1)
+    far_ms = NOW_MS - 5 if base_ms < 0 else NOW_MS + 5
+    batch = bytearray(build_batch([(b"k", b"v", (), NOW_MS), (b"k", b"v", (), far_ms)]))
+    struct.pack_into(">q", batch, 27, base_ms)
+    struct.pack_into(">I", batch, 17, crc32c(bytes(batch[21:])))
+    assert refusal_of(log, bytes(batch)) == ErrorCode.INVALID_TIMESTAMP
 
 
 def test_log_append_time_stamps_the_batch() -> None:

@@ -31,6 +31,7 @@ from broker.server.clock import Clock
 
 CONTROLLERS = 2  # an endpoint type of DescribeCluster
 LISTENER_NAME = "CONTROLLER"
+FIRST_VERSION_WITH_ENDPOINTS = 2  # of DescribeQuorum (KIP-853)
 OBSERVER_SESSION_TIMEOUT_MS = 300_000
 """Kafka's LeaderState: an observer that has not fetched for so long is not told any more."""
 
@@ -127,7 +128,6 @@ def describe_controllers(
         return DescribeClusterResponse(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
             error_message="The request was sent to an endpoint of the wrong type: a controller.",
-            endpoint_type=CONTROLLERS,
         )
     return DescribeClusterResponse(
         endpoint_type=CONTROLLERS,

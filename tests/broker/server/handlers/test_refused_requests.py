@@ -1,0 +1,135 @@
+"""Requests that are wrong in one place are answered with an error in the right place."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from broker.errors import ErrorCode
+from broker.protocol.framing import encode_request
+from broker.protocol.message import Message
+from broker.protocol.messages.describe_cluster import DescribeClusterRequest
+from broker.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    PartitionData,
+    TopicData,
+)
+from broker.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from broker.raft.config import METADATA_TOPIC
+from broker.server.cluster import authorized_operations
+from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
+from tests.fuzz.valid_requests import BROKER, CONTROLLER, TOPIC
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[InProcessNode]:
+    with in_process_node() as started:
+        yield started
+
+
+def ask(node: InProcessNode, listener: str, request: Message, version: int) -> Any:
+    frame = encode_request(request.__api_key__, version, 1, "test", request)[4:]
+    return answer_to(frame, node.send(listener, frame))
+
+
+def metadata_of(node: InProcessNode, *topics: MetadataRequestTopic, version: int, **more: Any):
+    request = MetadataRequest(topics=list(topics), allow_auto_topic_creation=False, **more)
+    return ask(node, BROKER, request, version).topics
+
+
+def test_a_negative_partition_in_a_cursor_is_refused_beside_each_topic(node):
+    cursor = Cursor(topic_name=TOPIC, partition_index=-1)
+    request = DescribeTopicPartitionsRequest(topics=[TopicRequest(name=TOPIC)], cursor=cursor)
+    (topic,) = ask(node, BROKER, request, 0).topics
+    assert (topic.name, topic.error_code) == (TOPIC, ErrorCode.INVALID_REQUEST)
+
+
+@pytest.mark.parametrize("version", [10, 11])
+def test_a_topic_by_its_id_is_refused_in_versions_that_cannot_answer_it(node, version):
+    by_id = MetadataRequestTopic(name=None, topic_id=node.world.topic_id)
+    by_both = MetadataRequestTopic(name=TOPIC, topic_id=node.world.topic_id)
+    topics = metadata_of(node, by_id, by_both, version=version)
+    assert [(topic.name, topic.error_code) for topic in topics] == [
+        ("", ErrorCode.INVALID_REQUEST),
+        (TOPIC, ErrorCode.INVALID_REQUEST),
+    ]
+
+
+def test_a_topic_by_its_id_is_found_from_version_12_on(node):
+    by_id = MetadataRequestTopic(name=None, topic_id=node.world.topic_id)
+    assert [topic.name for topic in metadata_of(node, by_id, version=12)] == [TOPIC]
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("not there", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("not-there", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("__cluster_metadata", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+def test_a_name_no_topic_can_have_is_told_from_one_no_topic_has(node, name, code):
+    (topic,) = metadata_of(node, MetadataRequestTopic(name=name), version=9)
+    assert topic.error_code == code
+
+
+@pytest.mark.parametrize("version", [8, 10, 12])
+def test_a_named_topic_in_error_has_authorized_operations_when_they_are_asked_for(node, version):
+    wanted = MetadataRequestTopic(name="not-there")
+    (topic,) = metadata_of(node, wanted, version=version, include_topic_authorized_operations=True)
+    assert topic.topic_authorized_operations == authorized_operations.ON_TOPIC == 3576
+    (topic,) = metadata_of(node, wanted, version=version)
+    assert topic.topic_authorized_operations == authorized_operations.NOT_ASKED_FOR
+
+
+def test_an_unknown_topic_id_has_none(node):
+    wanted = MetadataRequestTopic(name=None, topic_id=b"\x07" * 16)
+    (topic,) = metadata_of(node, wanted, version=12, include_topic_authorized_operations=True)
+    assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert topic.topic_authorized_operations == authorized_operations.NOT_ASKED_FOR
+
+
+@pytest.mark.parametrize(
+    ("session_id", "session_epoch", "code"),
+    [
+        (0, -1, ErrorCode.NONE),
+        (0, 0, ErrorCode.NONE),
+        (123, 0, ErrorCode.NONE),  # a full request that ends the session it names
+        (123, -1, ErrorCode.NONE),
+        (0, 7, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+        (123, 7, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+        (-1, -2, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+        (2**31 - 1, 2**31 - 1, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+    ],
+)
+@pytest.mark.parametrize("version", [7, 12])
+def test_a_fetch_is_full_by_its_session_epoch_whatever_session_it_names(
+    node, session_id, session_epoch, code, version
+):
+    topic = FetchTopic(topic=TOPIC, partitions=[FetchPartition(partition_max_bytes=1_000)])
+    request = FetchRequest(session_id=session_id, session_epoch=session_epoch, topics=[topic])
+    answer = ask(node, BROKER, request, version)
+    assert (answer.error_code, answer.session_id) == (code, 0)
+    assert len(answer.responses) == (1 if code is ErrorCode.NONE else 0)
+
+
+@pytest.mark.parametrize("listener", [BROKER, CONTROLLER])
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_the_quorum_is_described_in_versions_without_endpoints(node, listener, version):
+    topic = TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=0)])
+    answer = ask(node, listener, DescribeQuorumRequest(topics=[topic]), version)
+    assert answer.topics[0].partitions[0].leader_id == 1
+    assert [one.node_id for one in answer.nodes] == ([1] if version == 2 else [])
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_controller_that_is_asked_for_brokers_says_that_it_is_none(node, version):
+    answer = ask(node, CONTROLLER, DescribeClusterRequest(), version)
+    assert answer.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE

@@ -1,0 +1,185 @@
+"""A whole node in this process, without sockets: thousands of frames a second, and every exception.
+
+What the event loop is asked to do later is done after each frame; what goes wrong there counts too.
+"""
+
+import asyncio
+import logging
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from broker.config.broker_config import BrokerConfig
+from broker.protocol.framing import decode_response
+from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from broker.server.apis import make_handler
+from broker.server.network.buffers import ReceiveBuffers
+from broker.server.network.connection import Connection, Peer
+from broker.server.network.dispatch import Dispatcher
+from broker.server.network.turns import Turns
+from broker.server.node import Node, Stop
+from tests.fuzz.valid_requests import BROKER, CONTROLLER, TOPIC, World
+from tests.lib.quorum_nodes import free_ports
+
+
+def combined_settings() -> dict[str, str]:
+    """Give the settings of a node that is broker and controller, with a listener for each."""
+    broker_port, controller_port = free_ports(2)
+    listeners = f"PLAINTEXT://127.0.0.1:{broker_port},CONTROLLER://127.0.0.1:{controller_port}"
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "listeners": listeners,
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        "group.initial.rebalance.delay.ms": "0",
+        "offsets.topic.num.partitions": "2",
+    }
+
+
+class Finding(Exception):  # noqa: N818 - what a fuzzer finds, not an error of its own
+    """A frame did what no frame may do."""
+
+
+class Stacks(logging.Handler):
+    """Collects what is logged with a stack: each is a bug, whoever caught it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take note of a record that has one, and of what cannot be gone on from."""
+        if record.exc_info or record.levelno >= logging.CRITICAL:
+            self.found.append(logging.Formatter("%(message)s").format(record))
+
+
+class InProcessNode:
+    """One node, its own quorum; `send` raises what a real node would have logged with a stack."""
+
+    def __init__(self, folder: Path) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.failures: list[str] = []
+        self._stacks, self._buffers = Stacks(), ReceiveBuffers()
+        self._turns = Turns(self.loop, self.loop.time)
+        logging.getLogger("millrace").addHandler(self._stacks)
+        self.loop.set_exception_handler(self._on_loop_failure)
+        config = BrokerConfig.from_settings({**combined_settings(), "log.dir": str(folder)})
+        self.node = Node(config, cluster_id=None)
+        self.stop = Stop()
+        self.loop.run_until_complete(self.node.open(self.stop))
+        broker, quorum = self.node._broker, self.node._quorum
+        assert broker is not None
+        assert quorum is not None
+        self.quorum = quorum
+        self._sinks: dict[str, Any] = {
+            BROKER: Dispatcher(
+                partial(make_handler, broker),
+                request_counts=broker.metrics.requests,
+                on_closed=lambda connection: None,
+            ),
+            CONTROLLER: quorum._dispatcher(),
+        }
+        self.create_topic(TOPIC)
+        self.world = World(
+            quorum.cluster_id, quorum.image.topics.by_name[TOPIC].topic_id, str(folder)
+        )
+
+    def _on_loop_failure(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        self.failures.append(f"{context.get('message')}: {error!r}")
+
+    def create_topic(self, name: str) -> None:
+        """Have a topic of two partitions."""
+        topic = CreatableTopic(name=name, num_partitions=2, replication_factor=1)
+        request = CreateTopicsRequest(topics=[topic])
+        self.quorum.channel.ask(request, 7, lambda answer: None, timeout_ms=1_000)
+
+    def send(self, listener: str, frame: bytes, *, steps: int = 3) -> list[bytes]:
+        """Give a frame to a listener; gives the answers that come soon, raises Finding."""
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        connection = self._connect(listener, theirs)
+        with ours:
+            ours.setblocking(False)
+            connection._guarded(lambda: connection._consume(memoryview(_sized(frame))))
+            answers = bytearray()
+            for _ in range(steps):
+                self.loop.run_until_complete(asyncio.sleep(0))
+                while received := _received(ours):
+                    answers += received
+            connection.close()
+        self._check()
+        return list(_split(bytes(answers)))
+
+    def _connect(self, listener: str, theirs: socket.socket) -> Connection:
+        name = "PLAINTEXT" if listener == BROKER else "CONTROLLER"
+        return Connection(
+            self._turns,
+            theirs,
+            sink=self._sinks[listener],
+            buffers=self._buffers,
+            max_frame_bytes=100 << 20,
+            peer=Peer("127.0.0.1", name),
+        )
+
+    def _check(self) -> None:
+        found = self._stacks.found + self.failures
+        if self.stop.failure is not None:
+            found.append(f"the node stops: {self.stop.failure}")
+        if found:
+            self._stacks.found.clear()
+            self.failures.clear()
+            raise Finding("\n".join(found))
+
+    def close(self) -> None:
+        """Stop it."""
+        logging.getLogger("millrace").removeHandler(self._stacks)
+        self.loop.run_until_complete(self.node.stop())
+        self.loop.close()
+
+
+def _sized(frame: bytes) -> bytes:
+    return len(frame).to_bytes(4, "big") + frame
+
+
+def _received(ours: socket.socket) -> bytes:
+    try:
+        return ours.recv(1 << 20)
+    except BlockingIOError:
+        return b""
+
+
+def _split(answers: bytes) -> Iterator[bytes]:
+    position = 0
+    while position < len(answers):
+        size = int.from_bytes(answers[position : position + 4], "big")
+        yield answers[position + 4 : position + 4 + size]
+        position += 4 + size
+
+
+def answer_to(frame: bytes, answers: list[bytes]) -> Any:
+    """Decode the answer to a frame that was valid."""
+    key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
+    (answer,) = answers
+    return decode_response(key, version, answer)[1]
+
+
+@contextmanager
+def in_process_node() -> Iterator[InProcessNode]:
+    """Run a node in a folder of its own; its log is quiet, for most of it is about bad frames."""
+    logger = logging.getLogger("millrace")
+    logger.setLevel(logging.ERROR)
+    logger.propagate = False
+    with tempfile.TemporaryDirectory(prefix="millrace-fuzz-") as folder:
+        node = InProcessNode(Path(folder))
+        try:
+            yield node
+        finally:
+            node.close()
+            logger.setLevel(logging.NOTSET)
+            logger.propagate = True

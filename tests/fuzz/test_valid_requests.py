@@ -1,0 +1,33 @@
+"""What the fuzzer begins with is valid: every API and version of each listener has an answer."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from broker.protocol.api_keys import ApiKey
+from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
+from tests.fuzz.valid_requests import APIS, valid_requests
+
+WAIT_FOR_OTHERS = {ApiKey.JOIN_GROUP}
+"""A member waits until the others of its group have come."""
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[InProcessNode]:
+    with in_process_node() as started:
+        yield started
+
+
+@pytest.mark.parametrize("listener", APIS)
+def test_every_request_of_every_version_is_answered_in_that_version(
+    node: InProcessNode, listener: str
+) -> None:
+    answered = 0
+    for request in valid_requests(node.world):
+        if request.listener != listener:
+            continue
+        answers = node.send(listener, request.frame())
+        if answers or request.api_key not in WAIT_FOR_OTHERS:
+            answer_to(request.frame(), answers)
+            answered += 1
+    assert answered > len(APIS[listener])
