@@ -1,0 +1,219 @@
+"""Valid requests made wrong: field by field, and byte by byte.
+
+With structure: numbers at their edges, names nobody has, lists that are empty, long, or repeat
+themselves, nulls. Without: bits, runs, cuts and splices in the encoded frame, which is how lengths
+and counts begin to lie. Everything follows from one `Random`.
+"""
+
+from copy import deepcopy
+from random import Random
+from typing import Any
+
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.framing import DecodeError, UnsupportedVersion, decode_request
+from broker.protocol.layout import is_nullable, layout_of
+from broker.protocol.message import Field, Message, Struct
+from broker.protocol.wire import EncodeError
+from broker.records.build import build_batch
+from tests.fuzz.valid_requests import BATCH, OTHER_BROKER, TOPIC, Recorded
+
+WIDTHS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+STRINGS = [
+    "",
+    ".",
+    "..",
+    "a/b",
+    "../x",
+    "a\0b",
+    "ü" * 90,
+    "x" * 249,
+    "x" * 250,
+    "x" * 32_000,
+    TOPIC,
+]
+STRINGS += ["__consumer_offsets", "__cluster_metadata", "-1", "1", "NaN", "1e400", "9" * 400, "ALL"]
+TIMES_REPEATED = (2, 3, 40)
+RUNS = (
+    b"\x7f\xff\xff\xff",
+    b"\x80\x00\x00\x00",
+    b"\xff\xff\xff\xff",
+    b"\xff\xff\xff\xff\x07",
+    b"\xff" * 10,
+    b"\x00" * 8,
+)
+NODE_ID = 1
+MAX_FRAME_BYTES = 1_000_000
+BROKER_RESOURCE = 4
+
+
+def mutated(recorded: Recorded, random: Random) -> bytes:
+    """Give a frame that is wrong in one to four places; now and then the valid one."""
+    for _ in range(20):
+        frame = _mutated(recorded, random)
+        if frame is not None and is_harmless(frame):
+            return frame
+    return recorded.frame()
+
+
+def _mutated(recorded: Recorded, random: Random) -> bytes | None:
+    message = deepcopy(recorded.message)
+    if random.random() < 0.75:
+        for _ in range(random.randint(1, 4)):
+            mutate_message(message, recorded.version, random)
+    try:
+        frame = recorded._replace(message=message).frame(random.randint(0, 9))
+    except EncodeError:
+        return None
+    if len(frame) > MAX_FRAME_BYTES:
+        return None
+    if random.random() < 0.35:
+        for _ in range(random.randint(1, 3)):
+            frame = mutate_bytes(frame, random)
+    return frame
+
+
+def is_harmless(frame: bytes) -> bool:
+    """Whether a frame is no valid order of somebody who may give it, such as to leave the cluster.
+
+    What it does would be right, and the well-behaved client would suffer from it.
+    """
+    try:
+        header, message = decode_request(memoryview(frame))
+    except (DecodeError, UnsupportedVersion):
+        return True
+    fields: Any = message
+    match header.api_key:
+        case ApiKey.UNREGISTER_BROKER | ApiKey.BROKER_REGISTRATION | ApiKey.BROKER_HEARTBEAT:
+            return bool(fields.broker_id != NODE_ID)
+        case ApiKey.ALTER_CONFIGS | ApiKey.INCREMENTAL_ALTER_CONFIGS:
+            of_brokers = any(r.resource_type == BROKER_RESOURCE for r in fields.resources)
+            return fields.validate_only or not of_brokers
+        case ApiKey.ALTER_CLIENT_QUOTAS | ApiKey.UPDATE_FEATURES:
+            return bool(fields.validate_only)
+        case ApiKey.CREATE_TOPICS:
+            return all(
+                topic.num_partitions < 100 or topic.num_partitions > 10**6
+                for topic in fields.topics
+            )
+        case ApiKey.CREATE_PARTITIONS:
+            return all(topic.count < 100 or topic.count > 10**6 for topic in fields.topics)
+        case _:
+            return True
+
+
+# With structure.
+
+
+def mutate_message(message: Message, version: int, random: Random) -> None:
+    """Change one field, however deep it lies."""
+    places = list(_places(message, version))
+    if places:
+        part, field = random.choice(places)
+        setattr(part, field.name, _changed(getattr(part, field.name), field, version, random))
+
+
+def _places(part: Struct, version: int) -> Any:
+    layout = layout_of(type(part), version)
+    for field in layout.plain + layout.tagged:
+        value = getattr(part, field.name)
+        yield part, field
+        inner = value if isinstance(value, list) else [value]
+        for one in inner[:4]:
+            if isinstance(one, Struct):
+                yield from _places(one, version)
+
+
+def _changed(value: Any, field: Field, version: int, random: Random) -> Any:
+    if is_nullable(field, version) and random.random() < 0.2:
+        return None
+    if field.kind == "array":
+        return _changed_list(value or [], field, random)
+    return _changed_one(value, str(field.kind), random)
+
+
+def _changed_list(values: list[Any], field: Field, random: Random) -> list[Any]:
+    times = random.choice((0, *TIMES_REPEATED))
+    if times == 0 or not values:
+        if isinstance(field.element, str) and random.random() < 0.7:
+            return [_changed_one(None, field.element, random) for _ in range(random.randint(1, 3))]
+        return []
+    if random.random() < 0.5:
+        return [deepcopy(value) for value in values for _ in range(times)]
+    if isinstance(field.element, str):
+        return [*values, _changed_one(None, field.element, random)]
+    return [*values, *(deepcopy(value) for value in values)]
+
+
+def _changed_one(value: Any, kind: str, random: Random) -> Any:
+    if kind in WIDTHS:
+        return _number(WIDTHS[kind], value, random)
+    match kind:
+        case "uint16" | "uint32":
+            return random.choice((0, 1, 65_535))
+        case "bool":
+            return not value
+        case "float64":
+            return random.choice((0.0, -1.0, 1e308, float("nan"), float("inf"), 5e-324))
+        case "uuid":
+            return random.choice((bytes(16), b"\xff" * 16, random.randbytes(16)))
+        case "string":
+            return random.choice(STRINGS)
+        case "bytes":
+            return random.choice((b"", b"\xff" * 5, random.randbytes(random.randint(1, 60))))
+        case "records":
+            return _records(random)
+        case _:
+            return value
+
+
+def _number(bits: int, value: Any, random: Random) -> int:
+    highest = (1 << bits - 1) - 1
+    near = value if isinstance(value, int) else 0
+    choices = [0, 1, -1, 2, -2, highest, -highest - 1, highest - 1, near + 1, near - 1]
+    choices += [OTHER_BROKER, 100, random.randint(-highest - 1, highest)]
+    return max(-highest - 1, min(random.choice(choices), highest))
+
+
+def _records(random: Random) -> bytes:
+    """Make batches that are wrong but for their CRC, or wrong without one."""
+    number = random.choice((-(2**63), 2**63 - 1, -1, 0, 1_700_000_000_000))
+    with_crc = [
+        BATCH + BATCH,
+        build_batch([(None, None, (), number)]),
+        build_batch([(b"k", b"v", (), number // 2), (b"k", b"v", (), number)]),
+        build_batch([(b"k", b"v", (), 0)], producer_id=max(number, 0), producer_epoch=0),
+        build_batch([(b"k", b"v", (), 0)], is_control=True),
+        build_batch([(b"k", b"v", (), 0)], is_transactional=True),
+        build_batch([(b"k", b"v", (), 1)] * 50, base_offset=7, leader_epoch=2**31 - 1),
+    ]
+    batch = random.choice(with_crc)
+    return batch if random.random() < 0.6 else mutate_bytes(batch, random)
+
+
+# Without.
+
+
+def mutate_bytes(data: bytes, random: Random) -> bytes:
+    """Change bytes anywhere behind the API's key and version."""
+    first = min(4, len(data))
+    position = random.randint(first, len(data))
+    match random.randrange(7):
+        case 0:
+            return data[:position]
+        case 1:
+            return data + random.randbytes(random.randint(1, 9))
+        case 2:
+            run = random.choice(RUNS)
+            return data[:position] + run + data[position + len(run) :]
+        case 3:
+            return data[:position] + random.choice(RUNS) + data[position:]
+        case 4:
+            return data[:position] + data[position + random.randint(1, 8) :]
+        case 5:
+            start = random.randint(first, len(data))
+            return data[:position] + data[start : start + 64] + data[position:]
+        case _:
+            changed = bytearray(data)
+            if position < len(data):
+                changed[position] ^= 1 << random.randrange(8)
+            return bytes(changed)
