@@ -161,6 +161,4 @@ class ReplicaChecker:
         """
         if not loses_data and not self.damaged:
             return True
-        partition = self.controller.partition
-        left = {*partition.isr, *partition.elr} - self.unclean - {node_id}
-        return bool(left) and len(self.unclean | {node_id}) < min_isr
+        return len(self.unclean | {node_id}) < min_isr

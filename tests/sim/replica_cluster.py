@@ -122,12 +122,24 @@ class ReplicaSimulation:
     def deliver(self, envelope: Envelope) -> None:
         if envelope.destination == CONTROLLER:
             respond, request = envelope.message
+            if self.is_from_the_dead(request):
+                return
             response = self.controller.handle(request, self.scheduler.now_ms)
             self.checker.check_controller()
             self.send(CONTROLLER, envelope.source, (respond, response))
             return
         node = self.nodes[envelope.destination]
         self.input(node, lambda: self.receive(node, envelope.source, envelope.message))
+
+    def is_from_the_dead(self, request: Any) -> bool:
+        """Tell whether a registration outlived its process: with that its connection has gone.
+
+        It would look like another crash, and cost the broker that has come since its place.
+        """
+        if not isinstance(request, BrokerRegistrationRequest):
+            return False
+        node = self.nodes[request.broker_id]
+        return request.incarnation_id != incarnation_id_of(node)
 
     def input(self, node: ReplicaNode, action: Callable[[], None]) -> None:
         """Give a node an input, now or when it goes on."""
@@ -222,7 +234,7 @@ class ReplicaSimulation:
     def registration_of(self, node: ReplicaNode) -> BrokerRegistrationRequest:
         return BrokerRegistrationRequest(
             broker_id=node.node_id,
-            incarnation_id=(node.node_id << 64 | node.incarnation).to_bytes(16, "big"),
+            incarnation_id=incarnation_id_of(node),
             listeners=[listener_of(node.node_id)],
             features=FEATURES,
             log_dirs=[b"directory %06d" % node.node_id],
@@ -253,10 +265,6 @@ class ReplicaSimulation:
             node.follow_image(self.scheduler.now_ms)
 
     def alive(self, node: ReplicaNode, answer: Any) -> None:
-        if answer.error_code == ErrorCode.STALE_BROKER_EPOCH:
-            # A late registration of an earlier process has taken this one's place.
-            self.kill(node)
-            return
         if answer.error_code == ErrorCode.NONE and answer.should_shut_down and node.is_stopping:
             self.end_cleanly(node)
 
@@ -466,3 +474,7 @@ class ReplicaSimulation:
             if is_whole and len(self.checker.acknowledged) >= goal:
                 return
         raise Violation(f"no progress: {self.controller.partition}")
+
+
+def incarnation_id_of(node: ReplicaNode) -> bytes:
+    return (node.node_id << 64 | node.incarnation).to_bytes(16, "big")

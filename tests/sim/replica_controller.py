@@ -37,9 +37,9 @@ class SimulatedController:
     """Invariant: `image` is what `records` add up to."""
 
     def __init__(self, random: Random, session_timeout_ms: int, *, is_elr_enabled: bool) -> None:
-        features = dict(FEATURES_AT_FORMAT)
-        if is_elr_enabled:
-            features[ELIGIBLE_LEADER_REPLICAS_VERSION] = 1
+        features = dict(FEATURES_AT_FORMAT) | {ELIGIBLE_LEADER_REPLICAS_VERSION: 1}
+        if not is_elr_enabled:
+            del features[ELIGIBLE_LEADER_REPLICAS_VERSION]
         self.config = ControllerConfig(
             max_replication_factor=9,
             session_timeout_ms=session_timeout_ms,
