@@ -9,18 +9,13 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from broker.config.broker_config import BrokerConfig
 from broker.protocol.framing import decode_response
 from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from broker.server.apis import make_handler
-from broker.server.network.buffers import ReceiveBuffers
-from broker.server.network.connection import Connection, Peer
-from broker.server.network.dispatch import Dispatcher
-from broker.server.network.turns import Turns
+from broker.server.network.listener import Listener
 from broker.server.node import Node, Stop
 from tests.fuzz.valid_requests import BROKER, CONTROLLER, TOPIC, World
 from tests.lib.quorum_nodes import free_ports
@@ -64,8 +59,7 @@ class InProcessNode:
     def __init__(self, folder: Path) -> None:
         self.loop = asyncio.new_event_loop()
         self.failures: list[str] = []
-        self._stacks, self._buffers = Stacks(), ReceiveBuffers()
-        self._turns = Turns(self.loop, self.loop.time)
+        self._stacks = Stacks()
         logging.getLogger("millrace").addHandler(self._stacks)
         self.loop.set_exception_handler(self._on_loop_failure)
         config = BrokerConfig.from_settings({**combined_settings(), "log.dir": str(folder)})
@@ -76,13 +70,9 @@ class InProcessNode:
         assert broker is not None
         assert quorum is not None
         self.quorum = quorum
-        self._sinks: dict[str, Any] = {
-            BROKER: Dispatcher(
-                partial(make_handler, broker),
-                request_counts=broker.metrics.requests,
-                on_closed=lambda connection: None,
-            ),
-            CONTROLLER: quorum._dispatcher(),
+        self._listeners: dict[str, Listener] = {
+            BROKER: broker.listeners._by_name["PLAINTEXT"],
+            CONTROLLER: quorum._listeners._listeners["CONTROLLER"],
         }
         self.create_topic(TOPIC)
         self.world = World(
@@ -102,30 +92,22 @@ class InProcessNode:
     def send(self, listener: str, frame: bytes, *, steps: int = 3) -> list[bytes]:
         """Give a frame to a listener; gives the answers that come soon, raises Finding."""
         ours, theirs = socket.socketpair()
+        ours.setblocking(False)
         theirs.setblocking(False)
-        connection = self._connect(listener, theirs)
+        accepting = self._listeners[listener]
+        connection = accepting._accept(theirs, "127.0.0.1")
+        accepting._add(connection)
+        unsent, answers = memoryview(_sized(frame)), bytearray()
         with ours:
-            ours.setblocking(False)
-            connection._guarded(lambda: connection._consume(memoryview(_sized(frame))))
-            answers = bytearray()
-            for _ in range(steps):
+            while steps and not connection.is_closed:
+                unsent = unsent[_sent(ours, unsent) :]
                 self.loop.run_until_complete(asyncio.sleep(0))
-                while received := _received(ours):
-                    answers += received
+                answers += _received(ours)
+                steps -= not unsent
+            answers += _received(ours)
             connection.close()
         self._check()
         return list(_split(bytes(answers)))
-
-    def _connect(self, listener: str, theirs: socket.socket) -> Connection:
-        name = "PLAINTEXT" if listener == BROKER else "CONTROLLER"
-        return Connection(
-            self._turns,
-            theirs,
-            sink=self._sinks[listener],
-            buffers=self._buffers,
-            max_frame_bytes=100 << 20,
-            peer=Peer("127.0.0.1", name),
-        )
 
     def _check(self) -> None:
         found = self._stacks.found + self.failures
@@ -147,11 +129,21 @@ def _sized(frame: bytes) -> bytes:
     return len(frame).to_bytes(4, "big") + frame
 
 
-def _received(ours: socket.socket) -> bytes:
+def _sent(ours: socket.socket, data: memoryview) -> int:
     try:
-        return ours.recv(1 << 20)
-    except BlockingIOError:
-        return b""
+        return ours.send(data) if data else 0
+    except (BlockingIOError, BrokenPipeError):
+        return 0
+
+
+def _received(ours: socket.socket) -> bytes:
+    received = bytearray()
+    try:
+        while data := ours.recv(1 << 20):
+            received += data
+    except (BlockingIOError, ConnectionResetError):
+        pass
+    return bytes(received)
 
 
 def _split(answers: bytes) -> Iterator[bytes]:
