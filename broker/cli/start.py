@@ -37,7 +37,7 @@ def _serve(config: BrokerConfig, cluster_id: str | None, exit_with_parent: bool)
     # Imported here so that a bad configuration is told before the server is loaded.
     import uvloop
 
-    from broker.log.log_directory import InconsistentLogDirectory
+    from broker.log.meta_properties import InconsistentLogDirectory
     from broker.server.node import run
 
     try:

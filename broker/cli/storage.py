@@ -16,7 +16,7 @@ from broker.config.listeners import NON_ROUTABLE, parse_address
 from broker.config.sources import collect_settings
 from broker.errors import KafkaError
 from broker.log.checkpoints import decode_uuid, encode_uuid
-from broker.log.log_directory import InconsistentLogDirectory
+from broker.log.meta_properties import InconsistentLogDirectory
 from broker.log.storage import RealStorage
 from broker.metadata.features import (
     FEATURES_AT_FORMAT,

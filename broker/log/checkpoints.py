@@ -7,9 +7,11 @@ entries. `recovery-point-offset-checkpoint`, `replication-offset-checkpoint`,
 A damaged checkpoint is as good as none, and is said aloud: everything in it can be found again.
 """
 
+import json
 import logging
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 from broker.log.storage import Storage, read_file, replace_file
 from broker.model import OffsetAndEpoch, TopicPartition
@@ -19,6 +21,12 @@ HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+CHECKPOINTS = (
+    RECOVERY_POINT_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    CLEANER_CHECKPOINT,
+)
 META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
@@ -56,12 +64,22 @@ def write_epochs(
 def read_epochs(storage: Storage, path: str) -> list[OffsetAndEpoch] | None:
     """Read `leader-epoch-checkpoint`; None when it is damaged."""
     try:
-        return [
+        entries = [
             OffsetAndEpoch(int(offset), int(epoch)) for epoch, offset in _read(storage, path, 2)
         ]
+        if not _ascends(entries):
+            raise ValueError("epochs and offsets do not ascend")
+        return entries
     except ValueError as error:
         _logger.warning("checkpoint ignored path=%s reason=%s", path, error)
         return None
+
+
+def _ascends(entries: list[OffsetAndEpoch]) -> bool:
+    return all(
+        after.offset > before.offset and after.leader_epoch > before.leader_epoch
+        for before, after in pairwise([OffsetAndEpoch(-1, -1), *entries])
+    )
 
 
 def _text(lines: Iterable[str]) -> bytes:
@@ -72,8 +90,10 @@ def _text(lines: Iterable[str]) -> bytes:
 def _read(storage: Storage, path: str, columns: int) -> list[list[str]]:
     """Give the entries' columns; raises ValueError for anything but a whole checkpoint."""
     data = read_file(storage, path)
-    if not data:
+    if data is None:
         return []
+    if not data.endswith(b"\n"):
+        raise ValueError(f"{len(data)} bytes that end within a line")
     version, count, *lines = data.decode().splitlines()
     if version != _VERSION or int(count) != len(lines):
         raise ValueError(f"version {version!r}, {count!r} entries announced, {len(lines)} there")
@@ -84,7 +104,10 @@ def _read(storage: Storage, path: str, columns: int) -> list[list[str]]:
 
 
 def read_properties(storage: Storage, path: str) -> dict[str, str]:
-    """Read a Java properties file of plain `name=value` lines; empty when there is none."""
+    """Read a Java properties file of plain `name=value` lines; empty when there is none.
+
+    Raises ValueError for what is no text.
+    """
     data = read_file(storage, path)
     lines = (line.strip() for line in (data or b"").decode().splitlines())
     pairs = (line.partition("=") for line in lines if line and not line.startswith(("#", "!")))
@@ -105,7 +128,7 @@ def encode_uuid(uuid: bytes) -> str:
 def decode_uuid(text: str) -> bytes:
     """Read Kafka's 22 characters; ValueError for anything else."""
     uuid = urlsafe_b64decode(text + "==")
-    if len(uuid) != 16:
+    if len(uuid) != 16 or encode_uuid(uuid) != text:
         raise ValueError(f"{text!r} is not a uuid")
     return uuid
 
@@ -129,12 +152,28 @@ def sync_partition_metadata(storage: Storage, directory: str) -> None:
 
 
 def read_partition_metadata(storage: Storage, directory: str) -> bytes | None:
-    """Read the topic id; None when there is none."""
-    data = read_file(storage, f"{directory}/{PARTITION_METADATA}")
-    fields = dict(
-        line.split(": ", 1) for line in (data or b"").decode().splitlines() if ": " in line
-    )
+    """Read the topic id; None when there is no such file, ValueError when it is damaged."""
+    path = f"{directory}/{PARTITION_METADATA}"
+    data = read_file(storage, path)
+    if data is None:
+        return None
+    lines = data.decode().splitlines()
+    fields = dict(line.split(": ", 1) for line in lines if ": " in line)
+    if fields.get("version") != _VERSION or "topic_id" not in fields:
+        raise ValueError(f"{len(data)} bytes that are not a version and a topic id")
+    return decode_uuid(fields["topic_id"])
+
+
+def read_clean_shutdown(storage: Storage, path: str) -> int | None:
+    """Read the mark of a clean stop: the broker epoch then, -1 if it had none, None for no mark.
+
+    A mark that cannot be read is none: then everything is checked, which does no harm.
+    """
+    data = read_file(storage, path)
+    if data is None:
+        return None
     try:
-        return decode_uuid(fields["topic_id"])
-    except (KeyError, ValueError):
+        return int(json.loads(data)["brokerEpoch"])
+    except (KeyError, TypeError, ValueError) as error:
+        _logger.warning("mark of a clean stop ignored path=%s reason=%r", path, error)
         return None

@@ -19,7 +19,6 @@ from broker.log.partition_log import PartitionLog
 from broker.log.recovery import DamagedLog
 from broker.log.storage import Storage
 from broker.model import TopicPartition
-from broker.records.errors import CorruptBatch
 
 _logger = logging.getLogger(__name__)
 
@@ -44,7 +43,7 @@ class LogDirectories:
         for directory in self.directories:
             try:
                 directory.open(timestamp_ms, on_progress)
-            except (OSError, DamagedLog, CorruptBatch) as error:
+            except (OSError, DamagedLog) as error:
                 directory.fail(str(error))
             for topic_partition in directory.logs:
                 self._claim(topic_partition, directory)
@@ -80,11 +79,17 @@ class LogDirectories:
     ) -> PartitionLog:
         """Give a partition's log, making it in the directory that has the fewest.
 
-        A log of another incarnation of the topic is an error of the caller: delete it first.
+        A log of another incarnation of the topic is an error of the caller: delete it first, or
+        set it aside. Raises KafkaError for a partition that lies here and may not be served.
         """
         log = self.get(topic_partition)
         if log is not None:
             return self._adopt(log, topic_id, config)
+        refused = [
+            x.refused[topic_partition] for x in self.directories if topic_partition in x.refused
+        ]
+        if refused:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, refused[0])
         directory = self._directory_for(path)
         log = directory.create(topic_partition, topic_id, config, timestamp_ms)
         directory.logs[topic_partition] = log
@@ -125,6 +130,10 @@ class LogDirectories:
         if topic_partition in directory.future_logs:
             directory.delete(topic_partition, due_ms, is_future=True)
         return True
+
+    def set_aside(self, topic_partition: TopicPartition, reason: str) -> None:
+        """Keep a partition that is here under another name, and serve none of this name."""
+        self._by_partition.pop(topic_partition).set_aside(topic_partition, reason)
 
     def move(self, topic_partition: TopicPartition, path: str) -> bool:
         """Begin to move a partition to another directory; False when it lies there already.

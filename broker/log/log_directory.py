@@ -10,47 +10,45 @@ from dataclasses import dataclass, replace
 
 from broker.log import checkpoints
 from broker.log.checkpoints import (
+    CHECKPOINTS,
     CLEAN_SHUTDOWN,
     CLEANER_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_CHECKPOINT,
     META_PROPERTIES,
+    PARTITION_METADATA,
     RECOVERY_POINT_CHECKPOINT,
     encode_uuid,
     read_offsets,
-    read_properties,
     write_offsets,
     write_properties,
 )
 from broker.log.config import LogConfig
 from broker.log.deletion import DelayedDeletion
+from broker.log.directory_names import (
+    DELETE_EXTENSION,
+    FUTURE_EXTENSION,
+    STRAY_EXTENSION,
+    directory_name,
+    parse_directory_name,
+)
 from broker.log.flush import FlushQueue
 from broker.log.local_log import LocalLog, LogPlace
+from broker.log.log_start import OpenHints
+from broker.log.meta_properties import VERSION, InconsistentLogDirectory, read_meta_properties
 from broker.log.partition_log import PartitionLog
 from broker.log.producers.state import DEFAULT_EXPIRATION_MS
-from broker.log.recovery import OpenHints, open_partition_log
-from broker.log.storage import Storage, read_file, remove_tree, replace_file
+from broker.log.recovery import DamagedLog, open_partition_log
+from broker.log.storage import Storage, remove_tree, replace_file
 from broker.model import TopicPartition
+from broker.records.errors import CorruptBatch
 from broker.records.validation import BatchValidator
 
-DELETE_EXTENSION = "-delete"
-FUTURE_EXTENSION = "-future"
-CHECKPOINTS = (
-    RECOVERY_POINT_CHECKPOINT,
-    LOG_START_CHECKPOINT,
-    HIGH_WATERMARK_CHECKPOINT,
-    CLEANER_CHECKPOINT,
-)
 LOCK_FILE = ".lock"
-MAX_NAME_BYTES = 255
 MANY_LOGS = 8
 """From so many dirty logs on, a clean stop syncs the file system, not file after file."""
 
 _logger = logging.getLogger(__name__)
-
-
-class InconsistentLogDirectory(Exception):  # noqa: N818 - names a state, like DamagedLog
-    """A directory that belongs to another node or cluster, or that another process uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +64,12 @@ class DirectorySettings:
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
 
 
-def directory_name(
-    topic_partition: TopicPartition, unique: bytes = b"", extension: str = ""
-) -> str:
-    """Give `topic-0`, or `topic-0.<32 hex digits>-delete`, cut to what a file name may have."""
-    suffix = f".{unique.hex()}{extension}" if extension else ""
-    number = f"-{topic_partition.partition}"
-    room = MAX_NAME_BYTES - len(suffix) - len(number)
-    return f"{topic_partition.topic[:room]}{number}{suffix}"
-
-
-def parse_directory_name(name: str) -> TopicPartition | None:
-    """Read `topic-0`; None for a name that is no partition's."""
-    topic, dash, number = name.rpartition("-")
-    if not dash or not topic or not number.isdigit() or name.startswith("."):
-        return None
-    return TopicPartition(topic, int(number))
+def _what_to_do_with_stray(path: str) -> str:
+    return (
+        f"{path} had this partition's name and is not what the cluster's metadata means by it: "
+        "move it out of the log directory to begin with an empty partition, or give it back its "
+        f"name and remove its {PARTITION_METADATA} to serve what it has, and start again"
+    )
 
 
 class LogDirectory:
@@ -99,6 +87,8 @@ class LogDirectory:
         self.deletion = DelayedDeletion(storage)
         self.flushes: FlushQueue[LocalLog] = FlushQueue()
         self._validator = BatchValidator()
+        self.refused: dict[TopicPartition, str] = {}
+        """Partitions that lie here and are not served, and what to do about it."""
         self.failure: str | None = None
         self.was_clean = False
         self.clean_broker_epoch = -1
@@ -143,7 +133,7 @@ class LogDirectory:
     def _check_owner(self) -> None:
         """Compare `meta.properties` with who we are, and write it the first time."""
         path = f"{self.path}/{META_PROPERTIES}"
-        properties = read_properties(self._storage, path)
+        properties = read_meta_properties(self._storage, self.path)
         expected = {
             "cluster.id": self._settings.cluster_id,
             "node.id": str(self._settings.node_id),
@@ -153,45 +143,47 @@ class LogDirectory:
                 raise InconsistentLogDirectory(
                     f"{path} says {name}={properties[name]} and this node has {value}"
                 )
-        if "directory.id" in properties and "version" in properties:
+        if "directory.id" in properties:
             self.directory_id = checkpoints.decode_uuid(properties["directory.id"])
             return
         self.directory_id = self._settings.new_uuid()
-        written = properties | expected | {"version": "1"}
+        written = properties | expected | {"version": VERSION}
         written["directory.id"] = encode_uuid(self.directory_id)
         write_properties(self._storage, path, written)
 
     def _read_clean_shutdown(self, timestamp_ms: int) -> OpenHints:
         """See whether the last stop was clean; the mark goes, for this run has just begun."""
         path = f"{self.path}/{CLEAN_SHUTDOWN}"
-        data = read_file(self._storage, path)
-        self.was_clean = data is not None
-        if data is not None:
-            digits = "".join(filter(lambda x: x in "-0123456789", data.decode().rpartition(":")[2]))
-            self.clean_broker_epoch = int(digits or "-1")
+        broker_epoch = checkpoints.read_clean_shutdown(self._storage, path)
+        self.was_clean = broker_epoch is not None
+        if broker_epoch is not None:
+            self.clean_broker_epoch = broker_epoch
+        if self._storage.status(path) is not None:
             self._storage.remove(path)
             self._storage.sync_directory(self.path)
         return OpenHints(is_clean=self.was_clean, timestamp_ms=timestamp_ms)
 
     def _open_entry(self, name: str, hints: OpenHints) -> None:
         path = f"{self.path}/{name}"
-        if name.endswith(DELETE_EXTENSION):
+        parsed, status = parse_directory_name(name), self._storage.status(path)
+        if parsed is None or status is None or not status.is_directory:
+            return
+        topic_partition, extension = parsed
+        if extension == DELETE_EXTENSION:
             remove_tree(self._storage, path)
-            return
-        if name.endswith(FUTURE_EXTENSION):
-            topic_partition = parse_directory_name(name.rpartition(".")[0])
-            logs = self.future_logs
+        elif extension == STRAY_EXTENSION:
+            self.refused[topic_partition] = _what_to_do_with_stray(path)
+            _logger.warning("stray partition kept directory=%s", path)
         else:
-            topic_partition, logs = parse_directory_name(name), self.logs
-        status = self._storage.status(path)
-        if topic_partition is None or status is None or not status.is_directory:
-            return
-        log = self._open_log(topic_partition, path, hints)
-        logs[topic_partition] = log
+            logs = self.future_logs if extension == FUTURE_EXTENSION else self.logs
+            log = self._open_log(topic_partition, path, hints)
+            if log is not None:
+                logs[topic_partition] = log
 
     def _open_log(
         self, topic_partition: TopicPartition, path: str, hints: OpenHints
-    ) -> PartitionLog:
+    ) -> PartitionLog | None:
+        """Open a log; None when it may not be served. Raises DamagedLog."""
         written = self._written
         hints = replace(
             hints,
@@ -199,11 +191,52 @@ class LogDirectory:
             log_start_offset=written[LOG_START_CHECKPOINT].get(topic_partition, 0),
             high_watermark=written[HIGH_WATERMARK_CHECKPOINT].get(topic_partition, 0),
         )
+        try:
+            topic_id = checkpoints.read_partition_metadata(self._storage, path)
+        except ValueError as error:
+            if hints.recovery_point:
+                self._refuse_unknown(topic_partition, path, error)
+                return None
+            # It is synced with the first flush, which there was none of before the power went.
+            _logger.warning("%s/%s ignored: %s", path, PARTITION_METADATA, error)
+            topic_id = None
         config = self._settings.config_for(topic_partition.topic)
-        log = open_partition_log(topic_partition, path, config, self.place, hints)
+        try:
+            log = open_partition_log(topic_partition, path, config, self.place, hints)
+        except CorruptBatch as error:
+            raise DamagedLog(f"{path} cannot be read: {error}") from error
         log.first_dirty_offset = written[CLEANER_CHECKPOINT].get(topic_partition, 0)
-        log.topic_id = checkpoints.read_partition_metadata(self._storage, path) or bytes(16)
+        log.topic_id = topic_id or bytes(16)
         return log
+
+    def _refuse_unknown(
+        self, topic_partition: TopicPartition, path: str, error: ValueError
+    ) -> None:
+        """Keep away from a partition of which nobody knows whether it is this topic's."""
+        self.refused[topic_partition] = (
+            f"{path}/{PARTITION_METADATA} is damaged ({error}): restore it, or remove that file if "
+            "the partition is the topic's, and start again"
+        )
+        _logger.error("partition is not served: %s", self.refused[topic_partition])
+
+    def set_aside(self, topic_partition: TopicPartition, reason: str) -> None:
+        """Keep a partition under another name, for it may be all there is; it is not served."""
+        log = self.logs.pop(topic_partition)
+        log.close()
+        log.is_deleted = True
+        name = directory_name(topic_partition, log.topic_id, STRAY_EXTENSION)
+        path = f"{self.path}/{name}"
+        self._storage.rename(log.directory, path)
+        self._storage.sync_directory(self.path)
+        log.move_to(path)
+        self.refused[topic_partition] = _what_to_do_with_stray(path)
+        _logger.warning(
+            "stray partition set aside directory=%s log_end_offset=%d reason=%s: %s",
+            log.directory,
+            log.log_end_offset,
+            reason,
+            self.refused[topic_partition],
+        )
 
     def create(
         self,
@@ -260,11 +293,12 @@ class LogDirectory:
         self.checkpoint_recovery_points()
         self._write(HIGH_WATERMARK_CHECKPOINT, {key: log.high_watermark for key, log in logs})
         # As Kafka: only the starts that the first segment's name does not tell.
-        starts = {
-            key: log.log_start_offset
-            for key, log in logs
-            if log.log_start_offset > log.segments.first.base_offset
-        }
+        moved = [log for _, log in logs if log.log_start_offset > log.segments.first.base_offset]
+        starts = {log.topic_partition: log.log_start_offset for log in moved}
+        if starts != self._written.get(LOG_START_CHECKPOINT):
+            for log in moved:
+                # First, so that the epochs never begin before the start that is on disk.
+                log.save_names()
         self._write(LOG_START_CHECKPOINT, starts)
         cleaned = {key: log.first_dirty_offset for key, log in logs if log.first_dirty_offset}
         self._write(CLEANER_CHECKPOINT, cleaned)
@@ -275,6 +309,9 @@ class LogDirectory:
         self._write(RECOVERY_POINT_CHECKPOINT, points)
 
     def _write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
+        # What is not served today may be mended tomorrow.
+        kept = self._written.get(name, {})
+        offsets |= {key: kept[key] for key in self.refused if key in kept and key not in offsets}
         if offsets != self._written.get(name):
             write_offsets(self._storage, f"{self.path}/{name}", offsets)
             self._written[name] = offsets

@@ -7,11 +7,8 @@ it was.
 """
 
 from broker.errors import ErrorCode, KafkaError
-from broker.log.log_directory import (
-    FUTURE_EXTENSION,
-    LogDirectory,
-    directory_name,
-)
+from broker.log.directory_names import FUTURE_EXTENSION, directory_name
+from broker.log.log_directory import LogDirectory
 from broker.log.partition_log import PartitionLog
 from broker.model import TopicPartition
 

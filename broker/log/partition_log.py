@@ -20,7 +20,8 @@ from broker.log.local_log import AppendLimits, LocalLog
 from broker.log.read import LogRead, TimestampAndOffset, max_timestamp, offset_for_timestamp, read
 from broker.log.replay import load_producers
 from broker.log.retention import expired_segments
-from broker.log.segment import SUFFIXES, Segment
+from broker.log.segment import Segment
+from broker.log.segment_names import SUFFIXES
 from broker.records.errors import CorruptBatch
 from broker.records.header import BytesLike
 

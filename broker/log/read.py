@@ -11,6 +11,7 @@ from typing import NamedTuple
 from broker.errors import ErrorCode, KafkaError
 from broker.log.file_region import FileRegion
 from broker.log.index.transaction_index import AbortedTransaction
+from broker.log.inspection import inspect
 from broker.log.local_log import LocalLog
 from broker.log.segment import Segment
 from broker.log.walk import walk_batches
@@ -90,6 +91,8 @@ def _find(log: LocalLog, offset: int) -> tuple[Segment, int] | None:
         if not segment.size_bytes:
             continue
         segments.note_use(segment)
+        if not segment.is_inspected:
+            inspect(log, segment)
         position = segment.position_of(offset)
         if position < segment.size_bytes:
             return segment, position
@@ -124,11 +127,12 @@ def aborted_between(log: LocalLog, start: int, end: int) -> list[AbortedTransact
 def offset_for_timestamp(log: LocalLog, timestamp_ms: int) -> TimestampAndOffset | None:
     """Give the first record whose timestamp is at least the one asked."""
     for segment in log.segments:
+        if not segment.is_inspected:
+            inspect(log, segment)
         if not segment.size_bytes or segment.largest_timestamp_ms < timestamp_ms:
             continue
         log.segments.note_use(segment)
-        relative_offset = segment.time_index.lookup(timestamp_ms)
-        position = segment.offset_index.lookup(relative_offset)
+        position = segment.position_for_timestamp(timestamp_ms)
         for record, batch in _records_since(log, segment, position, timestamp_ms):
             if record.timestamp_ms >= timestamp_ms:
                 return _answer(record, batch)
@@ -138,6 +142,9 @@ def offset_for_timestamp(log: LocalLog, timestamp_ms: int) -> TimestampAndOffset
 def max_timestamp(log: LocalLog) -> TimestampAndOffset | None:
     """Give the record with the largest timestamp of all, the first one of several (KIP-734)."""
     candidates = [segment for segment in log.segments if segment.size_bytes]
+    for segment in candidates:
+        if not segment.is_inspected:
+            inspect(log, segment)
     if not candidates:
         return None
     segment = max(candidates, key=lambda segment: segment.largest_timestamp_ms)

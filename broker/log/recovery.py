@@ -1,26 +1,27 @@
 """Opening a partition's directory, after a clean stop and after any other.
 
-After a clean stop everything is as it was left, and only the tail of the last segment is looked
-at. Otherwise every batch from the recovery point on is read and its CRC checked. What the crash
-tore off is cut: the log ends before the first bad batch, with a warning that names offset and
-bytes. A bad batch *below* the recovery point is no torn tail, for those bytes were on disk: it
-raises `DamagedLog`, and the log directory goes offline.
+After a clean stop everything is as it was left, and only the tail of the last segment is read; if
+that is not as it was written, the whole segment is. Otherwise every batch from the recovery point
+on is read and its CRC checked. What a crash tore off is cut: the log ends before the first bad
+batch, with a line that names offset and bytes. A bad batch *below* the recovery point that has
+intact ones behind it is no torn tail: it raises `DamagedLog`, and the log directory goes offline.
 """
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
 
+from broker.log.checkpoints import LEADER_EPOCH_CHECKPOINT
 from broker.log.cleaner.swap import finish_swaps
 from broker.log.config import LogConfig
 from broker.log.deletion import DELETED_EXTENSION
 from broker.log.index.offset_index import MAX_RELATIVE_OFFSET
 from broker.log.local_log import LogPlace
+from broker.log.log_start import OpenHints, begin_log
 from broker.log.partition_log import PartitionLog
-from broker.log.replay import load_producers
-from broker.log.segment import LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX, Segment
+from broker.log.replay import drop_damaged_transaction_indexes, load_producers
+from broker.log.segment import Segment
+from broker.log.segment_names import LOG_SUFFIX, SUFFIXES, bases_of, is_base_offset, segment_path
 from broker.log.storage import remove_files
-from broker.log.walk import place_of, walk_batches
+from broker.log.walk import has_batch_behind, place_of, walk_batches
 from broker.model import TopicPartition
 from broker.records.batch import RecordBatch
 from broker.records.errors import CorruptBatch
@@ -30,19 +31,6 @@ _logger = logging.getLogger(__name__)
 
 class DamagedLog(Exception):  # noqa: N818 - a storage failure, named like CorruptBatch
     """Records that were safely on disk cannot be read any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenHints:
-    """What the checkpoints say about a partition; `None` where they say nothing."""
-
-    is_clean: bool = False
-    recovery_point: int = 0
-    log_start_offset: int = 0
-    high_watermark: int = 0
-    timestamp_ms: int = 0
-    on_progress: Callable[[int], None] = lambda size_bytes: None
-    """Told after every batch how many bytes of log have been read; twice when producers follow."""
 
 
 def open_partition_log(
@@ -57,35 +45,69 @@ def open_partition_log(
     names = _tidy(log, place.storage.names(directory))
     _find_segments(log, names, hints)
     log.producers.list_snapshots(names, [segment.base_offset for segment in log.segments])
-    epochs_are_known = log.epochs.load()
     log.recovery_point = hints.recovery_point
-    without_producers: set[int] = set()
-    if not hints.is_clean or not epochs_are_known:
-        without_producers = _recover(log, hints, everything=not epochs_are_known)
-        # Nobody knows which names had been synced when the process died.
-        log.has_new_names = log.has_new_directory = True
+    epochs_are_known = _load_epochs(log, hints)
+    first_epoch_offset = log.epochs.entries[0].offset if log.epochs.entries else None
+    without_producers = _read_what_is_suspect(log, hints, epochs_are_known=epochs_are_known)
     active = log.segments.active
-    active.activate(log.append_limits.index_interval_bytes)
     log.log_end_offset = max(active.next_offset, active.base_offset)
-    log.log_start_offset = max(hints.log_start_offset, log.segments.first.base_offset)
-    if log.log_start_offset > log.log_end_offset:
-        # The records below the new start were lost with the crash; they were deleted anyway.
-        log.truncate_fully_and_start_at(log.log_start_offset, hints.timestamp_ms)
     if log.log_end_offset < log.recovery_point:
         _logger.error(
-            "records that had been synced are missing partition=%s log_end_offset=%d "
-            "recovery_point=%d",
-            topic_partition,
+            "records that had been synced are missing file=%s log_end_offset=%d recovery_point=%d: "
+            "the log goes on at its end",
+            active.path(LOG_SUFFIX),
             log.log_end_offset,
             log.recovery_point,
         )
         log.recovery_point = log.log_end_offset
+    elif log.log_end_offset < hints.high_watermark:
+        _logger.warning(
+            "committed records that had not been synced are missing file=%s log_end_offset=%d "
+            "high_watermark=%d: the log goes on at its end",
+            active.path(LOG_SUFFIX),
+            log.log_end_offset,
+            hints.high_watermark,
+        )
+    begin_log(log, hints, first_epoch_offset)
     log.epochs.truncate_from_end(log.log_end_offset)
     log.epochs.truncate_from_start(log.log_start_offset)
     log.high_watermark = min(max(hints.high_watermark, log.log_start_offset), log.log_end_offset)
+    drop_damaged_transaction_indexes(log, names)
     load_producers(log, hints.timestamp_ms, hints.on_progress, without_producers)
     log.producers.on_high_watermark(log.high_watermark)
     return log
+
+
+def _load_epochs(log: PartitionLog, hints: OpenHints) -> bool:
+    """Read the leader epochs; False when they must be read from the log."""
+    if not log.epochs.load():
+        return False
+    is_lost = not log.epochs.entries and log.size_bytes and hints.recovery_point
+    if is_lost:
+        path = f"{log.directory}/{LEADER_EPOCH_CHECKPOINT}"
+        _logger.warning("leader epochs are read from the log, file is missing path=%s", path)
+    return not is_lost
+
+
+def _read_what_is_suspect(
+    log: PartitionLog, hints: OpenHints, *, epochs_are_known: bool
+) -> set[int]:
+    """Recover what the last stop may have left unwell; gives segments without producers."""
+    active = log.segments.active
+    if hints.is_clean and epochs_are_known:
+        try:
+            active.activate(log.append_limits.index_interval_bytes)
+        except CorruptBatch as error:
+            _logger.warning(
+                "not as it was left, recovered file=%s reason=%s", active.path(LOG_SUFFIX), error
+            )
+            return _recover(log, hints, [active])
+        return set()
+    suspects = log.segments.from_offset(hints.recovery_point if epochs_are_known else 0)
+    without_producers = _recover(log, hints, suspects)
+    # Nobody knows which names had been synced when the process died.
+    log.has_new_names = log.has_new_directory = True
+    return without_producers
 
 
 def _tidy(log: PartitionLog, names: list[str]) -> list[str]:
@@ -101,7 +123,8 @@ def _tidy(log: PartitionLog, names: list[str]) -> list[str]:
 
 def _find_segments(log: PartitionLog, names: list[str], hints: OpenHints) -> None:
     storage, directory = log.place.storage, log.directory
-    bases = [int(name.removesuffix(LOG_SUFFIX)) for name in names if name.endswith(LOG_SUFFIX)]
+    bases = bases_of(names, LOG_SUFFIX)
+    _name_what_is_odd(log, names, bases)
     if not bases:
         log.add_segment(hints.log_start_offset, hints.timestamp_ms)
         return
@@ -112,15 +135,33 @@ def _find_segments(log: PartitionLog, names: list[str], hints: OpenHints) -> Non
         following = bases[place + 1] if place + 1 < len(bases) else base_offset
         segment.describe_closed(status.size_bytes, following)
         log.segments.add(segment)
+        if not status.size_bytes and following > base_offset and not log.config.is_compacted:
+            _logger.error(
+                "records are missing file=%s offset=%d next_segment=%d: the file is empty",
+                segment.path(LOG_SUFFIX),
+                base_offset,
+                following,
+            )
 
 
-def _recover(log: PartitionLog, hints: OpenHints, *, everything: bool) -> set[int]:
-    """Check the segments from the recovery point on; cut at the first bad batch.
+def _name_what_is_odd(log: PartitionLog, names: list[str], bases: list[int]) -> None:
+    """Say which files are none of a segment's, and which segments have only their indexes left."""
+    directory, known = log.directory, set(bases)
+    for name in names:
+        if name.endswith(SUFFIXES) and not is_base_offset(name.partition(".")[0]):
+            _logger.warning("not a segment, left alone file=%s/%s", directory, name)
+    orphans = {base for suffix in SUFFIXES[1:] for base in bases_of(names, suffix)} - known
+    for base_offset in sorted(orphans):
+        path = segment_path(directory, base_offset, LOG_SUFFIX)
+        _logger.error("records are missing: %s is not there, its index is", path)
+
+
+def _recover(log: PartitionLog, hints: OpenHints, suspects: list[Segment]) -> set[int]:
+    """Check segments, the last one among them; cut at the first bad batch.
 
     Gives the base offsets of those in which no idempotent producer has written.
     """
     without_producers: set[int] = set()
-    suspects = log.segments.from_offset(0 if everything else hints.recovery_point)
     # The transaction index of these is made anew, from producers as they were before them.
     log.producers.drop_snapshots_after(suspects[0].base_offset)
     for place, segment in enumerate(suspects):
@@ -149,8 +190,7 @@ def _recover_segment(log: PartitionLog, segment: Segment, hints: OpenHints) -> t
     segment.reset()
     # Not even an empty file is known to be so on disk: what was cut off it might come back.
     segment.synced_bytes = -1
-    segment.transaction_index.entries = []
-    remove_files(log.place.storage, [segment.path(TRANSACTION_INDEX_SUFFIX)])
+    segment.drop_transaction_index()
     reason = "the last batch is cut off"
     try:
         for position, batch in walk_batches(segment.file, 0, found_bytes):
@@ -162,6 +202,7 @@ def _recover_segment(log: PartitionLog, segment: Segment, hints: OpenHints) -> t
             hints.on_progress(header.size_bytes)
     except CorruptBatch as error:
         reason = str(error)
+    segment.is_inspected = True
     if segment is not log.segments.active:
         segment.close_indexes()
         segment.unload()
@@ -181,12 +222,16 @@ def _validate_place(segment: Segment, batch: RecordBatch) -> None:
 def _cut_tail(log: PartitionLog, suspects: list[Segment], found_bytes: int, reason: str) -> None:
     """End the log after the last good batch of the first of `suspects`."""
     segment, *following = suspects
-    if segment.next_offset < log.recovery_point:
+    end = segment.size_bytes
+    lost = range(segment.next_offset, log.recovery_point)
+    if lost and (following or has_batch_behind(segment.file, end, found_bytes, lost)):
         raise DamagedLog(
-            f"{segment.path(LOG_SUFFIX)} is damaged at byte {segment.size_bytes}, offset "
-            f"{segment.next_offset}, below the recovery point {log.recovery_point}: {reason}"
+            f"{segment.path(LOG_SUFFIX)} is damaged at byte {end}, offset "
+            f"{segment.next_offset}, below the recovery point {log.recovery_point}: {reason}; "
+            "restore the file, or move its directory away, and start again"
         )
-    _logger.warning(
+    _logger.log(
+        logging.ERROR if lost else logging.WARNING,
         "torn tail cut off partition=%s file=%s offset=%d bytes=%d segments=%d reason=%s",
         log.topic_partition,
         segment.path(LOG_SUFFIX),

@@ -1,13 +1,19 @@
 """Bringing the producer state up to the log's end from the batches above its snapshot."""
 
+import logging
 from collections.abc import Callable, Collection
 
 from broker.log.append import marker_of
+from broker.log.index.transaction_index import AbortedTransaction
 from broker.log.local_log import LocalLog
 from broker.log.segment import Segment
+from broker.log.segment_names import TRANSACTION_INDEX_SUFFIX, bases_of
 from broker.log.walk import walk_batches
 from broker.records.batch import RecordBatch
+from broker.records.errors import CorruptBatch
 from broker.records.header import HEADER_BYTES
+
+_logger = logging.getLogger(__name__)
 
 
 def load_producers(
@@ -50,3 +56,41 @@ def _replay(log: LocalLog, segment: Segment, batch: RecordBatch) -> None:
     entries = segment.transaction_index.entries
     if aborted is not None and (not entries or entries[-1].last_offset < aborted.last_offset):
         segment.transaction_index.append(aborted)
+
+
+def drop_damaged_transaction_indexes(log: LocalLog, names: list[str]) -> None:
+    """Have those made anew that are damaged, when the producers are loaded next.
+
+    With one that is wrong a reader would take what was aborted for committed. They are read at
+    once and not when somebody asks: few segments have one, and they are small.
+    """
+    there = set(bases_of(names, TRANSACTION_INDEX_SUFFIX))
+    for segment in log.segments:
+        path = segment.path(TRANSACTION_INDEX_SUFFIX)
+        # Those of recovered segments have gone already.
+        if segment.base_offset not in there or log.place.storage.status(path) is None:
+            continue
+        if not _names_its_markers(segment):
+            _logger.warning("index does not fit its log, made anew file=%s", path)
+            segment.drop_transaction_index()
+            log.producers.drop_snapshots_after(segment.base_offset)
+
+
+def _names_its_markers(segment: Segment) -> bool:
+    """Tell whether every entry is about the control batch that ended the transaction."""
+    try:
+        entries = segment.transaction_index.entries
+        for entry in entries:
+            position = segment.position_of(entry.last_offset)
+            found = next(walk_batches(segment.file, position, segment.size_bytes), None)
+            if found is None or not _is_end_of(entry, found[1]):
+                return False
+    except CorruptBatch:
+        return False
+    return bool(entries)
+
+
+def _is_end_of(entry: AbortedTransaction, batch: RecordBatch) -> bool:
+    header = batch.header
+    ends_it = header.is_control and header.producer_id == entry.producer_id
+    return ends_it and header.base_offset == entry.last_offset

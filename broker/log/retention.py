@@ -1,13 +1,15 @@
 """Which segments may go: too old, too many bytes, or wholly below the log's start offset.
 
-Pure decisions; `PartitionLog.delete_old_segments` acts on them. Segments go from the oldest on, and
+Decisions only; `PartitionLog.delete_old_segments` acts on them. Segments go from the oldest on, and
 only below the high watermark: nothing goes that is not committed.
 """
 
 from itertools import takewhile
 
+from broker.log.inspection import inspect
 from broker.log.local_log import LocalLog
-from broker.log.segment import LOG_SUFFIX, Segment
+from broker.log.segment import Segment
+from broker.log.segment_names import LOG_SUFFIX
 from broker.records.header import NO_TIMESTAMP
 
 
@@ -68,6 +70,8 @@ def _age_base_ms(log: LocalLog, segment: Segment) -> int:
     """Give the time a segment's age counts from: its latest record, else the file's own."""
     if not segment.size_bytes:
         return segment.created_ms
+    if not segment.is_inspected:
+        inspect(log, segment)
     if segment.largest_timestamp_ms != NO_TIMESTAMP:
         return segment.largest_timestamp_ms
     status = log.place.storage.status(segment.path(LOG_SUFFIX))

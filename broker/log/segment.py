@@ -6,9 +6,14 @@ the cleaner, who replaces it whole; its indexes are loaded when somebody asks.
 
 To go on reading costs no search: `cursors` remembers where batches begin that were appended or
 read lately, by base offset.
+
+No checksum covers an index. So an entry is compared with the batch it names whenever it is used,
+and an index that does not fit its log is made anew.
 """
 
+import logging
 from collections.abc import Iterator
+from itertools import chain
 
 from broker.log.file_region import FileRegion
 from broker.log.index.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
@@ -16,25 +21,24 @@ from broker.log.index.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from broker.log.index.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from broker.log.index.time_index import TimeIndex
 from broker.log.index.transaction_index import TransactionIndex
+from broker.log.segment_names import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    segment_path,
+)
 from broker.log.storage import File, Storage, read_file, remove_files
-from broker.log.walk import BatchPosition, walk_headers
+from broker.log.walk import BatchPosition, walk_headers, walk_intact
 from broker.records.errors import CorruptBatch
 from broker.records.header import NO_TIMESTAMP, BytesLike
 
-LOG_SUFFIX = ".log"
-INDEX_SUFFIX = ".index"
-TIME_INDEX_SUFFIX = ".timeindex"
-TRANSACTION_INDEX_SUFFIX = ".txnindex"
-SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+_logger = logging.getLogger(__name__)
 
 REMEMBERED_CURSORS = 64
 UNKNOWN = -2
 """The largest timestamp of a closed segment whose time index has not been read yet."""
-
-
-def segment_path(directory: str, base_offset: int, suffix: str) -> str:
-    """Give the path of one of a segment's files."""
-    return f"{directory}/{base_offset:020d}{suffix}"
 
 
 class Segment:
@@ -54,6 +58,7 @@ class Segment:
         "directory",
         "extension",
         "first_timestamp_ms",
+        "is_inspected",
         "is_on_disk",
         "jitter_ms",
         "max_timestamp_ms",
@@ -83,6 +88,8 @@ class Segment:
         """How much of the file a power failure leaves; the rest is a matter of `sync`."""
         self.is_on_disk = False
         """Whether `.log` exists; a partition's first one appears with the first record."""
+        self.is_inspected = True
+        """Whether it is known that `.log` ends where it should; see `inspection`."""
         self.created_ms = created_ms
         self.jitter_ms = 0
         self.first_timestamp_ms: int | None = None
@@ -120,7 +127,7 @@ class Segment:
             if data is not None:
                 self._offset_index = OffsetIndex.from_bytes(data, self.size_bytes)
             if self._offset_index is None:
-                self.rebuild_indexes()
+                self._rebuild(INDEX_SUFFIX)
         assert self._offset_index is not None
         return self._offset_index
 
@@ -129,11 +136,11 @@ class Segment:
         """The time index, loaded if need be."""
         if self._time_index is None:
             data = read_file(self._storage, self.path(TIME_INDEX_SUFFIX))
-            # A closed segment has an entry, unless no record has a time.
-            if data or (data is not None and not self.size_bytes):
-                self._time_index = TimeIndex.from_bytes(data)
-            if self._time_index is None:
-                self.rebuild_indexes()
+            index = TimeIndex.from_bytes(data) if data is not None else None
+            if index is None or not self._fits_to_the_end(index):
+                self._rebuild(TIME_INDEX_SUFFIX)
+            else:
+                self._time_index = index
         assert self._time_index is not None
         return self._time_index
 
@@ -143,7 +150,9 @@ class Segment:
         if self._transaction_index is None:
             data = read_file(self._storage, self.path(TRANSACTION_INDEX_SUFFIX)) or b""
             index = TransactionIndex.from_bytes(data, self.base_offset)
-            self._transaction_index = index or TransactionIndex()
+            if index is None:
+                raise CorruptBatch(f"{self.path(TRANSACTION_INDEX_SUFFIX)} is damaged")
+            self._transaction_index = index
         return self._transaction_index
 
     def append(self, batch: BatchPosition, index_interval_bytes: int, *parts: BytesLike) -> None:
@@ -207,22 +216,90 @@ class Segment:
         position = self.cursors.get(offset)
         if position is not None:
             return position
-        start = self.offset_index.lookup(offset - self.base_offset)
-        for batch in self.walk(start):
+        entry = self.offset_index.floor(offset - self.base_offset)
+        for batch in self._walk_from(entry, 0):
             if batch.last_offset >= offset:
                 return batch.position
         return self.size_bytes
 
+    def _walk_from(
+        self, entry: int, otherwise: int, end: int | None = None
+    ) -> Iterator[BatchPosition]:
+        """Walk from the batch of an entry of the offset index, if it is the one the entry names.
+
+        Else, and for entry -1, from a position that is known to be the start of a batch.
+        """
+        if entry < 0:
+            return self.walk(otherwise, end)
+        index = self.offset_index
+        position, last_offset = index.positions[entry], index.relative_offsets[entry]
+        try:
+            batches = self.walk(position, end)
+            first = next(batches)
+            if first.last_offset - self.base_offset == last_offset:
+                return chain((first,), batches)
+        except (CorruptBatch, StopIteration):
+            pass  # As the entry is wrong, there is no batch here.
+        self._rebuild(INDEX_SUFFIX)
+        return self.walk(otherwise, end)
+
+    def position_for_timestamp(self, timestamp_ms: int) -> int:
+        """Give a position before which no record has this timestamp or a later one."""
+        entry = self.time_index.floor(timestamp_ms)
+        batch = self._batch_of(self.time_index, entry)
+        if batch is not None:
+            return batch.position
+        if entry >= 0:
+            self._rebuild(TIME_INDEX_SUFFIX)
+        return 0
+
+    def _fits_to_the_end(self, index: TimeIndex) -> bool:
+        """Tell whether the last entry is a batch's. Only a segment without times has no entry."""
+        last = len(index.timestamps) - 1
+        return self._batch_of(index, last) is not None if last >= 0 else not self.size_bytes
+
+    def _batch_of(self, index: TimeIndex, entry: int) -> BatchPosition | None:
+        """Give the batch that an entry of the time index names; None when it has another time."""
+        if entry < 0:
+            return None
+        relative_offset = index.relative_offsets[entry]
+        try:
+            for batch in self._walk_from(self.offset_index.floor(relative_offset), 0):
+                if batch.last_offset >= self.base_offset + relative_offset:
+                    return batch if batch.max_timestamp_ms == index.timestamps[entry] else None
+        except CorruptBatch:
+            pass  # The damage is told by whoever reads there.
+        return None
+
+    def find_end(self) -> tuple[int, int, str]:
+        """Give where the last whole batch ends, the offset after it, and why it ends there."""
+        position, next_offset, latest_ms, reason = 0, self.base_offset, NO_TIMESTAMP, ""
+        try:
+            for batch in self._walk_from(len(self.offset_index.positions) - 1, 0):
+                position, next_offset = batch.position + batch.size_bytes, batch.last_offset + 1
+                latest_ms = max(latest_ms, batch.max_timestamp_ms)
+        except CorruptBatch as error:
+            reason = str(error)
+        if latest_ms > self.largest_timestamp_ms:
+            self._rebuild(TIME_INDEX_SUFFIX)
+        return position, next_offset, reason
+
     def walk(self, position: int = 0, end: int | None = None) -> Iterator[BatchPosition]:
         """Walk the batch headers from a position that is the start of a batch."""
         end = self.size_bytes if end is None else end
+        if not 0 <= position <= end:
+            raise CorruptBatch(f"no batch at byte {position} of {end}")
         return walk_headers(self.file, position, end) if end else iter(())
 
     def _note_all(self, batches: Iterator[BatchPosition], index_interval_bytes: int) -> None:
         """Take batches found in the file into the indexes; raises CorruptBatch for nonsense."""
         for batch in batches:
-            if not 0 <= batch.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
-                raise CorruptBatch(f"offset {batch.last_offset} in segment {self.base_offset}")
+            is_within = batch.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
+            if batch.base_offset < self.next_offset or not is_within:
+                raise CorruptBatch(
+                    f"batch {batch.base_offset} at byte {batch.position} of segment "
+                    f"{self.base_offset} comes after {self.next_offset - 1}"
+                )
             self.note(batch, index_interval_bytes)
 
     def cut(self, start: int, max_bytes: int, limit: int, *, first_whole: bool) -> tuple[int, int]:
@@ -230,8 +307,10 @@ class Segment:
         end = start + max_bytes
         if end >= limit:
             return limit, -1
-        boundary = self.offset_index.boundary_at_or_before(end)
-        for batch in self.walk(max(boundary, start), limit):
+        entry = self.offset_index.floor_of_position(end)
+        if entry >= 0 and self.offset_index.positions[entry] <= start:
+            entry = -1
+        for batch in self._walk_from(entry, start, limit):
             batch_end = batch.position + batch.size_bytes
             if batch_end > end and not (first_whole and batch.position == start):
                 self.remember(batch.base_offset, batch.position)
@@ -268,12 +347,24 @@ class Segment:
         file.truncate(len(data))
         self._unsynced_indexes.add(suffix)
 
+    def _rebuild(self, suffix: str) -> None:
+        _logger.warning("index does not fit its log, made anew file=%s", self.path(suffix))
+        self.rebuild_indexes()
+
     def rebuild_indexes(self, index_interval_bytes: int = 4096) -> None:
-        """Make offset and time index anew from the batch headers."""
-        end = self.size_bytes
+        """Make offset and time index anew from the batch headers.
+
+        As far as there are batches: who reads on meets the damage himself.
+        """
+        end, next_offset = self.size_bytes, self.next_offset
         self.reset()
-        self._note_all(self.walk(0, end), index_interval_bytes)
-        self.close_indexes()
+        try:
+            self._note_all(self.walk(0, end), index_interval_bytes)
+            self.close_indexes()
+        except CorruptBatch as error:
+            _logger.error("log is damaged file=%s reason=%s", self.path(LOG_SUFFIX), error)
+        finally:
+            self.size_bytes, self.next_offset = end, next_offset
 
     def reset(self) -> None:
         """Forget everything known of the contents; the file stays."""
@@ -287,23 +378,38 @@ class Segment:
     def describe_closed(self, size_bytes: int, next_offset: int) -> None:
         """Take over a complete segment found on disk; its indexes are read when needed."""
         self.is_on_disk = True
+        self.is_inspected = False
         self.size_bytes = self.synced_bytes = size_bytes
         self.next_offset = next_offset
         self.max_timestamp_ms = UNKNOWN
         self.unload()
 
     def activate(self, index_interval_bytes: int) -> None:
-        """Make a segment found on disk the one that grows: bring all figures to its end."""
+        """Make a segment found on disk the one that grows: bring all figures to its end.
+
+        Raises CorruptBatch when what the last entry of the index names, and all behind it, is not
+        as it was written.
+        """
         if self._time_index is not None and self.max_timestamp_ms != UNKNOWN:
             return
         self.max_timestamp_ms = self.largest_timestamp_ms
-        start = self.offset_index.positions[-1] if self.offset_index.positions else 0
+        entry = len(self.offset_index.positions) - 1
+        start, end = self.offset_index.positions[entry] if entry >= 0 else 0, self.size_bytes
         self._unindexed_bytes = 0
-        end, self.first_timestamp_ms = self.size_bytes, None
-        if start:
-            self.first_timestamp_ms = next(self.walk()).max_timestamp_ms
-        # The batch of the last entry has its entry already.
-        self._note_all(self.walk(start, end), index_interval_bytes)
+        self.first_timestamp_ms, self.next_offset = None, self.base_offset
+        try:
+            if start:
+                self.first_timestamp_ms = next(self.walk()).max_timestamp_ms
+            # The batch of the last entry has its entry already.
+            self._note_all(walk_intact(self.file, start, end), index_interval_bytes)
+        finally:
+            self.size_bytes = end
+        self.is_inspected = True
+
+    def drop_transaction_index(self) -> None:
+        """Forget the index of aborted transactions, and remove its file."""
+        self._transaction_index = TransactionIndex()
+        remove_files(self._storage, [self.path(TRANSACTION_INDEX_SUFFIX)])
 
     def start_of(self, offset: int) -> int:
         """Give the base offset of the first batch that reaches to an offset or beyond."""

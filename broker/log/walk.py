@@ -18,6 +18,8 @@ from broker.records.header import (
 _FIELDS = Struct(">qi4xb6xi8xq14xi")
 """Base offset, batch length, magic, last offset delta, max timestamp, record count."""
 _FIELDS_BYTES = _FIELDS.size
+_BASE_OFFSET = Struct(">q")
+_MAGIC_POSITION = 16
 _CHUNK_BYTES = 4096
 _READ_AHEAD_BYTES = 1024 * 1024
 _SMALLEST_LENGTH = HEADER_BYTES - LOG_OVERHEAD_BYTES
@@ -35,27 +37,30 @@ class BatchPosition(NamedTuple):
 
 
 def walk_headers(file: File, position: int, end: int) -> Iterator[BatchPosition]:
-    """Give the whole batches between two positions; raises CorruptBatch for what is none.
+    """Give the batches between two positions; raises CorruptBatch unless they fill it in order.
 
     Small batches are read many at a time, large ones by their headers only.
     """
-    chunk, chunk_position = b"", position
-    while position + HEADER_BYTES <= end:
+    chunk, chunk_position, next_offset = b"", position, -1
+    while position < end:
         at = position - chunk_position
         if at + _FIELDS_BYTES > len(chunk):
             wanted = min(_CHUNK_BYTES, end - position)
             chunk, chunk_position, at = file.read(position, wanted), position, 0
             if len(chunk) < _FIELDS_BYTES:
-                return
+                raise CorruptBatch(f"the batch at byte {position} is cut off")
         base_offset, length, magic, delta, timestamp_ms, count = _FIELDS.unpack_from(chunk, at)
         if length < _SMALLEST_LENGTH or magic != MAGIC or delta < 0:
-            raise CorruptBatch(f"no batch at {position}: length {length}, magic {magic}")
+            raise CorruptBatch(f"no batch at byte {position}: length {length}, magic {magic}")
+        if base_offset < next_offset:
+            raise CorruptBatch(f"at byte {position} batch {base_offset} follows {next_offset - 1}")
+        next_offset = base_offset + delta + 1
         size_bytes = length + LOG_OVERHEAD_BYTES
         if position + size_bytes > end:
-            return
+            raise CorruptBatch(f"the batch at byte {position} is cut off")
         if not count:
             timestamp_ms = NO_TIMESTAMP
-        yield BatchPosition(base_offset, base_offset + delta, position, size_bytes, timestamp_ms)
+        yield BatchPosition(base_offset, next_offset - 1, position, size_bytes, timestamp_ms)
         position += size_bytes
 
 
@@ -92,3 +97,41 @@ def walk_batches(file: File, position: int, end: int) -> Iterator[tuple[int, Rec
         wanted = _READ_AHEAD_BYTES
         yield position, batch
         position += batch.header.size_bytes
+
+
+def walk_intact(file: File, position: int, end: int) -> Iterator[BatchPosition]:
+    """Do as `walk_headers`, and check every CRC; raises CorruptBatch for the first that is bad."""
+    for start, batch in walk_batches(file, position, end):
+        if not batch.has_valid_crc:
+            raise CorruptBatch(f"batch {batch.base_offset} at byte {start} fails its CRC")
+        yield place_of(batch, start)
+        position = start + batch.header.size_bytes
+    if position < end:
+        raise CorruptBatch(f"the batch at byte {position} is cut off")
+
+
+def has_batch_behind(file: File, position: int, end: int, offsets: range) -> bool:
+    """Tell whether an intact batch with one of some offsets begins anywhere behind a position.
+
+    That is the difference between damage amid records and a tail that was torn off.
+    """
+    while position < end:
+        chunk = file.read(position, min(_READ_AHEAD_BYTES, end - position))
+        # `find` takes the number of the byte, and there are far fewer of them than positions.
+        at = chunk.find(MAGIC, _MAGIC_POSITION)
+        while at >= 0:
+            start = position + at - _MAGIC_POSITION
+            (base_offset,) = _BASE_OFFSET.unpack_from(chunk, at - _MAGIC_POSITION)
+            if base_offset in offsets and _is_intact(file, start, end):
+                return True
+            at = chunk.find(MAGIC, at + 1)
+        position += max(1, len(chunk) - _MAGIC_POSITION)
+    return False
+
+
+def _is_intact(file: File, position: int, end: int) -> bool:
+    try:
+        found = next(walk_batches(file, position, end), None)
+    except CorruptBatch:
+        return False
+    return found is not None and found[1].has_valid_crc

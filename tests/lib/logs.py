@@ -4,8 +4,9 @@ from broker.log.config import LogConfig
 from broker.log.deletion import DelayedDeletion
 from broker.log.file_region import FileRegion
 from broker.log.local_log import LogPlace
+from broker.log.log_start import OpenHints
 from broker.log.partition_log import PartitionLog
-from broker.log.recovery import OpenHints, open_partition_log
+from broker.log.recovery import open_partition_log
 from broker.log.storage import Storage
 from broker.model import TopicPartition
 from broker.records.batch import RecordBatch, split_batches

@@ -13,7 +13,8 @@ from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode, KafkaError
 from broker.log.deletion import DelayedDeletion
 from broker.log.local_log import LogPlace
-from broker.log.recovery import OpenHints, open_partition_log
+from broker.log.log_start import OpenHints
+from broker.log.recovery import open_partition_log
 from broker.log.storage import RealStorage
 from broker.metadata.controller import Decision, Moment, refuse
 from broker.metadata.image import MetadataImage

@@ -7,7 +7,8 @@ from random import Random
 from broker.log.config import LogConfig
 from broker.log.deletion import DelayedDeletion
 from broker.log.local_log import LogPlace
-from broker.log.recovery import OpenHints, open_partition_log
+from broker.log.log_start import OpenHints
+from broker.log.recovery import open_partition_log
 from broker.model import OffsetAndEpoch, TopicPartition
 from broker.raft.config import METADATA_TOPIC, RaftConfig
 from broker.raft.node import RaftNode

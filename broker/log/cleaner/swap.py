@@ -7,9 +7,10 @@
 """
 
 from broker.log.deletion import DELETED_EXTENSION
-from broker.log.segment import LOG_SUFFIX, SUFFIXES, segment_path
+from broker.log.segment_names import LOG_SUFFIX, SUFFIXES, bases_of, segment_path
 from broker.log.storage import Storage, remove_files
-from broker.log.walk import walk_headers
+from broker.log.walk import walk_intact
+from broker.records.errors import CorruptBatch
 
 CLEANED_EXTENSION = ".cleaned"
 SWAP_EXTENSION = ".swap"
@@ -37,16 +38,13 @@ def complete_swap(storage: Storage, directory: str, base_offset: int) -> None:
 def finish_swaps(storage: Storage, directory: str) -> None:
     """After a crash: do steps 3 and 4 for every swap that was decided, drop the others."""
     names = storage.names(directory)
-    decided = [
-        int(name.removesuffix(LOG_SUFFIX + SWAP_EXTENSION))
-        for name in names
-        if name.endswith(LOG_SUFFIX + SWAP_EXTENSION)
-    ]
-    for name in names:
-        # Index files without their log: the crash came within step 2.
-        if name.endswith(SWAP_EXTENSION) and int(name.partition(".")[0]) not in decided:
-            storage.remove(f"{directory}/{name}")
-    bases = [int(name.removesuffix(LOG_SUFFIX)) for name in names if name.endswith(LOG_SUFFIX)]
+    decided = bases_of(names, LOG_SUFFIX + SWAP_EXTENSION)
+    for suffix in SUFFIXES[1:]:
+        for base_offset in bases_of(names, suffix + SWAP_EXTENSION):
+            # Index files without their log: the crash came within step 2.
+            if base_offset not in decided:
+                storage.remove(segment_path(directory, base_offset, suffix) + SWAP_EXTENSION)
+    bases = bases_of(names, LOG_SUFFIX)
     for base_offset in decided:
         end_offset = _end_offset(storage, segment_path(directory, base_offset, LOG_SUFFIX))
         for old in bases:
@@ -56,10 +54,14 @@ def finish_swaps(storage: Storage, directory: str) -> None:
 
 
 def _end_offset(storage: Storage, path: str) -> int:
+    """Give where a swapped-in segment ends; raises CorruptBatch before anything is removed."""
     file = storage.open(path + SWAP_EXTENSION)
     end_offset = -1
-    for batch in walk_headers(file, 0, file.size_bytes()):
-        end_offset = batch.last_offset + 1
+    try:
+        for batch in walk_intact(file, 0, file.size_bytes()):
+            end_offset = batch.last_offset + 1
+    except CorruptBatch as error:
+        raise CorruptBatch(f"{path}{SWAP_EXTENSION} is damaged: {error}") from error
     return end_offset
 
 

@@ -55,15 +55,18 @@ class OffsetIndex:
         self.relative_offsets.append(relative_offset)
         self.positions.append(position)
 
+    def floor(self, relative_offset: int) -> int:
+        """Give the number of the last entry at or below an offset, -1 when there is none."""
+        return bisect_right(self.relative_offsets, relative_offset) - 1
+
     def lookup(self, relative_offset: int) -> int:
         """Give the position from which to walk to an offset; 0 when nothing is nearer."""
-        entry = bisect_right(self.relative_offsets, relative_offset) - 1
+        entry = self.floor(relative_offset)
         return self.positions[entry] if entry >= 0 else 0
 
-    def boundary_at_or_before(self, position: int) -> int:
-        """Give the last known start of a batch at or before a position."""
-        entry = bisect_right(self.positions, position) - 1
-        return self.positions[entry] if entry >= 0 else 0
+    def floor_of_position(self, position: int) -> int:
+        """Give the number of the last entry whose batch begins at or before a position, or -1."""
+        return bisect_right(self.positions, position) - 1
 
     def truncate(self, position: int) -> None:
         """Forget the batches at and after a position."""

@@ -49,10 +49,12 @@ class TimeIndex:
         self.relative_offsets.append(relative_offset)
         return True
 
-    def lookup(self, timestamp_ms: int) -> int:
-        """Give a relative offset before which no record has this timestamp or a later one."""
-        entry = bisect_left(self.timestamps, timestamp_ms) - 1
-        return self.relative_offsets[entry] if entry >= 0 else 0
+    def floor(self, timestamp_ms: int) -> int:
+        """Give the number of the last entry before a time, -1 when there is none.
+
+        No record up to the offset of that entry has this timestamp or a later one.
+        """
+        return bisect_left(self.timestamps, timestamp_ms) - 1
 
     def last(self) -> tuple[int, int] | None:
         """Give the largest timestamp and the relative offset that goes with it."""

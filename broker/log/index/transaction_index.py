@@ -38,7 +38,13 @@ class TransactionIndex:
         index = cls()
         for version, *numbers in _ENTRY.iter_unpack(data):
             entry = AbortedTransaction(*numbers)
-            if version != VERSION or entry.last_offset < base_offset:
+            is_sane = (
+                0 <= entry.first_offset <= entry.last_offset
+                and entry.last_stable_offset <= entry.last_offset + 1
+                and entry.last_offset >= base_offset
+            )
+            follows = not index.entries or index.entries[-1].last_offset < entry.last_offset
+            if version != VERSION or not is_sane or not follows:
                 return None
             index.entries.append(entry)
         return index

@@ -176,7 +176,9 @@ class ProducerState:
             try:
                 entries = decode_snapshot(read_file(self._storage, self._path(offset)) or b"")
             except CorruptBatch as error:
-                _logger.warning("producer snapshot dropped offset=%d reason=%s", offset, error)
+                _logger.warning(
+                    "producer snapshot dropped file=%s reason=%s", self._path(offset), error
+                )
                 self._drop([offset])
                 continue
             self._take_over(entries, timestamp_ms)

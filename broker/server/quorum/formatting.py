@@ -14,10 +14,9 @@ from broker.config.broker_config import BrokerConfig
 from broker.log.checkpoints import (
     META_PROPERTIES,
     encode_uuid,
-    read_properties,
     write_properties,
 )
-from broker.log.log_directory import InconsistentLogDirectory
+from broker.log.meta_properties import InconsistentLogDirectory, read_meta_properties
 from broker.log.storage import Storage, read_file, replace_file
 from broker.metadata.features import FEATURES_AT_FORMAT, METADATA_VERSION, SUPPORTED_FEATURES
 from broker.model import OffsetAndEpoch
@@ -62,10 +61,10 @@ def directories_of(config: BrokerConfig) -> list[str]:
 
 
 def examine(storage: Storage, config: BrokerConfig) -> Directories:
-    """Look what the directories are."""
+    """Look what the directories are; raises InconsistentLogDirectory for one nobody knows."""
     found = Directories()
     for path in directories_of(config):
-        properties = read_properties(storage, f"{path}/{META_PROPERTIES}")
+        properties = read_meta_properties(storage, path)
         if properties:
             found.formatted[path] = properties
         elif storage.status(path) is not None:

@@ -4,8 +4,8 @@ Only a node that is alone may make an id up: of several nodes each would make it
 """
 
 from broker.config.broker_config import BrokerConfig
-from broker.log.checkpoints import META_PROPERTIES, encode_uuid, read_properties
-from broker.log.log_directory import InconsistentLogDirectory
+from broker.log.checkpoints import encode_uuid
+from broker.log.meta_properties import InconsistentLogDirectory, read_meta_properties
 from broker.log.storage import Storage
 from broker.server.clock import random_uuid
 
@@ -14,12 +14,13 @@ def find_cluster_id(storage: Storage, config: BrokerConfig, wanted: str | None) 
     """Return the wanted id (CLUSTER_ID), else the one in `meta.properties`, else a new one.
 
     A directory of another cluster than the wanted one is refused when it is opened. Raises
-    InconsistentLogDirectory for a node of a cluster that was neither formatted nor told the id.
+    InconsistentLogDirectory for a node of a cluster that was neither formatted nor told the id, and
+    for a directory in use that does not say whose it is.
     """
     if wanted:
         return wanted
     for directory in (*config.log_dirs, config.metadata_log_dir):
-        found = read_properties(storage, f"{directory}/{META_PROPERTIES}").get("cluster.id")
+        found = read_meta_properties(storage, directory).get("cluster.id")
         if found:
             return found
     if not is_alone(config):

@@ -8,7 +8,7 @@ from broker.cli.storage import main
 from broker.config.broker_config import BrokerConfig, Voter
 from broker.config.sources import parse_properties
 from broker.log.checkpoints import read_properties
-from broker.log.log_directory import InconsistentLogDirectory
+from broker.log.meta_properties import InconsistentLogDirectory
 from broker.log.storage import RealStorage
 from broker.metadata.features import FEATURES_AT_FORMAT
 from broker.protocol.records.metadata import FeatureLevelRecord, encode_metadata_record

@@ -14,13 +14,10 @@ from broker.log.checkpoints import (
     read_properties,
 )
 from broker.log.config import LogConfig
+from broker.log.directory_names import directory_name, parse_directory_name
 from broker.log.log_directories import LogDirectories
-from broker.log.log_directory import (
-    DirectorySettings,
-    InconsistentLogDirectory,
-    directory_name,
-    parse_directory_name,
-)
+from broker.log.log_directory import DirectorySettings
+from broker.log.meta_properties import InconsistentLogDirectory
 from broker.log.partition_log import PartitionLog
 from broker.log.storage import RealStorage, Storage, read_file, replace_file
 from broker.model import TopicPartition
@@ -322,8 +319,17 @@ def test_directory_names() -> None:
     assert directory_name(KEY, ID, "-future") == f"orders-0.{ID.hex()}-future"
     long = TopicPartition("x" * 249, 12345)
     assert len(directory_name(long, ID, "-delete")) == 255
-    assert parse_directory_name("a-b.c-7") == TopicPartition("a-b.c", 7)
-    for name in ("orders", "orders-", "-1", "orders-x", ".kafka-1", "checkpoint"):
+    assert parse_directory_name("a-b.c-7") == (TopicPartition("a-b.c", 7), "")
+    assert parse_directory_name(directory_name(KEY, ID, "-stray")) == (KEY, "-stray")
+    for name in (
+        "orders",
+        "orders-",
+        "-1",
+        "orders-x",
+        ".kafka-1",
+        "checkpoint",
+        "my-0.old-delete",
+    ):
         assert parse_directory_name(name) is None, name
 
 

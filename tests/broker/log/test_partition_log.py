@@ -8,8 +8,9 @@ from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendOrigin
 from broker.log.config import LogConfig
 from broker.log.file_region import FileRegion
+from broker.log.log_start import OpenHints
 from broker.log.partition_log import PartitionLog
-from broker.log.recovery import DamagedLog, OpenHints
+from broker.log.recovery import DamagedLog
 from broker.log.storage import RealStorage
 from broker.records.batch import split_batches
 from broker.records.build import build_batch
@@ -555,12 +556,27 @@ def test_indexes_that_are_missing_or_wrong_are_rebuilt(suffix: str, damage: byte
         assert read_batches(again)[n].base_offset == n
 
 
-def test_the_start_beyond_the_end_begins_an_empty_log_there() -> None:
+def test_the_start_beyond_the_end_begins_an_empty_log_there(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     log = new_log()
     append(log)
-    again = open_log(log.place.storage, hints=OpenHints(log_start_offset=7, timestamp_ms=NOW_MS))
+    size_bytes = log.size_bytes
+    hints = OpenHints(log_start_offset=7, high_watermark=9, timestamp_ms=NOW_MS)
+    again = open_log(log.place.storage, hints=hints)
     assert (again.log_start_offset, again.log_end_offset) == (7, 7)
     assert append(again) == 7
+    assert f"log_start_offset=7 log_end_offset=1 bytes={size_bytes}" in caplog.text
+
+
+def test_a_start_that_nobody_deleted_up_to_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    """The start is never beyond the high watermark, so such a checkpoint is damaged."""
+    log = new_log()
+    append(log)
+    hints = OpenHints(log_start_offset=7, high_watermark=1, timestamp_ms=NOW_MS)
+    again = open_log(log.place.storage, hints=hints)
+    assert (again.log_start_offset, again.log_end_offset) == (0, 1)
+    assert "log-start-offset-checkpoint is ignored directory=/logs/topic-0 offset=7" in caplog.text
 
 
 def test_progress_is_told_in_bytes() -> None:

@@ -1,0 +1,52 @@
+"""What a start takes on trust is looked at when it is first used: where a closed segment ends.
+
+A clean start reads the tail of the active segment only, and the names and sizes of the others. So
+that none of those gives less than it held without a word, its last batches are walked before the
+first read. What cannot be read is said once, with the file and the offsets; what can be is served.
+"""
+
+import logging
+
+from broker.log.local_log import LocalLog
+from broker.log.segment import Segment
+from broker.log.segment_names import LOG_SUFFIX, segment_path
+
+_logger = logging.getLogger(__name__)
+
+
+def inspect(log: LocalLog, segment: Segment) -> None:
+    """Compare a closed segment's end with where the next one begins."""
+    segment.is_inspected = True
+    following = segment.next_offset
+    end, next_offset, reason = segment.find_end()
+    path, excess_bytes = segment.path(LOG_SUFFIX), segment.size_bytes - end
+    # Compaction may take away all that was at the end of a segment.
+    is_short = next_offset < following and not log.config.is_compacted
+    if excess_bytes and next_offset == following:
+        segment.size_bytes = end
+        _logger.warning(
+            "left out what is behind the last batch file=%s offset=%d bytes=%d reason=%s",
+            path,
+            next_offset,
+            excess_bytes,
+            reason,
+        )
+    elif excess_bytes or next_offset > following:
+        _logger.error(
+            "records cannot be read file=%s offset=%d next_segment=%d bytes=%d reason=%s: restore "
+            "the file, or read on from the next one",
+            path,
+            next_offset,
+            following,
+            excess_bytes,
+            reason or "offsets overlap",
+        )
+    elif is_short:
+        _logger.error(
+            "records are missing offset=%d next_segment=%d: %s ends before the next one begins, or "
+            "%s is lost; it is read on from the next one",
+            next_offset,
+            following,
+            path,
+            segment_path(log.directory, next_offset, LOG_SUFFIX),
+        )
