@@ -19,6 +19,8 @@ class MetadataDelta:
     created_topics: set[bytes] = field(default_factory=set)
     deleted_topics: list[TopicImage] = field(default_factory=list)
     """As each was when it went, in the order they went."""
+    deleted_ids: set[bytes] = field(default_factory=set)
+    """Of every topic that went, also of those that had come since the last look."""
     changed_configs: set[Resource] = field(default_factory=set)
     """Also of resources that are gone."""
     changed_brokers: set[int] = field(default_factory=set)
@@ -32,7 +34,7 @@ class MetadataDelta:
         return not (
             self.changed_partitions
             or self.created_topics
-            or self.deleted_topics
+            or self.deleted_ids
             or self.changed_configs
             or self.changed_brokers
             or self.quotas_changed
@@ -41,6 +43,7 @@ class MetadataDelta:
 
     def remove_topic(self, image: TopicImage) -> None:
         """Note that a topic went."""
+        self.deleted_ids.add(image.topic_id)
         self.changed_partitions.pop(image.topic_id, None)
         if image.topic_id in self.created_topics:
             self.created_topics.discard(image.topic_id)

@@ -16,6 +16,7 @@ def compute_difference(old: MetadataImage, new: MetadataImage) -> MetadataDelta:
             for topic_id, topic in old.topics.by_id.items()
             if topic_id not in new.topics.by_id
         ],
+        deleted_ids=old.topics.by_id.keys() - new.topics.by_id.keys(),
         changed_configs={
             resource
             for resource in {*old.configs, *new.configs}

@@ -20,6 +20,8 @@ DATA_VERSION = 1
 MAX_EPOCH = 2**31 - 2
 """The last epoch there can be: one less than 31 bits hold, so a count of epochs fits as well."""
 
+MAX_NODE_ID = 2**31 - 1
+
 
 class DamagedQuorumState(Exception):  # noqa: N818 - a storage failure, named like CorruptBatch
     """The file is there and is not one: voting on would mean to vote twice."""
@@ -67,14 +69,20 @@ def decode_quorum_state(data: bytes) -> QuorumState:
         voted_directory_id = ZERO_UUID
         if "votedDirectoryId" in fields:
             voted_directory_id = urlsafe_b64decode(fields["votedDirectoryId"] + "==")
-        leader_epoch = int(fields["leaderEpoch"])
-        if not 0 <= leader_epoch <= MAX_EPOCH:
-            raise ValueError(f"leaderEpoch {leader_epoch}")
+            if len(voted_directory_id) != len(ZERO_UUID):
+                raise ValueError(f"votedDirectoryId {fields['votedDirectoryId']}")
         return QuorumState(
-            leader_epoch=leader_epoch,
-            leader_id=int(fields["leaderId"]),
-            voted_id=int(fields["votedId"]),
+            leader_epoch=_within(fields, "leaderEpoch", 0, MAX_EPOCH),
+            leader_id=_within(fields, "leaderId", NO_NODE, MAX_NODE_ID),
+            voted_id=_within(fields, "votedId", NO_NODE, MAX_NODE_ID),
             voted_directory_id=voted_directory_id,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedQuorumState(f"{FILE_NAME} cannot be read: {error!r}") from error
+
+
+def _within(fields: dict[str, object], name: str, lowest: int, highest: int) -> int:
+    number = fields[name]
+    if not isinstance(number, int) or not lowest <= number <= highest:
+        raise ValueError(f"{name} {number!r}")
+    return number

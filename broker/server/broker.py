@@ -135,6 +135,8 @@ class Broker:
             for deleted in delta.deleted_topics:
                 self.groups.on_topic_deleted(deleted.name, deleted.topic_id)
             self.waits.look()
+        else:
+            self.replicas.note_deleted(delta)
         self.lifecycle.on_metadata_change(delta)
 
     def _on_settings_change(self) -> None:

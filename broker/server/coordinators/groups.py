@@ -18,9 +18,11 @@ from broker.coordinator.group.refusals import refuse
 from broker.coordinator.group.shard import GroupShard
 from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendOrigin
+from broker.log.partition_log import PartitionLog
 from broker.metadata.topic_names import CONSUMER_OFFSETS
 from broker.protocol.message import Message
 from broker.records.build import build_batch
+from broker.records.errors import CorruptBatch
 from broker.server.clock import Clock, Random
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.connection import Connection
@@ -64,6 +66,8 @@ class Groups:
         self._metadata = metadata
         self._partitions = partitions
         self._shards: dict[int, GroupShard] = {}
+        self._damaged: set[int] = set()
+        """Led here, and nobody can read them; their groups have no coordinator."""
         # When each timer fires is kept here: uvloop gives a handle that does not know it for a time
         # that has come already.
         self._timers: dict[int, tuple[float, asyncio.Handle]] = {}
@@ -79,7 +83,8 @@ class Groups:
         }
         for number in self._shards.keys() - led:
             self._unload_shard(number)
-        for number in sorted(led - self._shards.keys()):
+        self._damaged &= led
+        for number in sorted(led - self._shards.keys() - self._damaged):
             self._load_shard(number)
 
     def _unload_shard(self, number: int) -> None:
@@ -92,13 +97,18 @@ class Groups:
 
     def _load_shard(self, number: int) -> None:
         shard = GroupShard(self._config, self._random)
-        log_of_shard = self._partitions.get(CONSUMER_OFFSETS, number).log
-        for batch in committed_batches(log_of_shard):
-            if batch.header.is_control:
-                continue
-            for record in batch.records():
-                if record.key is not None:
-                    shard.replay(record.key, record.value)
+        partition_log = self._partitions.get(CONSUMER_OFFSETS, number).log
+        try:
+            _replay_all(shard, partition_log)
+        except (CorruptBatch, KafkaError) as error:
+            self._damaged.add(number)
+            log.error(
+                "groups cannot be loaded directory=%s reason=%s: restore it, or delete the records "
+                "up to behind the damage, and start again",
+                partition_log.directory,
+                error,
+            )
+            return
         self._shards[number] = shard
         self._run(number, shard.loaded(self._now()))
 
@@ -235,3 +245,12 @@ class Groups:
     def _on_deadline(self, number: int) -> None:
         del self._timers[number]
         self._run(number, self._shards[number].on_deadline(self._now()))
+
+
+def _replay_all(shard: GroupShard, partition_log: PartitionLog) -> None:
+    for batch in committed_batches(partition_log):
+        if batch.header.is_control:
+            continue
+        for record in batch.records():
+            if record.key is not None:
+                shard.replay(record.key, record.value)

@@ -26,6 +26,8 @@ from broker.protocol.records.metadata import (
     encode_metadata_record,
 )
 from broker.protocol.records.quorum import VotersRecord
+from broker.protocol.wire import DecodeError
+from broker.records.errors import CorruptBatch
 from broker.server.quorum.metadata_log import METADATA_PARTITION
 from broker.server.quorum.raft.snapshot_files import SnapshotFiles
 from broker.server.quorum.raft.snapshot_format import build_snapshot, snapshot_values
@@ -139,7 +141,13 @@ def formatted_features(storage: Storage, path: str) -> dict[str, int]:
     data = read_file(storage, f"{path}/{BOOTSTRAP_CHECKPOINT}")
     if data is None:
         return dict(FEATURES_AT_FORMAT)
-    records = map(decode_metadata_record, snapshot_values(data))
+    try:
+        records = [decode_metadata_record(value) for value in snapshot_values(data)]
+    except (CorruptBatch, DecodeError) as error:
+        raise InconsistentLogDirectory(
+            f"{path}/{BOOTSTRAP_CHECKPOINT} is damaged ({error}): restore it, or remove it, for "
+            "only a new cluster needs it, and without it begins with the default features"
+        ) from error
     features: dict[str, int] = {}
     for record in records:
         if not isinstance(record, FeatureLevelRecord):

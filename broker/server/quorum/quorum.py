@@ -100,12 +100,16 @@ class Quorum:
         others = [voter for voter in config.voters if voter.node_id != config.node_id]
         peers = Peers(loop, others, settings, config.quorum.request_timeout_ms)
         self._machine = MetadataMachine()
-        self._raft = RaftShell(
-            _raft_config(config, cluster_id),
-            RaftParts(log, directory, storage, clock, random_source, peers),
-            self._machine,
-            detects_failures_fast=config.quorum.detects_failures_fast,
-        )
+        self._directory = directory
+        try:
+            self._raft = RaftShell(
+                _raft_config(config, cluster_id),
+                RaftParts(log, directory, storage, clock, random_source, peers),
+                self._machine,
+                detects_failures_fast=config.quorum.detects_failures_fast,
+            )
+        except CorruptBatch as error:
+            raise _unreadable(directory, error) from error
         self._raft.on_input = self._pump
         self.snapshots = MetadataSnapshots(
             self._raft.log,
@@ -224,8 +228,8 @@ class Quorum:
         try:
             self._raft.start()
             self._go_on()
-        except (CorruptBatch, DecodeError) as error:
-            raise OSError(f"the metadata cannot be read: {error}") from error
+        except (CorruptBatch, DecodeError, KafkaError) as error:
+            raise _unreadable(self._directory, error) from error
         self._is_pumping = False
         self._listeners.open()
         self._set_timer()
@@ -413,3 +417,7 @@ def _raft_config(config: BrokerConfig, cluster_id: str) -> RaftConfig:
         fetch_max_bytes=times.fetch_max_bytes,
         snapshot_max_bytes=times.fetch_snapshot_max_bytes,
     )
+
+
+def _unreadable(directory: str, error: Exception) -> OSError:
+    return OSError(f"the metadata in {directory} cannot be read: {error}; restore it from a backup")

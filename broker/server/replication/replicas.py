@@ -2,12 +2,17 @@
 
 The image is always right and the files follow it: `open_all` begins with the whole image, `apply`
 goes on with what a batch of records, or a snapshot, has changed.
+
+What is not known to be deleted is never deleted: a log goes when the metadata says of its topic id
+that it was deleted, or that its replica is elsewhere. Any other that is in the way of a partition
+is set aside, and the partition stays offline until somebody has decided about it.
 """
 
 import logging
 from collections.abc import Callable
 
 from broker.errors import KafkaError
+from broker.log.checkpoints import encode_uuid
 from broker.log.config import LogConfig
 from broker.log.log_directories import LogDirectories
 from broker.metadata.delta import MetadataDelta
@@ -45,16 +50,30 @@ class Replicas:
         self._log_directories = log_directories
         self._clock = clock
         self._on_deleted = on_deleted
+        self._deleted_ids: set[bytes] = set()
+        """Of the topics that were deleted before this node followed the metadata."""
 
     # --- the image says what is here ---
 
+    def note_deleted(self, delta: MetadataDelta) -> None:
+        """Take notice of what was deleted before `open_all`."""
+        self._deleted_ids |= delta.deleted_ids
+
     def open_all(self) -> None:
         """Lead what the image says; what else lies here is kept, and named."""
+        self._delete_what_is_known_to_be()
         for image in self._metadata.image.topics.by_name.values():
             for partition in image.partitions.values():
                 if partition.leader == self._node_id:
                     self._lead(image, partition)
         self._warn_of_strays()
+
+    def _delete_what_is_known_to_be(self) -> None:
+        for found in list(self._log_directories.all()):
+            if found.topic_id in self._deleted_ids:
+                log.info("topic deleted meanwhile topic_partition=%s", found.topic_partition)
+                self._remove(found.topic_partition, found.topic_id)
+        self._deleted_ids.clear()
 
     def _warn_of_strays(self) -> None:
         """Name what is assigned elsewhere or gone: it may be all there is, so nobody deletes it."""
@@ -72,7 +91,7 @@ class Replicas:
         topics = self._metadata.image.topics
         for deleted in delta.deleted_topics:
             for number in deleted.partitions:
-                self._remove(TopicPartition(deleted.name, number))
+                self._remove(TopicPartition(deleted.name, number), deleted.topic_id)
             log.info("topic deleted topic=%s", deleted.name)
         for topic_id, numbers in delta.changed_partitions.items():
             image = topics.by_id.get(topic_id)
@@ -112,7 +131,7 @@ class Replicas:
         elif self._node_id in partition.replicas:
             self._partitions.remove(topic_partition)
         else:
-            self._remove(topic_partition)
+            self._remove(topic_partition, image.topic_id)
 
     def _lead(self, image: TopicImage, partition: PartitionImage) -> None:
         topic_partition = TopicPartition(image.name, partition.partition)
@@ -121,13 +140,9 @@ class Replicas:
             if led.log.leader_epoch < partition.leader_epoch:
                 led.log.become_leader(partition.leader_epoch)
             return
-        directories = self._log_directories
-        earlier = directories.get(topic_partition)
-        if earlier is not None and earlier.topic_id not in {NO_TOPIC_ID, image.topic_id}:
-            # A topic of the same name, deleted while this node was down.
-            directories.delete(topic_partition, self._clock.timestamp_ms())
         try:
-            found = directories.create(
+            self._set_aside_another(image, topic_partition)
+            found = self._log_directories.create(
                 topic_partition,
                 image.topic_id,
                 self.config_of(image.name),
@@ -142,6 +157,19 @@ class Replicas:
         found.advance_high_watermark(found.log_end_offset)
         self._partitions.add(found)
 
-    def _remove(self, topic_partition: TopicPartition) -> None:
+    def _set_aside_another(self, image: TopicImage, topic_partition: TopicPartition) -> None:
+        """Keep a log that another topic of this name has left, for all that is known here."""
+        earlier = self._log_directories.get(topic_partition)
+        if earlier is None or earlier.topic_id in {NO_TOPIC_ID, image.topic_id}:
+            return
+        reason = (
+            f"its topic id is {encode_uuid(earlier.topic_id)}, and the cluster's topic "
+            f"{image.name} has {encode_uuid(image.topic_id)}"
+        )
+        self._log_directories.set_aside(topic_partition, reason)
+
+    def _remove(self, topic_partition: TopicPartition, topic_id: bytes) -> None:
         self._partitions.remove(topic_partition)
-        self._log_directories.delete(topic_partition, self._clock.timestamp_ms())
+        found = self._log_directories.get(topic_partition)
+        if found is not None and found.topic_id in {NO_TOPIC_ID, topic_id}:
+            self._log_directories.delete(topic_partition, self._clock.timestamp_ms())

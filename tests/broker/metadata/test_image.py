@@ -2,6 +2,7 @@
 
 import tracemalloc
 
+from broker.metadata.delta import MetadataDelta
 from broker.metadata.image import MetadataImage
 from broker.metadata.snapshot import snapshot_records
 from broker.protocol.message import Message
@@ -149,12 +150,12 @@ def test_a_delta_tells_the_settings_that_went_with_their_topic() -> None:
     assert (delta.changed_configs, delta.changed_partitions) == ({(2, "orders")}, {})
 
 
-def test_a_topic_that_came_and_went_is_told_of_by_no_delta() -> None:
+def test_a_topic_that_came_and_went_is_told_of_by_its_id_alone() -> None:
     cluster = ControlledCluster(1)
     cluster.take_delta()
     topic_id = cluster.create("orders", [1]).topic_id
     cluster.commit([RemoveTopicRecord(topic_id=topic_id)])
-    assert cluster.take_delta().is_empty
+    assert cluster.take_delta() == MetadataDelta(deleted_ids={topic_id})
 
 
 def test_a_topic_that_went_and_came_again_is_told_of_twice() -> None:

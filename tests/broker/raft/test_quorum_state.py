@@ -31,7 +31,19 @@ def test_version_0_is_read():
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{", b"[]", b"{}", VERSION_1.replace(b":1}", b":2}"), VERSION_1.replace(b"7", b'"x"')],
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        VERSION_1.replace(b":1}", b":2}"),
+        VERSION_1.replace(b"7", b'"x"'),
+        VERSION_1.replace(b"7", b"2147483647"),
+        VERSION_1.replace(b"-1", b"-2"),
+        VERSION_1.replace(b":2,", b":2147483648,"),
+        VERSION_1.replace(b"AAQ", b"A"),
+        b"\xff\xfe",
+    ],
 )
 def test_anything_else_is_refused_because_a_forgotten_vote_is_a_second_vote(data):
     with pytest.raises(DamagedQuorumState):

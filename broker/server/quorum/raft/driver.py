@@ -15,6 +15,8 @@ from broker.raft.node import RaftNode
 from broker.raft.output import Envelope, LeaderChange, Output
 from broker.raft.quorum_state import QuorumState
 from broker.records.batch import RecordBatch, split_batches
+from broker.records.errors import CorruptBatch
+from broker.server.quorum.raft.snapshot_files import file_name
 
 READ_BYTES = 1024 * 1024
 
@@ -110,12 +112,15 @@ class RaftDriver:
         if self.applied_offset < self._log.start_offset:
             self._load_snapshot(self._log.snapshot_ids()[-1])
         while self.applied_offset < high_watermark:
-            before = self.applied_offset
+            before, batch = self.applied_offset, None
             for batch in split_batches(self._log.read(before, READ_BYTES)):
+                _validate_stored(batch, self.applied_offset)
                 if batch.next_offset > high_watermark:
                     break
                 self._effects.listener.apply(batch)
                 self.applied_offset = batch.next_offset
+            if batch is None:
+                raise CorruptBatch(f"the batch at offset {before} cannot be read")
             if self.applied_offset == before:
                 # Of a batch nothing is committed before all of it is, whatever a peer says.
                 break
@@ -128,5 +133,19 @@ class RaftDriver:
         size_bytes = self._log.snapshot_size_bytes(snapshot_id)
         assert size_bytes is not None, snapshot_id
         data = self._log.read_snapshot(snapshot_id, 0, size_bytes)
-        self._effects.listener.load_snapshot(snapshot_id, data)
+        try:
+            self._effects.listener.load_snapshot(snapshot_id, data)
+        except CorruptBatch as error:
+            raise CorruptBatch(f"snapshot {file_name(snapshot_id)}: {error}") from error
         self.applied_offset = snapshot_id.offset
+
+
+def _validate_stored(batch: RecordBatch, offset: int) -> None:
+    """Raise CorruptBatch unless a batch is as it was written; Kafka looks at every one, too.
+
+    A disk may change a byte long after it was synced, and what is believed here is the cluster's.
+    """
+    if batch.base_offset != offset:
+        raise CorruptBatch(f"batch {batch.base_offset} is at offset {offset}")
+    if not batch.has_valid_crc:
+        raise CorruptBatch(f"the batch at offset {offset} fails its CRC")

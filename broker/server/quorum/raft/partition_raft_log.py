@@ -51,6 +51,12 @@ class PartitionRaftLog:
     def _repair(self) -> None:
         """Complete what a crash may have interrupted."""
         snapshot_ids = self._snapshots.ids
+        start_offset = self._log.log_start_offset
+        if start_offset and (not snapshot_ids or snapshot_ids[-1].offset < start_offset):
+            raise CorruptBatch(
+                f"{self._log.directory} begins at offset {start_offset}, and the snapshot of what "
+                "came before is not there: restore it"
+            )
         if not snapshot_ids:
             return
         newest = snapshot_ids[-1]

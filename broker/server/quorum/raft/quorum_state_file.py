@@ -3,6 +3,7 @@
 from broker.log.storage import Storage, read_file, replace_file
 from broker.raft.quorum_state import (
     FILE_NAME,
+    DamagedQuorumState,
     QuorumState,
     decode_quorum_state,
     encode_quorum_state,
@@ -11,8 +12,17 @@ from broker.raft.quorum_state import (
 
 def load_quorum_state(storage: Storage, directory: str) -> QuorumState:
     """Read what was last saved, or begin anew; raises DamagedQuorumState."""
-    data = read_file(storage, f"{directory}/{FILE_NAME}")
-    return QuorumState() if data is None else decode_quorum_state(data)
+    path = f"{directory}/{FILE_NAME}"
+    data = read_file(storage, path)
+    if data is None:
+        return QuorumState()
+    try:
+        return decode_quorum_state(data)
+    except DamagedQuorumState as error:
+        raise DamagedQuorumState(
+            f"{error} ({path}): restore it; without it this node may vote twice in an epoch, which "
+            "does no harm where it is the only voter: there the file may be removed"
+        ) from error
 
 
 def save_quorum_state(storage: Storage, directory: str, state: QuorumState) -> None:

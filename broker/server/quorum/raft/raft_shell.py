@@ -72,7 +72,15 @@ class RaftShell:
         try:
             quorum_state = load_quorum_state(storage, directory)
         except DamagedQuorumState as error:
-            raise OSError(f"{directory}: {error}") from error
+            raise OSError(str(error)) from error
+        if quorum_state.leader_epoch < self.log.last_epoch:
+            log.warning(
+                "epoch taken from the log, quorum-state is lost or older directory=%s "
+                "leader_epoch=%d last_epoch=%d: a vote it had given is forgotten",
+                directory,
+                quorum_state.leader_epoch,
+                self.log.last_epoch,
+            )
         self.node = RaftNode(config, quorum_state, self.log, parts.random_source)
         effects = Effects(
             lambda state: save_quorum_state(storage, directory, state), self._send, listener

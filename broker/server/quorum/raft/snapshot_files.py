@@ -4,12 +4,17 @@ A snapshot is named `<end offset, 20 digits>-<epoch, 10 digits>.checkpoint`. Whi
 has `.part` at its end; it gets its name only when its bytes are on disk.
 """
 
+import logging
+import re
+
 from broker.log.storage import Storage, remove_files
 from broker.model import OffsetAndEpoch
 from broker.records.header import BytesLike
 
 SUFFIX = ".checkpoint"
 PART_SUFFIX = ".part"
+_NAME = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint", re.ASCII)
+_logger = logging.getLogger("millrace.quorum.snapshots")
 
 
 class SnapshotFiles:
@@ -21,7 +26,10 @@ class SnapshotFiles:
         names = storage.names(directory)
         unfinished = [name for name in names if name.endswith(SUFFIX + PART_SUFFIX)]
         remove_files(storage, [f"{directory}/{name}" for name in unfinished])
-        self.ids = [_parse(name) for name in names if name.endswith(SUFFIX)]
+        for name in names:
+            if name.endswith(SUFFIX) and not _NAME.fullmatch(name):
+                _logger.warning("not a snapshot, left alone file=%s/%s", directory, name)
+        self.ids = [_parse(name) for name in names if _NAME.fullmatch(name)]
 
     def _path(self, snapshot_id: OffsetAndEpoch) -> str:
         return f"{self._directory}/{file_name(snapshot_id)}"

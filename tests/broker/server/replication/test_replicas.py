@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from broker.errors import ErrorCode, KafkaError
 from broker.log.config import LogConfig
 from broker.log.log_directories import LogDirectories
 from broker.log.log_directory import DirectorySettings
@@ -67,7 +68,7 @@ class Node:
         """Let the metadata be so when the node starts."""
         for record in records:
             self.image.replay(record)
-        self.image.take_delta()
+        self.replicas.note_deleted(self.image.take_delta())
         self.replicas.open_all()
 
     def leads(self) -> list[TopicPartition]:
@@ -128,14 +129,63 @@ def test_a_deleted_topic_is_gone_and_its_name_is_free() -> None:
     assert (log.topic_id, log.log_end_offset) == (SECOND_ID, 0)
 
 
-def test_a_topic_of_the_same_name_after_a_restart_begins_empty() -> None:
+def test_a_topic_deleted_and_made_again_while_the_node_was_down_begins_empty() -> None:
+    node = Node()
+    node.start(*topic())
+    append(node)
+    again = node.restarted()
+    again.start(*topic(), RemoveTopicRecord(topic_id=FIRST_ID), *topic(SECOND_ID))
+    log = again.partitions.get(*ORDERS_0).log
+    assert (log.topic_id, log.log_end_offset) == (SECOND_ID, 0)
+
+
+def test_a_log_that_is_not_known_to_be_deleted_is_set_aside_and_not_led_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """After a lost metadata log, or with a `partition.metadata` that names another topic."""
     node = Node()
     node.start(*topic())
     append(node)
     again = node.restarted()
     again.start(*topic(SECOND_ID))
-    log = again.partitions.get(*ORDERS_0).log
-    assert (log.topic_id, log.log_end_offset) == (SECOND_ID, 0)
+    stray = f"/data/orders-0.{FIRST_ID.hex()}-stray"
+    for _ in range(2):
+        assert again.leads() == []
+        with pytest.raises(KafkaError) as refusal:
+            again.partitions.get(*ORDERS_0)
+        assert refusal.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert again.storage.names("/data").count("orders-0") == 0
+        assert again.storage.status(f"{stray}/{0:020d}.log").size_bytes > 0  # type: ignore[union-attr]
+        again = again.restarted()
+        again.start(*topic(SECOND_ID))
+    warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert f"stray partition set aside directory={stray} log_end_offset=1" in warnings[0]
+    assert "topic id" in warnings[0]
+    assert "move it out of the log directory" in warnings[0]
+
+
+def test_a_stray_goes_back_to_work_when_it_has_its_name_again() -> None:
+    node = Node()
+    node.start(*topic())
+    append(node)
+    again = node.restarted()
+    again.start(*topic(SECOND_ID))
+    again.directories.close()
+    again.storage.rename(f"/data/orders-0.{FIRST_ID.hex()}-stray", "/data/orders-0")
+    again.storage.remove("/data/orders-0/partition.metadata")
+    mended = Node(again.storage)
+    mended.start(*topic(SECOND_ID))
+    assert mended.partitions.get(*ORDERS_0).log.log_end_offset == 1
+
+
+def test_a_topic_that_goes_takes_no_log_of_another_with_its_name() -> None:
+    node = Node()
+    node.start(*topic())
+    append(node)
+    again = node.restarted()
+    again.start(*topic(SECOND_ID, leader=OTHER))
+    again.replay(RemoveTopicRecord(topic_id=SECOND_ID))
+    assert again.directories.get(ORDERS_0) is not None
 
 
 def test_its_records_are_there_after_a_restart() -> None:

@@ -9,6 +9,7 @@ from broker.raft.config import RaftConfig
 from broker.raft.node import RaftNode
 from broker.raft.output import Envelope
 from broker.raft.quorum_state import DamagedQuorumState, QuorumState
+from broker.records.errors import CorruptBatch
 from broker.server.quorum.raft.driver import Effects, RaftDriver
 from broker.server.quorum.raft.quorum_state_file import load_quorum_state, save_quorum_state
 from tests.lib.quorum_peer import DIRECTORY, ask_vote, batch_of, open_raft_log, pull
@@ -81,6 +82,22 @@ def test_a_snapshot_is_loaded_where_the_log_does_not_begin_at_0():
     driver.run(0)
     assert diary.lines[:3] == ["save", "flush", "leader None in 2"]
     assert diary.lines[3:] == ["load 3", "apply 3", "apply 4", "leader 1 in 2"]
+
+
+@pytest.mark.parametrize("at", [8, 30, 70])
+def test_a_flipped_byte_in_the_log_is_never_applied(at):
+    diary = Diary()
+    diary.driver.take(diary.node.append(batch_of("a"), 0)[1])
+    diary.driver.run(0)
+    file = diary.storage.open(f"{DIRECTORY}/{0:020d}.log")
+    file.write(at, bytes([file.read(at, 1)[0] ^ 1]))
+    node = RaftNode(diary.node._state.config, diary.node.quorum, diary.log, Random(1))
+    again = RaftDriver(node, diary.log, 1, diary.driver._effects)
+    diary.lines.clear()
+    again.start(0)
+    with pytest.raises(CorruptBatch):
+        again.run(0)
+    assert not [line for line in diary.lines if line.startswith("apply")]
 
 
 def test_a_message_that_is_none_of_the_quorums_is_a_bug():

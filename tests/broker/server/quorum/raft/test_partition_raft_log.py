@@ -2,10 +2,14 @@
 
 import pytest
 
+from broker.log.log_start import OpenHints
 from broker.model import OffsetAndEpoch
 from broker.records.batch import split_batches
 from broker.records.errors import CorruptBatch
+from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
+from broker.server.quorum.raft.snapshot_files import SnapshotFiles
 from broker.server.quorum.raft.snapshot_format import build_snapshot, snapshot_values
+from tests.lib.logs import open_log
 from tests.lib.quorum_peer import DIRECTORY, batch_of, open_raft_log
 from tests.lib.simulated_storage import SimulatedStorage
 
@@ -115,3 +119,31 @@ def test_a_snapshot_is_complete_only_with_its_footer():
     last = list(split_batches(data))[-1]
     with pytest.raises(CorruptBatch, match="footer"):
         list(snapshot_values(data[: -last.header.size_bytes]))
+
+
+def test_a_log_whose_snapshot_is_lost_is_not_begun_in_the_middle(log, storage):
+    snapshot_id = OffsetAndEpoch(3, 2)
+    log.store_snapshot(snapshot_id, b"state")
+    log.delete_before_snapshot(snapshot_id)
+    log.flush()
+    storage.remove(f"{DIRECTORY}/{3:020d}-{2:010d}.checkpoint")
+    with pytest.raises(CorruptBatch, match=r"begins at offset 3, and the snapshot .* restore it"):
+        reopen_at(storage, 3)
+    storage.open(f"{DIRECTORY}/{2:020d}-{1:010d}.checkpoint", create=True)
+    with pytest.raises(CorruptBatch, match="begins at offset 3"):
+        reopen_at(storage, 3)
+
+
+def reopen_at(storage, log_start_offset):
+    hints = OpenHints(log_start_offset=log_start_offset, high_watermark=5)
+    return PartitionRaftLog(
+        open_log(storage, hints=hints, directory=DIRECTORY),
+        SnapshotFiles(storage, DIRECTORY),
+        lambda: 1_000,
+    )
+
+
+def test_a_file_that_is_no_snapshot_is_left_alone(log, storage, caplog):
+    storage.open(f"{DIRECTORY}/abc.checkpoint", create=True)
+    assert open_raft_log(storage).snapshot_ids() == []
+    assert f"not a snapshot, left alone file={DIRECTORY}/abc.checkpoint" in caplog.text
