@@ -33,6 +33,7 @@ from broker.server.network.connection import Connection, Peer, Shared
 from broker.server.network.dispatch import Dispatcher
 from broker.server.network.http import HttpServer, Page, problem, text
 from broker.server.network.listener import Listener, bind
+from broker.server.quorum.controller.controller_registration import ControllerRegistration
 from broker.server.quorum.metadata_log import (
     METADATA_PARTITION,
     METADATA_TOPIC_ID,
@@ -74,6 +75,7 @@ class Node:
         self._state_changed = asyncio.Event()
         self._directories: LogDirectories | None = None
         self._quorum: Quorum | None = None
+        self._controller_registration: ControllerRegistration | None = None
         self._broker: Broker | None = None
 
     async def open(self, stop: "Stop") -> None:
@@ -95,12 +97,21 @@ class Node:
             self._broker.on_fatal = stop.fail
         await self._start_http()
         quorum.start()
+        self._register_controller(quorum, loop)
         if self._broker is not None:
             await self._join(self._broker, stop)
         # What is alive now stays alive: the collector need never look at it again.
         gc.collect()
         gc.freeze()
         self._is_ready = not stop.event.is_set()
+
+    def _register_controller(self, quorum: Quorum, loop: asyncio.AbstractEventLoop) -> None:
+        if self._config.is_controller:
+            registration = ControllerRegistration(
+                loop, self._config, quorum.incarnation_id, quorum.channel.ask
+            )
+            registration.start(quorum.controller_ports, socket.gethostname)
+            self._controller_registration = registration
 
     async def _start_http(self) -> None:
         endpoint = self._config.http_listener
@@ -214,6 +225,8 @@ class Node:
             await self._leave(self._broker)
             self._broker.stop()
         self._http.stop()
+        if self._controller_registration is not None:
+            self._controller_registration.close()
         if self._quorum is not None:
             log.info("stopping: leaving the quorum")
             self._quorum.begin_stop()

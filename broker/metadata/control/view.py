@@ -63,6 +63,8 @@ class ControllerConfig:
     """What the node that runs the controller is configured to."""
 
     node_id: int = -1
+    voters: tuple[int, ...] = ()
+    """The controllers of the quorum; empty for a node that is all of it."""
     own_incarnation_id: bytes | None = None
     """Of the broker in this process, if there is one: it replaces those before it at once."""
     cluster_id: str = ""

@@ -1,5 +1,10 @@
 """Requests to one other node over one connection, which is opened when there is something to ask.
 
+A new connection begins with ApiVersions, as every Kafka client's does: what the other node serves
+decides in which version it is asked (KIP-35), so that nodes of two releases understand each other
+while a cluster is upgraded. A request that it does not serve in any version fails, as one whose
+connection broke does.
+
 Answers come in the order of the requests. A request that is not answered in time breaks the
 connection: what is silent for so long may be half open, and a new one gets through sooner. A broken
 connection fails everything that waits on it. The next request opens a new one, at once the first
@@ -15,14 +20,19 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
+from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from broker.protocol.framing import DecodeError, decode_response, encode_request
 from broker.protocol.message import Message
+from broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from broker.protocol.wire import EncodeError
 from broker.server.network.dialing import Dial, Dialled
 
 log = logging.getLogger("millrace.quorum.connection")
 
 MAX_BACKOFF_MS = 500
 RECEIVE_BYTES = 256 * 1024
+GREETING_VERSION = 0
+"""Of ApiVersions: every node serves it, and its answer has all that is needed."""
 
 OnAnswer = Callable[[Message | None], None]
 """Gets the answer, or None when the connection broke before there was one."""
@@ -50,9 +60,18 @@ def client_settings(config: BrokerConfig) -> ClientSettings:
 class _Waiting:
     """A request that has no answer yet; `frame` is None once it was handed to the socket."""
 
-    __slots__ = ("api_key", "api_version", "correlation_id", "frame", "on_answer", "timer")
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "correlation_id",
+        "frame",
+        "on_answer",
+        "request",
+        "timer",
+    )
 
     def __init__(self, request: Message, api_version: int, on_answer: OnAnswer) -> None:
+        self.request = request
         self.api_key = request.__api_key__
         self.api_version = api_version
         self.on_answer = on_answer
@@ -81,27 +100,39 @@ class ClientConnection:
         self._socket: socket.socket | None = None
         self._received = bytearray()
         self._unsent = bytearray()
+        self._served: dict[int, tuple[int, int]] | None = None
+        """The versions of each API that the other node serves; None until it has said."""
         self._failure_count = 0
         self._next_correlation_id = 0
 
     def ask(self, request: Message, api_version: int, timeout_ms: int, on_answer: OnAnswer) -> None:
-        """Send a request; `on_answer` is called once, later, unless `close` comes before."""
+        """Send a request, in this version or the highest below it that the other node serves.
+
+        `on_answer` is called once, later, unless `close` comes before.
+        """
+        waiting = self._prepare(request, api_version, on_answer)
+        waiting.timer = self._loop.call_later(timeout_ms / 1000, self._on_timeout)
+        self._waiting.append(waiting)
+        if self._served is not None:
+            self._send_waiting()
+        elif self._socket is None and self._dial is None and self._pause is None:
+            self._connect_after_pause()
+
+    def _prepare(self, request: Message, api_version: int, on_answer: OnAnswer) -> _Waiting:
         waiting = _Waiting(request, api_version, on_answer)
         waiting.correlation_id = self._next_correlation_id
         self._next_correlation_id = (self._next_correlation_id + 1) & 0x7FFFFFFF
-        waiting.frame = encode_request(
+        waiting.frame = self._encode(waiting)
+        return waiting
+
+    def _encode(self, waiting: _Waiting) -> bytes:
+        return encode_request(
             waiting.api_key,
-            api_version,
+            waiting.api_version,
             waiting.correlation_id,
             self._settings.client_id,
-            request,
+            waiting.request,
         )
-        waiting.timer = self._loop.call_later(timeout_ms / 1000, self._on_timeout)
-        self._waiting.append(waiting)
-        if self._socket is not None:
-            self._send_waiting()
-        elif self._dial is None and self._pause is None:
-            self._connect_after_pause()
 
     def wake(self) -> None:
         """Take note that the other node lives: do not wait any longer with connecting to it."""
@@ -150,6 +181,25 @@ class ClientConnection:
         self._failure_count += 1
         self._socket = result
         self._loop.add_reader(result.fileno(), self._on_readable)
+        self._greet()
+
+    def _greet(self) -> None:
+        """Ask first what is served; the requests that wait bring its time limit."""
+        greeting = self._prepare(ApiVersionsRequest(), GREETING_VERSION, self._on_greeted)
+        assert greeting.frame is not None
+        self._unsent += greeting.frame
+        greeting.frame = None
+        self._waiting.appendleft(greeting)
+        self._flush()
+
+    def _on_greeted(self, answer: Message | None) -> None:
+        if answer is None:
+            return
+        assert isinstance(answer, ApiVersionsResponse), answer
+        if answer.error_code:
+            self._damaged(f"ApiVersions error {answer.error_code}")
+            return
+        self._served = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
         self._send_waiting()
 
     def _disconnect(self) -> None:
@@ -163,6 +213,7 @@ class ClientConnection:
             self._loop.remove_writer(self._socket.fileno())
             self._socket.close()
             self._socket = None
+        self._served = None
         self._received.clear()
         self._unsent.clear()
 
@@ -182,11 +233,38 @@ class ClientConnection:
     # Sending.
 
     def _send_waiting(self) -> None:
+        not_served = []
         for waiting in self._waiting:
-            if waiting.frame is not None:
-                self._unsent += waiting.frame
-                waiting.frame = None
+            if waiting.frame is None:
+                continue
+            frame, waiting.frame = self._frame_as_served(waiting), None
+            if frame is None:
+                not_served.append(waiting)
+            else:
+                self._unsent += frame
+        for waiting in not_served:
+            self._waiting.remove(waiting)
+            _cancel(waiting.timer)
+            name = ApiKey(waiting.api_key).name
+            log.warning("not served there: request=%s to=%s:%d", name, *self.address)
+            self._loop.call_soon(waiting.on_answer, None)
         self._flush()
+
+    def _frame_as_served(self, waiting: _Waiting) -> bytes | None:
+        """Give a request's bytes in a version that both nodes know; None when there is none."""
+        assert self._served is not None
+        lowest, highest = self._served.get(waiting.api_key, (0, -1))
+        version = min(waiting.api_version, highest)
+        if version < max(lowest, API_VERSION_RANGES[ApiKey(waiting.api_key)].advertised_min):
+            return None
+        if version == waiting.api_version:
+            return waiting.frame
+        waiting.api_version = version
+        try:
+            return self._encode(waiting)
+        except EncodeError:
+            # It asks for something that this version has no words for.
+            return None
 
     def _flush(self) -> None:
         assert self._socket is not None

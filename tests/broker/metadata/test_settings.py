@@ -18,6 +18,10 @@ from broker.protocol.messages.alter_client_quotas import (
 from broker.protocol.messages.alter_configs import AlterableConfig as ReplacedConfig
 from broker.protocol.messages.alter_configs import AlterConfigsRequest
 from broker.protocol.messages.alter_configs import AlterConfigsResource as ReplacedResource
+from broker.protocol.messages.controller_registration import (
+    ControllerRegistrationRequest,
+    Feature,
+)
 from broker.protocol.messages.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
@@ -337,6 +341,18 @@ def test_a_level_must_be_supported_by_every_broker_that_registered() -> None:
     features = cluster.broker(1).features
     features[ELR] = (0, 0)
     assert update(cluster, ELR, 1) == ErrorCode.INVALID_UPDATE_VERSION
+
+
+def test_a_level_is_raised_when_every_voter_has_said_that_it_can() -> None:
+    cluster = ControlledCluster(1, node_id=1, voters=(1, 2))
+    assert update(cluster, ELR, 1) == ErrorCode.INVALID_UPDATE_VERSION
+    request = ControllerRegistrationRequest(controller_id=2)
+    for highest, code in ((0, ErrorCode.INVALID_UPDATE_VERSION), (1, ErrorCode.NONE)):
+        request.features = [
+            Feature(name=ELR, min_supported_version=0, max_supported_version=highest)
+        ]
+        assert cluster.ask(request).error_code == 0
+        assert update(cluster, ELR, 1) == code
 
 
 # --- producer ids ---

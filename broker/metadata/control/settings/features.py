@@ -1,7 +1,8 @@
 """UpdateFeatures: raise or lower finalized feature levels, all that are asked for or none.
 
-See KIP-584, KIP-778, KIP-1022. A level must be supported by this controller, by every controller
-that has registered and by every broker that has, also the fenced ones: they may come back.
+See KIP-584, KIP-778, KIP-1022. A level must be supported by this controller, by every other voter,
+which must have registered to say so, and by every registered broker, also the fenced ones: they may
+come back.
 """
 
 from broker.errors import ErrorCode, KafkaError
@@ -145,3 +146,10 @@ def _validate_supported(view: ClusterView, name: str, level: int) -> None:
         else:
             problem = f"{who} only supports versions {lowest}-{highest}"
         raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, problem)
+    known = {view.config.node_id, *view.image.controllers}
+    for voter in view.config.voters:
+        if voter not in known:
+            raise KafkaError(
+                ErrorCode.INVALID_UPDATE_VERSION,
+                f"controller {voter} has not registered, and may not support this feature",
+            )

@@ -44,6 +44,7 @@ def controller_config(
 
     return ControllerConfig(
         node_id=config.node_id,
+        voters=tuple(voter.node_id for voter in config.voters),
         own_incarnation_id=incarnation_id,
         cluster_id=cluster_id,
         partition_count=config.partition_count,

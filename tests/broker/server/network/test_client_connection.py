@@ -5,9 +5,16 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from broker.protocol.api_keys import ApiKey
 from broker.protocol.framing import RequestHeader, decode_request, encode_response
 from broker.protocol.message import Message
-from broker.protocol.messages.vote import VoteRequest, VoteResponse
+from broker.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from broker.protocol.messages.vote import (
+    PartitionData,
+    TopicData,
+    VoteRequest,
+    VoteResponse,
+)
 from broker.server.network.client_connection import (
     ClientConnection,
     ClientSettings,
@@ -28,10 +35,12 @@ def response(header: RequestHeader, error_code: int = 0) -> bytes:
 
 
 class Server:
-    """Answers each request with what `answer` makes of its header; None ends the connection."""
+    """Says that it serves Vote, then answers each request with what `answer` makes of it."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
+        self.served = ApiVersion(api_key=ApiKey.VOTE, min_version=0, max_version=VERSION)
+        self.greeting_error = 0
         self.connection_count = 0
 
     async def __aenter__(self) -> "Server":
@@ -48,13 +57,19 @@ class Server:
             while True:
                 size = int.from_bytes(await reader.readexactly(4), "big")
                 header, _ = decode_request(await reader.readexactly(size))
-                for part in self._answer(header):
+                is_greeting = header.api_key == ApiKey.API_VERSIONS
+                parts = [self._greeting(header)] if is_greeting else self._answer(header)
+                for part in parts:
                     writer.write(part)
                     await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             writer.close()
+
+    def _greeting(self, header: RequestHeader) -> bytes:
+        answer = ApiVersionsResponse(error_code=self.greeting_error, api_keys=[self.served])
+        return b"".join(encode_response(header, answer))
 
 
 def scenario_with(
@@ -82,6 +97,58 @@ def test_answers_come_in_the_order_of_the_requests():
         assert server.connection_count == 1
 
     scenario_with(lambda header: [response(header, next(numbers))], play)
+
+
+def test_a_request_goes_in_the_highest_version_that_both_know():
+    versions = []
+
+    def answer(header: RequestHeader) -> list[bytes]:
+        versions.append(header.api_version)
+        return [response(header)]
+
+    async def play(server, connection, answers) -> None:
+        server.served.max_version = 1
+        for _ in range(2):
+            connection.ask(VoteRequest(), VERSION, PATIENT_MS, answers.append)
+        await until(lambda: len(answers) == 2)
+        assert None not in answers
+
+    scenario_with(answer, play)
+    assert [each for each in versions if each] == [1, 1]
+
+
+@pytest.mark.parametrize("served", [(ApiKey.FETCH, 4, 18), (ApiKey.VOTE, VERSION + 1, 9)])
+def test_a_request_that_is_not_served_there_fails_and_the_connection_stays(served):
+    async def play(server, connection, answers) -> None:
+        key, lowest, highest = served
+        server.served = ApiVersion(api_key=key, min_version=lowest, max_version=highest)
+        for _ in range(2):
+            connection.ask(VoteRequest(), VERSION, PATIENT_MS, answers.append)
+        await until(lambda: answers == [None, None])
+        assert (connection.is_connected, server.connection_count) == (True, 1)
+
+    scenario_with(lambda header: [response(header)], play)
+
+
+def test_what_an_older_version_has_no_words_for_is_not_sent():
+    async def play(server, connection, answers) -> None:
+        server.served.max_version = 1
+        partition = PartitionData(pre_vote=True)
+        request = VoteRequest(topics=[TopicData(topic_name="t", partitions=[partition])])
+        connection.ask(request, VERSION, PATIENT_MS, answers.append)
+        await until(lambda: answers == [None])
+
+    scenario_with(lambda header: [response(header)], play)
+
+
+def test_a_node_that_does_not_say_what_it_serves_is_left():
+    async def play(server, connection, answers) -> None:
+        server.greeting_error = 35
+        connection.ask(VoteRequest(), VERSION, PATIENT_MS, answers.append)
+        await until(lambda: answers == [None])
+        assert not connection.is_connected
+
+    scenario_with(lambda header: [response(header)], play)
 
 
 def test_an_answer_may_come_in_pieces():
