@@ -10,6 +10,23 @@ from collections.abc import Iterator, Mapping
 # its own free when it comes back.
 _PORTS = range(15_000, 32_000)
 
+REPLICATION_FACTOR = 1
+"""Of every topic in our own clusters, fewer where brokers are fewer. More needs a broker that
+replicates."""
+
+
+def replication_settings(broker_count: int) -> dict[str, str]:
+    """Give what makes a cluster keep every topic so many times, and go on with one fewer."""
+    factor = min(REPLICATION_FACTOR, broker_count)
+    min_isr = max(1, factor - 1)
+    return {
+        "default.replication.factor": str(factor),
+        "min.insync.replicas": str(min_isr),
+        "offsets.topic.replication.factor": str(factor),
+        "transaction.state.log.replication.factor": str(factor),
+        "transaction.state.log.min.isr": str(min_isr),
+    }
+
 
 def node_settings(
     node_id: int,

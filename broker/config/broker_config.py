@@ -82,6 +82,7 @@ class BrokerConfig:
     auto_create_topics: bool
     delete_topic: bool
     offsets_partition_count: int
+    offsets_replication_factor: int
     offsets_segment_bytes: int
     max_frame_bytes: int
     max_fetch_bytes: int
@@ -129,6 +130,7 @@ class BrokerConfig:
             auto_create_topics=values.boolean("auto.create.topics.enable"),
             delete_topic=values.boolean("delete.topic.enable"),
             offsets_partition_count=values.integer("offsets.topic.num.partitions", 1),
+            offsets_replication_factor=values.integer("offsets.topic.replication.factor", 1),
             offsets_segment_bytes=values.integer("offsets.topic.segment.bytes", 1),
             max_frame_bytes=values.integer("socket.request.max.bytes", 1),
             max_fetch_bytes=values.integer("fetch.max.bytes", 1024),

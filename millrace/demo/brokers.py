@@ -8,17 +8,20 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from millrace.cluster_layout import free_ports, node_settings, random_cluster_id
+from millrace.cluster_layout import (
+    free_ports,
+    node_settings,
+    random_cluster_id,
+    replication_settings,
+)
 from millrace.demo.processes import Children
 
 NODE_IDS = (1, 2, 3)
 SETTINGS = {
     # Kafka waits three seconds for more members of a new group; ours have only one.
     "group.initial.rebalance.delay.ms": "0",
-    # Topics have one replica each until there is replication.
-    "offsets.topic.replication.factor": "1",
+    **replication_settings(len(NODE_IDS)),
 }
-REPLICATION_FACTOR = 1
 # Its data is removed with the demo's folder: what the last nodes would hand over nobody takes.
 _STOP_SECONDS = 2.0
 

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import aiohttp
 
+from millrace.cluster_layout import REPLICATION_FACTOR
 from millrace.demo.analytics import Analytics, start_analytics, why_not
-from millrace.demo.brokers import NODE_IDS, REPLICATION_FACTOR, start_brokers
+from millrace.demo.brokers import NODE_IDS, start_brokers
 from millrace.demo.display import Display
 from millrace.demo.invoices import read_scenery
 from millrace.demo.observing import Observer

@@ -16,17 +16,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from millrace.cluster_layout import free_ports, node_settings, random_cluster_id
+from millrace.cluster_layout import (
+    free_ports,
+    node_settings,
+    random_cluster_id,
+    replication_settings,
+)
 from millrace.testing.links import Links
 from millrace.testing.local_broker import TEST_SETTINGS
 from millrace.testing.node_process import BrokerFailedError, NodeProcess, settings_text
 
-# What a cluster without replication of topics needs besides.
-CLUSTER_SETTINGS = {
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-}
 REPLICATION_LISTENER = "REPLICATION"
 FIRST_CONTROLLER_ID = 3001
 LEADER_TIMEOUT_SECONDS = 60.0
@@ -60,7 +59,11 @@ class LocalCluster:
             else list(range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + controllers))
         )
         self.cluster_id = random_cluster_id()
-        self._settings = {**TEST_SETTINGS, **CLUSTER_SETTINGS, **settings_text(settings)}
+        self._settings = {
+            **TEST_SETTINGS,
+            **replication_settings(brokers),
+            **settings_text(settings),
+        }
         self._has_links = has_links
         self._environment = dict(environment or {})
         self._folder: Path | None = None

@@ -98,7 +98,7 @@ class AutoTopics:
         return CreatableTopic(
             name=name,
             num_partitions=config.offsets_partition_count,
-            replication_factor=1,
+            replication_factor=config.offsets_replication_factor,
             configs=[
                 CreatableTopicConfig(name=key, value=value) for key, value in settings.items()
             ],

@@ -156,3 +156,8 @@ def test_leaderships_are_given_back_as_often_as_is_configured() -> None:
     off = {**interval, "auto.leader.rebalance.enable": "false"}
     read = [BrokerConfig.from_settings(given).quorum for given in ({}, interval, off)]
     assert [each.leader_imbalance_check_interval_ms for each in read] == [300_000, 7_000, 0]
+
+
+def test_the_offsets_topic_has_as_many_replicas_as_is_configured() -> None:
+    assert config().offsets_replication_factor == 1
+    assert config(offsets_topic_replication_factor="3").offsets_replication_factor == 3
