@@ -3,7 +3,35 @@
 from dataclasses import dataclass, field
 
 from broker.metadata.parts.configs import Resource
-from broker.metadata.parts.topics import TopicImage
+from broker.metadata.parts.topics import NO_LEADER, RECOVERING, PartitionImage, TopicImage
+
+
+@dataclass(slots=True)
+class Elections:
+    """How many partitions got another leader, by what was known of that one."""
+
+    all_count: int = 0
+    unclean_count: int = 0
+    """By a replica that may lack what was committed."""
+    eligible_count: int = 0
+    """By an eligible leader replica, as nobody was in sync (KIP-966)."""
+
+    def note(self, before: PartitionImage, after: PartitionImage) -> None:
+        """Count the change of one partition if it was an election."""
+        leader = after.leader
+        if leader in {NO_LEADER, before.leader}:
+            return
+        self.all_count += 1
+        if leader in before.elr:
+            self.eligible_count += 1
+        elif leader not in before.isr and after.leader_recovery_state == RECOVERING:
+            self.unclean_count += 1
+
+    def add(self, more: "Elections") -> None:
+        """Add other counts to these."""
+        self.all_count += more.all_count
+        self.unclean_count += more.unclean_count
+        self.eligible_count += more.eligible_count
 
 
 @dataclass(slots=True)
@@ -25,6 +53,7 @@ class MetadataDelta:
     """Also of resources that are gone."""
     changed_brokers: set[int] = field(default_factory=set)
     """Also those that are gone."""
+    elections: Elections = field(default_factory=Elections)
     quotas_changed: bool = False
     features_changed: bool = False
 

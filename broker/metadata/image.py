@@ -118,7 +118,8 @@ class MetadataImage:
         self._touch(record.topic_id, record.partition_id)
 
     def _replay_partition_change(self, record: PartitionChangeRecord) -> None:
-        self.topics.replay_partition_change(record)
+        before, after = self.topics.replay_partition_change(record)
+        self._delta.elections.note(before, after)
         self._touch(record.topic_id, record.partition_id)
 
     def _replay_remove_topic(self, record: RemoveTopicRecord) -> None:

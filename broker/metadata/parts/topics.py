@@ -51,6 +51,11 @@ class PartitionImage:
         return PartitionImage(*map(self.__getattribute__, self.__slots__))
 
     @property
+    def has_preferred_leader(self) -> bool:
+        """Whether the replica leads that is named first."""
+        return self.leader == self.replicas[0]
+
+    @property
     def is_reassigning(self) -> bool:
         """Whether its replicas move."""
         return bool(self.adding_replicas or self.removing_replicas)
@@ -125,15 +130,22 @@ class TopicsImage:
             directories=share(record.directories),
         )
 
-    def replay_partition_change(self, record: PartitionChangeRecord) -> None:
-        """Change what the record names; every change is a new partition epoch."""
+    def replay_partition_change(
+        self, record: PartitionChangeRecord
+    ) -> tuple[PartitionImage, PartitionImage]:
+        """Change what the record names; every change is a new partition epoch.
+
+        Return what the partition was and what it is.
+        """
         partitions = self.by_id[record.topic_id].partitions
-        partition = partitions[record.partition_id].copy()
+        before = partitions[record.partition_id]
+        partition = before.copy()
         change_partition(partition, record)
         partition.replicas = self._share(partition.replicas)
         partition.isr = self._share(partition.isr)
         partition.directories = self._share(partition.directories)
         partitions[record.partition_id] = partition
+        return before, partition
 
     def replay_remove(self, topic_id: bytes) -> TopicImage:
         """Forget a topic; return what it was."""

@@ -5,7 +5,7 @@ Invariant: `image` is what all records below `position.offset` add up to, and no
 
 from collections.abc import Callable
 
-from broker.metadata.delta import MetadataDelta
+from broker.metadata.delta import Elections, MetadataDelta
 from broker.metadata.difference import compute_difference
 from broker.metadata.image import MetadataImage
 from broker.model import OffsetAndEpoch
@@ -24,6 +24,8 @@ class MetadataMachine:
         """Where the last applied batch ends, and its epoch: the name of a snapshot of `image`."""
         self.last_timestamp_ms = -1
         self.bytes_since_snapshot = 0
+        self.elections = Elections()
+        """Of partitions, since this node has started; those in a snapshot are not known."""
         self.leader_changes: list[LeaderChange] = []
         """What was heard of leaders, for the owner to take."""
         self.on_change: Callable[[MetadataDelta], None] = lambda delta: None
@@ -61,4 +63,5 @@ class MetadataMachine:
         """Tell who follows what the batches since the last time have changed."""
         delta = self.image.take_delta()
         if not delta.is_empty:
+            self.elections.add(delta.elections)
             self.on_change(delta)

@@ -18,7 +18,7 @@ from broker.errors import ErrorCode, KafkaError
 from broker.log.partition_log import PartitionLog
 from broker.log.storage import Storage
 from broker.metadata.control.view import Moment
-from broker.metadata.delta import MetadataDelta
+from broker.metadata.delta import Elections, MetadataDelta
 from broker.metadata.image import MetadataImage
 from broker.protocol.message import Message
 from broker.protocol.messages.broker_registration import (
@@ -162,6 +162,11 @@ class Quorum:
     @on_change.setter
     def on_change(self, on_change: Callable[[MetadataDelta], None]) -> None:
         self._machine.on_change = on_change
+
+    @property
+    def partition_elections(self) -> Elections:
+        """How often partitions got another leader since this node has started."""
+        return self._machine.elections
 
     @property
     def node(self) -> RaftNode:

@@ -5,6 +5,7 @@ The Prometheus client is imported at the first scrape: an idle node does not car
 
 from typing import Any
 
+from broker.metadata.image import NO_LEADER, MetadataImage
 from broker.raft.roles import (
     Candidate,
     Follower,
@@ -98,20 +99,60 @@ class QuorumCollector:
             return []
         numbers = {"active_controller_count": int(quorum.is_serving)}
         if quorum.is_serving:
-            brokers = list(quorum.image.brokers.values())
-            topics = quorum.image.topics.by_id.values()
-            fenced_count = sum(broker.is_fenced for broker in brokers)
-            numbers["active_broker_count"] = len(brokers) - fenced_count
-            numbers["fenced_broker_count"] = fenced_count
-            numbers["global_topic_count"] = len(topics)
-            numbers["global_partition_count"] = sum(len(topic.partitions) for topic in topics)
-            numbers["offline_partitions_count"] = sum(
-                partition.leader < 0 for topic in topics for partition in topic.partitions.values()
-            )
+            numbers |= {**_brokers(quorum.image), **_partitions(quorum.image)}
         return [
-            _gauge(name, f"KafkaController's {name.replace('_', ' ')}", number, "kafka_controller")
-            for name, number in numbers.items()
+            *(
+                _gauge(name, f"KafkaController's {_words(name)}", number, "kafka_controller")
+                for name, number in numbers.items()
+            ),
+            *self._partition_elections(),
         ]
+
+    def _partition_elections(self) -> list[Any]:
+        """Count since this node has started, whoever was the active controller."""
+        from prometheus_client.core import CounterMetricFamily
+
+        elections = self._quorum.partition_elections
+        counts = {
+            "leader_elections": elections.all_count,
+            "unclean_leader_elections": elections.unclean_count,
+            "election_from_eligible_leader_replicas": elections.eligible_count,
+        }
+        return [
+            CounterMetricFamily(
+                f"kafka_controller_stats_{name}", f"ControllerStats' {_words(name)}", count
+            )
+            for name, count in counts.items()
+        ]
+
+
+def _brokers(image: MetadataImage) -> dict[str, int]:
+    brokers = list(image.brokers.values())
+    fenced_count = sum(broker.is_fenced for broker in brokers)
+    return {
+        "active_broker_count": len(brokers) - fenced_count,
+        "fenced_broker_count": fenced_count,
+        "controlled_shutdown_broker_count": sum(
+            broker.is_in_controlled_shutdown and not broker.is_fenced for broker in brokers
+        ),
+    }
+
+
+def _partitions(image: MetadataImage) -> dict[str, int]:
+    topics = image.topics.by_id.values()
+    partitions = [partition for topic in topics for partition in topic.partitions.values()]
+    return {
+        "global_topic_count": len(topics),
+        "global_partition_count": len(partitions),
+        "offline_partitions_count": sum(each.leader == NO_LEADER for each in partitions),
+        "preferred_replica_imbalance_count": sum(
+            not each.has_preferred_leader for each in partitions
+        ),
+    }
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _gauge(name: str, text: str, value: float, group: str = "kafka_server") -> Any:

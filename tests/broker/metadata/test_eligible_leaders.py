@@ -6,6 +6,7 @@ import pytest
 
 from broker.errors import ErrorCode
 from broker.log.config import LogConfig
+from broker.metadata.delta import Elections
 from broker.metadata.parts.topics import RECOVERING
 from broker.protocol.messages.alter_configs import AlterableConfig as ReplacedConfig
 from broker.protocol.messages.alter_configs import AlterConfigsRequest
@@ -153,3 +154,21 @@ def test_a_cluster_that_is_formatted_with_it_records_its_number() -> None:
     assert cluster.image.configs.settings_of(BROKER, "") == {MIN_ISR: "1"}
     cluster.elect_controller()
     assert cluster.last_records == []
+
+
+# --- what is counted ---
+
+
+def test_elections_are_counted_by_what_was_known_of_the_new_leader() -> None:
+    cluster = with_elr(1, 2, 3)
+    cluster.take_delta()
+    for broker_id in (1, 2, 3):
+        cluster.lose(broker_id)
+    assert cluster.take_delta().elections == Elections(all_count=2)
+    cluster.start(3, incarnation=2, previous_broker_epoch=cluster.broker(3).epoch)
+    assert cluster.take_delta().elections == Elections(all_count=1, eligible_count=1)
+    alone = with_elr(1)
+    alone.lose(1)
+    alone.take_delta()
+    alone.start(1, incarnation=2)
+    assert alone.take_delta().elections == Elections(all_count=1, unclean_count=1)

@@ -33,6 +33,13 @@ def test_a_node_alone(tmp_path: Path) -> None:
         assert numbers["kafka_controller_active_controller_count"] == 1
         assert numbers["kafka_controller_global_topic_count"] == 1
         assert numbers["kafka_controller_active_broker_count"] == 0
+        assert numbers["kafka_controller_controlled_shutdown_broker_count"] == 0
+        assert numbers["kafka_controller_offline_partitions_count"] == 0
+        assert numbers["kafka_controller_preferred_replica_imbalance_count"] == 0
+        assert numbers["kafka_controller_stats_leader_elections_total"] == 0
+        assert numbers["kafka_controller_stats_unclean_leader_elections_total"] == 0
+        elected = "kafka_controller_stats_election_from_eligible_leader_replicas_total"
+        assert numbers[elected] == 0
         quorum.begin_stop()
 
     run(scenario)
