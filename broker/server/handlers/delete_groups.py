@@ -7,7 +7,8 @@ from broker.protocol.messages.delete_groups import (
     DeleteGroupsResponse,
 )
 from broker.server.coordinators.groups import Groups
-from broker.server.network.dispatch import RequestContext
+from broker.server.network.dispatch import AnswerWalk, RequestContext
+from broker.server.network.walks import distinct, each
 
 
 class DeleteGroups:
@@ -16,13 +17,13 @@ class DeleteGroups:
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
 
-    def handle(self, context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    def handle(self, context: RequestContext, request: DeleteGroupsRequest) -> AnswerWalk:
         """Delete each group in its own shard."""
-        return DeleteGroupsResponse(
-            results=[
-                self._delete(context, group_id) for group_id in dict.fromkeys(request.groups_names)
-            ]
+        group_ids = yield from distinct(request.groups_names, lambda group_id: group_id)
+        results = yield from each(
+            group_ids, lambda group_id: self._delete(context, group_id), per_step=4
         )
+        return DeleteGroupsResponse(results=results)
 
     def _delete(self, context: RequestContext, group_id: str) -> DeletableGroupResult:
         try:

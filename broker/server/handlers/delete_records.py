@@ -1,5 +1,7 @@
 """DeleteRecords (key 21), versions 0-2: move the start of partitions (KIP-107)."""
 
+from functools import partial
+
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -8,7 +10,8 @@ from broker.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from broker.server.network.dispatch import RequestContext
+from broker.server.network.dispatch import AnswerWalk, RequestContext
+from broker.server.network.walks import each
 from broker.server.replication.partitions import Partitions
 from broker.server.storage.failures import StorageFailures
 
@@ -23,19 +26,21 @@ class DeleteRecords:
         self._partitions = partitions
         self._failures = failures
 
-    def handle(
-        self, context: RequestContext, request: DeleteRecordsRequest
-    ) -> DeleteRecordsResponse:
-        """Delete up to each offset and answer the new log start offset."""
-        return DeleteRecordsResponse(
-            topics=[
-                DeleteRecordsTopicResult(
-                    name=topic.name,
-                    partitions=[self._delete(topic.name, wanted) for wanted in topic.partitions],
-                )
-                for topic in request.topics
-            ]
-        )
+    def handle(self, context: RequestContext, request: DeleteRecordsRequest) -> AnswerWalk:
+        """Delete up to each offset and answer the new log start offset.
+
+        What is said last of a partition counts, as in Kafka.
+        """
+        by_topic: dict[str, dict[int, DeleteRecordsPartition]] = {}
+        for topic in request.topics:
+            of_topic = by_topic.setdefault(topic.name, {})
+            of_topic.update((wanted.partition_index, wanted) for wanted in topic.partitions)
+            yield
+        topics: list[DeleteRecordsTopicResult] = []
+        for name, of_topic in by_topic.items():
+            partitions = yield from each(of_topic.values(), partial(self._delete, name), per_step=1)
+            topics.append(DeleteRecordsTopicResult(name=name, partitions=partitions))
+        return DeleteRecordsResponse(topics=topics)
 
     def _delete(self, topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         try:

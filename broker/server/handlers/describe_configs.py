@@ -24,7 +24,8 @@ from broker.server.cluster.described_configs import (
 from broker.server.cluster.dynamic_settings import DynamicSettings
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.resources import BROKER, TOPIC
-from broker.server.network.dispatch import RequestContext
+from broker.server.network.dispatch import AnswerWalk, RequestContext
+from broker.server.network.walks import distinct, each
 
 
 class DescribeConfigs:
@@ -34,13 +35,18 @@ class DescribeConfigs:
         self._settings = settings
         self._metadata = metadata
 
-    def handle(
-        self, context: RequestContext, request: DescribeConfigsRequest
-    ) -> DescribeConfigsResponse:
-        """Describe each resource, or say why not."""
-        return DescribeConfigsResponse(
-            results=[self._answer(request, resource) for resource in request.resources]
+    def handle(self, context: RequestContext, request: DescribeConfigsRequest) -> AnswerWalk:
+        """Describe each resource once, or say why not.
+
+        Kafka repeats the answer for a resource that is named again: hundreds of bytes for each.
+        """
+        resources = yield from distinct(
+            request.resources, lambda resource: (resource.resource_type, resource.resource_name)
         )
+        results = yield from each(
+            resources, lambda resource: self._answer(request, resource), per_step=1
+        )
+        return DescribeConfigsResponse(results=results)
 
     def _answer(
         self, request: DescribeConfigsRequest, resource: DescribeConfigsResource

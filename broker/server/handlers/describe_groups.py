@@ -8,7 +8,8 @@ from broker.protocol.messages.describe_groups import (
 )
 from broker.server.cluster import authorized_operations
 from broker.server.coordinators.groups import Groups
-from broker.server.network.dispatch import RequestContext
+from broker.server.network.dispatch import AnswerWalk, RequestContext
+from broker.server.network.walks import distinct, each
 
 
 class DescribeGroups:
@@ -17,11 +18,12 @@ class DescribeGroups:
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
 
-    def handle(
-        self, context: RequestContext, request: DescribeGroupsRequest
-    ) -> DescribeGroupsResponse:
-        """Describe each group from its own shard."""
-        groups = [self._describe(context, group_id) for group_id in request.groups]
+    def handle(self, context: RequestContext, request: DescribeGroupsRequest) -> AnswerWalk:
+        """Describe each group from its own shard, once, however often it is named."""
+        group_ids = yield from distinct(request.groups, lambda group_id: group_id)
+        groups = yield from each(
+            group_ids, lambda group_id: self._describe(context, group_id), per_step=4
+        )
         if request.include_authorized_operations:
             for group in groups:
                 group.authorized_operations = authorized_operations.ON_GROUP

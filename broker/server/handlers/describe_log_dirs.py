@@ -15,7 +15,8 @@ from broker.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from broker.server.network.dispatch import RequestContext
+from broker.server.network.dispatch import AnswerWalk, RequestContext
+from broker.server.network.walks import ITEMS_PER_STEP, Steps, each_in_steps
 
 UNKNOWN_BYTES = -1
 
@@ -26,25 +27,24 @@ class DescribeLogDirs:
     def __init__(self, log_directories: LogDirectories) -> None:
         self._log_directories = log_directories
 
-    def handle(
-        self, context: RequestContext, request: DescribeLogDirsRequest
-    ) -> DescribeLogDirsResponse:
+    def handle(self, context: RequestContext, request: DescribeLogDirsRequest) -> AnswerWalk:
         """Describe every directory, with the partitions asked for; null asks for all."""
         wanted: set[TopicPartition] | None = None
         if request.topics is not None:
-            wanted = {
-                TopicPartition(topic.topic, partition)
-                for topic in request.topics
-                for partition in topic.partitions
-            }
-        return DescribeLogDirsResponse(
-            results=[
-                _describe(directory, wanted) for directory in self._log_directories.directories
-            ]
+            wanted = set()
+            for topic in request.topics:
+                wanted.update(TopicPartition(topic.topic, number) for number in topic.partitions)
+                yield
+        directories = self._log_directories.directories
+        results = yield from each_in_steps(
+            directories, lambda directory: _describe(directory, wanted)
         )
+        return DescribeLogDirsResponse(results=results)
 
 
-def _describe(directory: LogDirectory, wanted: set[TopicPartition] | None) -> DescribeLogDirsResult:
+def _describe(
+    directory: LogDirectory, wanted: set[TopicPartition] | None
+) -> Steps[DescribeLogDirsResult]:
     if directory.is_offline:
         return DescribeLogDirsResult(
             log_dir=directory.path,
@@ -54,7 +54,9 @@ def _describe(directory: LogDirectory, wanted: set[TopicPartition] | None) -> De
         )
     by_topic: dict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
     for logs, is_future in ((directory.logs, False), (directory.future_logs, True)):
-        for (topic, partition), log in logs.items():
+        for number, ((topic, partition), log) in enumerate(list(logs.items())):
+            if not number % ITEMS_PER_STEP:
+                yield
             if wanted is None or (topic, partition) in wanted:
                 lag = _lag(directory, log) if is_future else 0
                 by_topic[topic].append(

@@ -1,5 +1,7 @@
 """DescribeProducers (key 61), version 0: the idempotent producers of partitions (KIP-664)."""
 
+from functools import partial
+
 from broker.errors import KafkaError
 from broker.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -8,7 +10,8 @@ from broker.protocol.messages.describe_producers import (
     ProducerState,
     TopicResponse,
 )
-from broker.server.network.dispatch import RequestContext
+from broker.server.network.dispatch import AnswerWalk, RequestContext
+from broker.server.network.walks import each
 from broker.server.replication.partitions import Partitions
 
 
@@ -18,21 +21,22 @@ class DescribeProducers:
     def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
 
-    def handle(
-        self, context: RequestContext, request: DescribeProducersRequest
-    ) -> DescribeProducersResponse:
-        """Describe each partition asked for."""
-        return DescribeProducersResponse(
-            topics=[
-                TopicResponse(
-                    name=topic.name,
-                    partitions=[
-                        self._describe(topic.name, index) for index in topic.partition_indexes
-                    ],
-                )
-                for topic in request.topics
-            ]
-        )
+    def handle(self, context: RequestContext, request: DescribeProducersRequest) -> AnswerWalk:
+        """Describe each partition asked for, once, however often it is named.
+
+        Kafka repeats the answer, however many producers it names.
+        """
+        indexes: dict[str, list[int]] = {}
+        for topic in request.topics:
+            indexes.setdefault(topic.name, []).extend(topic.partition_indexes)
+            yield
+        topics: list[TopicResponse] = []
+        for name, wanted in indexes.items():
+            partitions = yield from each(
+                dict.fromkeys(wanted), partial(self._describe, name), per_step=4
+            )
+            topics.append(TopicResponse(name=name, partitions=partitions))
+        return DescribeProducersResponse(topics=topics)
 
     def _describe(self, topic: str, index: int) -> PartitionResponse:
         try:

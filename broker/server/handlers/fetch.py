@@ -6,6 +6,8 @@ flexible and adds the epoch of the last record fetched (KIP-595). v13 names topi
 v15 moves the replica's state into a tagged field (KIP-903).
 """
 
+from collections.abc import Callable
+
 from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode, KafkaError
 from broker.log.index.transaction_index import AbortedTransaction as AbortedRange
@@ -17,10 +19,12 @@ from broker.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    FetchTopic,
     PartitionData,
 )
 from broker.server.metrics import Metrics
-from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.dispatch import Answer, AnswerWalk, RequestContext
+from broker.server.network.walks import ITEMS_PER_STEP, Steps
 from broker.server.replication.epochs import validate_leader_epoch
 from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
 from broker.server.replication.partitions import Partition, Partitions
@@ -28,6 +32,8 @@ from broker.server.storage.failures import StorageFailures
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 READ_COMMITTED = 1
+PARTITIONS_AT_ONCE = 64
+"""With more of them a fetch is read step by step."""
 FULL_REQUEST = (0, -1)
 """The session epochs that begin a session or end one, whatever id is named: all is asked for."""
 
@@ -49,15 +55,38 @@ class Fetch:
         self._metrics = metrics
         self._failures = failures
 
-    def handle(self, context: RequestContext, request: FetchRequest) -> Answer:
+    def handle(self, context: RequestContext, request: FetchRequest) -> Answer | AnswerWalk:
         """Answer at once when there is enough, an error, or no time to wait; else park it."""
         if request.session_epoch not in FULL_REQUEST:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        _forget_repeated(request)
         read = FetchRead(self._partitions, self._failures, context, request)
+        if sum(len(topic.partitions) for topic in request.topics) > PARTITIONS_AT_ONCE:
+            return self._walk(context, request, read)
         read.run(self._max_fetch_bytes)
         if read.is_enough or request.max_wait_ms <= 0 or not read.partitions:
             return self._finish(read)
         return self._park(context, request, read)
+
+    def _walk(
+        self, context: RequestContext, request: FetchRequest, read: "FetchRead"
+    ) -> AnswerWalk:
+        """Read very many partitions step by step."""
+        yield from read.walk(self._max_fetch_bytes)
+        if read.is_enough or request.max_wait_ms <= 0 or not read.partitions:
+            return self._finish(read)
+
+        def read_all() -> AnswerWalk:
+            again = FetchRead(self._partitions, self._failures, context, request)
+            yield from again.walk(self._max_fetch_bytes)
+            return self._finish(again)
+
+        def answer(is_final: bool) -> bool:
+            # Woken by enough bytes, or by the time: either way this answer goes out.
+            context.reply(read_all())
+            return True
+
+        return self._wait(context, request, read, answer)
 
     def _park(self, context: RequestContext, request: FetchRequest, first: "FetchRead") -> Answer:
         def answer(is_final: bool) -> bool:
@@ -70,6 +99,15 @@ class Fetch:
                 return True
             return False
 
+        return self._wait(context, request, first, answer)
+
+    def _wait(
+        self,
+        context: RequestContext,
+        request: FetchRequest,
+        first: "FetchRead",
+        answer: Callable[[bool], bool],
+    ) -> Answer:
         later = context.defer()
         parked = ParkedFetch(first.partitions, request.min_bytes - first.size_bytes, answer)
         self._parked_fetches.park(context.connection, parked, request.max_wait_ms)
@@ -125,23 +163,40 @@ class FetchRead:
         """Read every partition asked for, and never more than the broker's own limit."""
         left_bytes = min(self._request.max_bytes, max_fetch_bytes)
         for topic in self._request.topics:
+            self._add(topic, self._read_each(topic, topic.partitions, left_bytes))
+
+    def walk(self, max_fetch_bytes: int) -> Steps[None]:
+        """Do what `run` does, step by step."""
+        left_bytes = min(self._request.max_bytes, max_fetch_bytes)
+        for topic in self._request.topics:
             answers: list[PartitionData] = []
-            for wanted in topic.partitions:
-                try:
-                    name = self._partitions.name_of(topic.topic_id) if self._by_id else topic.topic
-                    answers.append(self._read(name, wanted, left_bytes - self.size_bytes))
-                except KafkaError as error:
-                    self._has_error = True
-                    answers.append(self._refused(topic.topic, wanted, error))
-                except OSError as error:
-                    self._has_error = True
-                    failure = self._failures.on_failure(topic.topic, wanted.partition, error)
-                    answers.append(self._refused(topic.topic, wanted, failure))
-            self.topics.append(
-                FetchableTopicResponse(
-                    topic=topic.topic, topic_id=topic.topic_id, partitions=answers
-                )
-            )
+            for start in range(0, len(topic.partitions), ITEMS_PER_STEP):
+                some = topic.partitions[start : start + ITEMS_PER_STEP]
+                answers += self._read_each(topic, some, left_bytes)
+                yield
+            self._add(topic, answers)
+
+    def _add(self, topic: FetchTopic, answers: list[PartitionData]) -> None:
+        self.topics.append(
+            FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=answers)
+        )
+
+    def _read_each(
+        self, topic: FetchTopic, partitions: list[FetchPartition], left_bytes: int
+    ) -> list[PartitionData]:
+        answers: list[PartitionData] = []
+        for wanted in partitions:
+            try:
+                name = self._partitions.name_of(topic.topic_id) if self._by_id else topic.topic
+                answers.append(self._read(name, wanted, left_bytes - self.size_bytes))
+            except KafkaError as error:
+                self._has_error = True
+                answers.append(self._refused(topic.topic, wanted, error))
+            except OSError as error:
+                self._has_error = True
+                failure = self._failures.on_failure(topic.topic, wanted.partition, error)
+                answers.append(self._refused(topic.topic, wanted, failure))
+        return answers
 
     def _read(self, topic: str, wanted: FetchPartition, left_bytes: int) -> PartitionData:
         partition = self._partitions.get(topic, wanted.partition)
@@ -195,6 +250,15 @@ class FetchRead:
             aborted_transactions=None,
             records=b"",
         )
+
+
+def _forget_repeated(request: FetchRequest) -> None:
+    """Read a partition once, as it is asked for last, as Kafka does."""
+    for topic in request.topics:
+        if len(topic.partitions) > 1:
+            by_index = {wanted.partition: wanted for wanted in topic.partitions}
+            if len(by_index) < len(topic.partitions):
+                topic.partitions = list(by_index.values())
 
 
 def _diverging_epoch(log: PartitionLog, wanted: FetchPartition) -> EpochEndOffset | None:

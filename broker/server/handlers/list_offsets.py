@@ -13,10 +13,13 @@ from broker.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from broker.server.network.dispatch import RequestContext
+from broker.server.network.dispatch import AnswerWalk, RequestContext
+from broker.server.network.walks import each
 from broker.server.replication.epochs import validate_leader_epoch
 from broker.server.replication.partitions import Partition, Partitions
 from broker.server.storage.failures import StorageFailures
+
+Answered = ListOffsetsPartitionResponse
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
 LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -5, -6
@@ -39,20 +42,30 @@ class ListOffsets:
         self._partitions = partitions
         self._failures = failures
 
-    def handle(self, context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-        """Answer each partition's offset, or its error."""
-        return ListOffsetsResponse(
-            topics=[
-                ListOffsetsTopicResponse(
-                    name=topic.name,
-                    partitions=[
-                        self._answer(context, request, topic.name, wanted)
-                        for wanted in topic.partitions
-                    ],
-                )
-                for topic in request.topics
-            ]
-        )
+    def handle(self, context: RequestContext, request: ListOffsetsRequest) -> AnswerWalk:
+        """Answer each partition's offset, or its error.
+
+        One that is named twice is refused and not looked up, as in Kafka.
+        """
+        by_topic: dict[str, dict[int, ListOffsetsPartition]] = {}
+        repeated: set[tuple[str, int]] = set()
+        for topic in request.topics:
+            of_topic = by_topic.setdefault(topic.name, {})
+            for wanted in topic.partitions:
+                if of_topic.setdefault(wanted.partition_index, wanted) is not wanted:
+                    repeated.add((topic.name, wanted.partition_index))
+            yield
+        topics: list[ListOffsetsTopicResponse] = []
+        for name, of_topic in by_topic.items():
+
+            def answer(wanted: ListOffsetsPartition, name: str = name) -> Answered:
+                if (name, wanted.partition_index) in repeated:
+                    return _refused(wanted, ErrorCode.INVALID_REQUEST)
+                return self._answer(context, request, name, wanted)
+
+            partitions = yield from each(of_topic.values(), answer, per_step=8)
+            topics.append(ListOffsetsTopicResponse(name=name, partitions=partitions))
+        return ListOffsetsResponse(topics=topics)
 
     def _answer(
         self,
@@ -60,7 +73,7 @@ class ListOffsets:
         request: ListOffsetsRequest,
         topic: str,
         wanted: ListOffsetsPartition,
-    ) -> ListOffsetsPartitionResponse:
+    ) -> Answered:
         try:
             partition = self._partitions.get(topic, wanted.partition_index)
             validate_leader_epoch(wanted.current_leader_epoch, partition.log.leader_epoch)
@@ -68,25 +81,25 @@ class ListOffsets:
             is_committed = request.isolation_level == READ_COMMITTED
             timestamp_ms, offset, leader_epoch = _find(partition, wanted.timestamp, is_committed)
         except KafkaError as error:
-            return ListOffsetsPartitionResponse(
-                partition_index=wanted.partition_index, error_code=error.code
-            )
+            return _refused(wanted, error.code)
         except OSError as error:
             failure = self._failures.on_failure(topic, wanted.partition_index, error)
-            return ListOffsetsPartitionResponse(
-                partition_index=wanted.partition_index, error_code=failure.code
-            )
+            return _refused(wanted, failure.code)
         if context.api_version == 0:
-            return ListOffsetsPartitionResponse(
+            return Answered(
                 partition_index=wanted.partition_index,
                 old_style_offsets=[offset] if offset >= 0 else [],
             )
-        return ListOffsetsPartitionResponse(
+        return Answered(
             partition_index=wanted.partition_index,
             timestamp=timestamp_ms,
             offset=offset,
             leader_epoch=leader_epoch,
         )
+
+
+def _refused(wanted: ListOffsetsPartition, code: ErrorCode) -> Answered:
+    return Answered(partition_index=wanted.partition_index, error_code=code)
 
 
 def _validate_special_time(timestamp_ms: int, api_version: int) -> None:

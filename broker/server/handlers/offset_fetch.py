@@ -17,7 +17,8 @@ from broker.protocol.messages.offset_fetch import (
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.topic_references import resolve_topic
 from broker.server.coordinators.groups import Groups
-from broker.server.network.dispatch import RequestContext
+from broker.server.network.dispatch import AnswerWalk, RequestContext
+from broker.server.network.walks import distinct, each
 
 FIRST_VERSION_WITH_MANY_GROUPS = 8
 FIRST_VERSION_WITH_GROUP_ERROR = 2
@@ -31,12 +32,16 @@ class OffsetFetch:
         self._metadata = metadata
         self._groups = groups
 
-    def handle(self, context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
-        """Answer every group, each from its own shard."""
+    def handle(self, context: RequestContext, request: OffsetFetchRequest) -> AnswerWalk:
+        """Answer every group, each from its own shard; all offsets of a group only once."""
+        yield
         if context.api_version >= FIRST_VERSION_WITH_MANY_GROUPS:
-            return OffsetFetchResponse(
-                groups=[self._fetch(context, group) for group in request.groups]
+            asked = yield from distinct(
+                request.groups,
+                lambda group: (group.group_id, None if group.topics is None else id(group)),
             )
+            groups = yield from each(asked, lambda group: self._fetch(context, group), per_step=1)
+            return OffsetFetchResponse(groups=groups)
         return _single(self._fetch(context, _as_group(request)), context.api_version)
 
     def _fetch(

@@ -6,9 +6,11 @@ from broker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
-from broker.server.network.dispatch import RequestContext
+from broker.server.network.dispatch import AnswerWalk, RequestContext
+from broker.server.network.walks import Steps, each, each_in_steps
 from broker.server.replication.epochs import validate_leader_epoch
 from broker.server.replication.partitions import Partitions
 
@@ -19,19 +21,17 @@ class OffsetForLeaderEpoch:
     def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
 
-    def handle(
-        self, context: RequestContext, request: OffsetForLeaderEpochRequest
-    ) -> OffsetForLeaderEpochResponse:
+    def handle(self, context: RequestContext, request: OffsetForLeaderEpochRequest) -> AnswerWalk:
         """Answer each partition's end offset for an epoch, or its error."""
-        return OffsetForLeaderEpochResponse(
-            topics=[
-                OffsetForLeaderTopicResult(
-                    topic=topic.topic,
-                    partitions=[self._answer(topic.topic, wanted) for wanted in topic.partitions],
-                )
-                for topic in request.topics
-            ]
-        )
+
+        def answer(topic: OffsetForLeaderTopic) -> Steps[OffsetForLeaderTopicResult]:
+            partitions = yield from each(
+                topic.partitions, lambda wanted: self._answer(topic.topic, wanted)
+            )
+            return OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions)
+
+        topics = yield from each_in_steps(request.topics, answer)
+        return OffsetForLeaderEpochResponse(topics=topics)
 
     def _answer(self, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
         try:

@@ -7,6 +7,7 @@ epoch are written into the header, the bytes are appended.
 """
 
 import logging
+from functools import partial
 
 from broker.errors import ErrorCode, InvalidRecordsError, KafkaError
 from broker.metadata.topic_names import INTERNAL_TOPICS
@@ -22,7 +23,8 @@ from broker.protocol.messages.produce import (
 from broker.records.header import TRANSACTIONAL_FLAG
 from broker.server.clock import Clock
 from broker.server.metrics import Metrics
-from broker.server.network.dispatch import NO_RESPONSE, Answer, RequestContext
+from broker.server.network.dispatch import NO_RESPONSE, Answer, AnswerWalk, RequestContext
+from broker.server.network.walks import each
 from broker.server.replication.partitions import Partitions
 from broker.server.storage.failures import StorageFailures
 
@@ -56,46 +58,53 @@ class Produce:
         self._metrics = metrics
         self._failures = failures
 
-    def handle(self, context: RequestContext, request: ProduceRequest) -> Answer:
+    def handle(self, context: RequestContext, request: ProduceRequest) -> Answer | AnswerWalk:
         """Append every partition's batch and answer each with its base offset or its error."""
+        topics = request.topic_data
+        if len(topics) != 1 or len(topics[0].partition_data) != 1:
+            return self._append_all(context, request)
+        # Most requests by far: there is nothing to walk through.
+        topic = topics[0]
+        try:
+            _validate_request(context, request)
+            name = self._name_of(context, topic)
+        except KafkaError as error:
+            response = _refused_topic(topic, error)
+        else:
+            response = _answered_topic(
+                topic, [self._append(name, topic.partition_data[0], request.acks)]
+            )
+        return _answer(context, request, [response])
+
+    def _append_all(self, context: RequestContext, request: ProduceRequest) -> AnswerWalk:
+        topics = _without_repeated(request.topic_data)
         try:
             _validate_request(context, request)
         except KafkaError as error:
-            responses = [_refused_topic(topic, error) for topic in request.topic_data]
-        else:
-            responses = [
-                self._append_topic(context, request, topic) for topic in request.topic_data
-            ]
-        if request.acks != 0:
-            return ProduceResponse(responses=responses)
-        if any(
-            partition.error_code for topic in responses for partition in topic.partition_responses
-        ):
-            # The client wants no answer, so closing is the only way to tell it (as Kafka does).
-            log.info("closed: a produce with acks=0 failed client=%s", context.connection.peer.host)
-            context.connection.close()
-        return NO_RESPONSE
+            return _answer(context, request, [_refused_topic(topic, error) for topic in topics])
+        responses: list[TopicProduceResponse] = []
+        for topic in topics:
+            try:
+                name = self._name_of(context, topic)
+            except KafkaError as error:
+                responses.append(_refused_topic(topic, error))
+                continue
+            append = partial(self._append, name, acks=request.acks)
+            answers = yield from each(topic.partition_data, append, per_step=1)
+            responses.append(_answered_topic(topic, answers))
+        return _answer(context, request, responses)
 
-    def _append_topic(
-        self, context: RequestContext, request: ProduceRequest, topic: TopicProduceData
-    ) -> TopicProduceResponse:
-        try:
-            name = topic.name
-            if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-                name = self._partitions.name_of(topic.topic_id)
-            if name in INTERNAL_TOPICS:
-                raise KafkaError(
-                    ErrorCode.INVALID_TOPIC_EXCEPTION,
-                    f"The topic {name} is written by the broker only",
-                )
-        except KafkaError as error:
-            return _refused_topic(topic, error)
-        answers = [
-            self._append(name, partition, request.acks) for partition in topic.partition_data
-        ]
-        return TopicProduceResponse(
-            name=topic.name, topic_id=topic.topic_id, partition_responses=answers
-        )
+    def _name_of(self, context: RequestContext, topic: TopicProduceData) -> str:
+        """Return the topic's name; raises UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION."""
+        name = topic.name
+        if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+            name = self._partitions.name_of(topic.topic_id)
+        if name in INTERNAL_TOPICS:
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"The topic {name} is written by the broker only",
+            )
+        return name
 
     def _append(
         self, topic: str, produced: PartitionProduceData, acks: int
@@ -132,10 +141,41 @@ class Produce:
         )
 
 
-def _refused_topic(topic: TopicProduceData, error: KafkaError) -> TopicProduceResponse:
-    answers = [_refused(partition.index, error) for partition in topic.partition_data]
+def _answer(
+    context: RequestContext, request: ProduceRequest, responses: list[TopicProduceResponse]
+) -> Answer:
+    if request.acks != 0:
+        return ProduceResponse(responses=responses)
+    if any(partition.error_code for topic in responses for partition in topic.partition_responses):
+        # The client wants no answer, so closing is the only way to tell it (as Kafka does).
+        log.info("closed: a produce with acks=0 failed client=%s", context.connection.peer.host)
+        context.connection.close()
+    return NO_RESPONSE
+
+
+def _without_repeated(topics: list[TopicProduceData]) -> list[TopicProduceData]:
+    """Keep what is said last of a partition, as Kafka does."""
+    merged: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
+    for topic in topics:
+        of_topic = merged.setdefault((topic.name, topic.topic_id), {})
+        of_topic.update((partition.index, partition) for partition in topic.partition_data)
+    return [
+        TopicProduceData(name=name, topic_id=topic_id, partition_data=list(of_topic.values()))
+        for (name, topic_id), of_topic in merged.items()
+    ]
+
+
+def _answered_topic(
+    topic: TopicProduceData, answers: list[PartitionProduceResponse]
+) -> TopicProduceResponse:
     return TopicProduceResponse(
         name=topic.name, topic_id=topic.topic_id, partition_responses=answers
+    )
+
+
+def _refused_topic(topic: TopicProduceData, error: KafkaError) -> TopicProduceResponse:
+    return _answered_topic(
+        topic, [_refused(partition.index, error) for partition in topic.partition_data]
     )
 
 

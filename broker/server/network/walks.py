@@ -5,7 +5,7 @@ it decides after each step whether to go on at once (`connection.Connection.walk
 through may change between two steps: a list of it is made first.
 """
 
-from collections.abc import Callable, Generator, Hashable, Iterable
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -37,6 +37,11 @@ def each_in_steps(items: Iterable[T], make: Callable[[T], Steps[R]]) -> Steps[li
         if not len(made) % ITEMS_PER_STEP:
             yield
     return made
+
+
+def has_repeats(items: Sequence[T], key: Callable[[T], Hashable]) -> bool:
+    """Whether two items have the same key; quick for the usual one or few."""
+    return len(items) > 1 and len({key(item) for item in items}) < len(items)
 
 
 def distinct(items: Iterable[T], key: Callable[[T], Hashable]) -> Steps[list[T]]:

@@ -9,7 +9,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+from broker.server.clock import monotonic_seconds
 from broker.server.network.connection import Connection
+from broker.server.network.turns import ROUND_SECONDS
 
 
 class Awaited(Protocol):
@@ -75,9 +77,15 @@ class ParkedFetches:
         self._ready.update(dict.fromkeys(fetches))
 
     def _answer_ready(self) -> None:
-        ready, self._ready = self._ready, {}
-        for fetch in ready:
+        """Answer who is ready, for one round's time: thousands may wait for one partition."""
+        ready, ends = self._ready, monotonic_seconds() + ROUND_SECONDS
+        while ready:
+            fetch = next(iter(ready))
+            del ready[fetch]
             fetch.try_answer(is_final=fetch.missing_bytes > 0)
+            if ready and monotonic_seconds() >= ends:
+                self._loop.call_soon(self._answer_ready)
+                return
 
     def on_closed(self, connection: Connection) -> None:
         """Forget whatever waits for a connection that is gone."""
