@@ -43,6 +43,7 @@ class Facts:
                 self.writer_of[sent.key, sent.value] = at
             for found in operation.reads:
                 self.readers_of[found.key, found.value].append(at)
+        self.is_member = list(_memberships(operations))
         self.is_written = [self._is_written(operation) for operation in operations]
         self.values_at: dict[Key, dict[int, set[Value]]] = defaultdict(lambda: defaultdict(set))
         for at, operation in enumerate(operations):
@@ -71,6 +72,18 @@ class Facts:
     def writer(self, key: Key, value: Value) -> Operation:
         """Give the operation that sent a value."""
         return self.operations[self.writer_of[key, value]]
+
+
+def _memberships(operations: Sequence[Operation]) -> Iterator[bool]:
+    """Give for each operation whether its process is a member of a group, or has just been one."""
+    members: set[int] = set()
+    for operation in operations:
+        was_member = operation.process in members
+        if operation.kind is Kind.SUBSCRIBE:
+            members.add(operation.process)
+        elif operation.kind in {Kind.ASSIGN, Kind.CRASH}:
+            members.discard(operation.process)
+        yield was_member or operation.process in members
 
 
 Rule = Callable[[Facts], Iterator[Anomaly]]
@@ -188,8 +201,13 @@ def precommitted_read(facts: Facts) -> Iterator[Anomaly]:
 
 
 def order_within_polls(facts: Facts) -> Iterator[Anomaly]:
-    """One poll gives each value once, in order, and leaves none out."""
-    for operation in facts.operations:
+    """One poll gives each value once, in order, and leaves none out.
+
+    A member of a group may get a key back in the middle of a poll, at what the group committed.
+    """
+    for at, operation in enumerate(facts.operations):
+        if facts.is_member[at]:
+            continue
         by_key: dict[Key, list[tuple[int, Value]]] = defaultdict(list)
         for found in operation.reads:
             if found.key not in operation.rebalanced:
@@ -219,17 +237,12 @@ def order_of_polls(facts: Facts) -> Iterator[Anomaly]:
     group does not go on where it was but where the group is.
     """
     position: dict[int, dict[Key, int]] = defaultdict(dict)
-    members: set[int] = set()
-    for operation in facts.operations:
+    for at, operation in enumerate(facts.operations):
         known = position[operation.process]
         if operation.kind in {Kind.ASSIGN, Kind.SUBSCRIBE, Kind.CRASH}:
             kept = set(operation.keys) - set(operation.rebalanced)
             position[operation.process] = {key: known[key] for key in kept & known.keys()}
-            if operation.kind is Kind.SUBSCRIBE:
-                members.add(operation.process)
-            else:
-                members.discard(operation.process)
-        if operation.outcome is not Outcome.OK or operation.process in members:
+        if operation.outcome is not Outcome.OK or facts.is_member[at]:
             continue
         for key in operation.rebalanced:
             known.pop(key, None)

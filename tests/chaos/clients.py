@@ -65,6 +65,15 @@ def place_of(key: Key) -> tuple[str, int]:
     return topic, int(partition)
 
 
+def reset_policy(group: str | None) -> str:
+    """What to do when a position is out of range.
+
+    A leader that is cut off and does not know that it no longer leads may say so. Clients that do
+    not tell it the leader's epoch (KIP-320; librdkafka does) would then begin again at the start.
+    """
+    return "none" if group is None else "earliest"
+
+
 def sent_ok(key: Key, value: Value, offset: int | None) -> Outcomes:
     """An offset below zero is one the broker no longer knows: the batch was there already."""
     known = offset if offset is not None and offset >= 0 else None
@@ -290,7 +299,7 @@ class AiokafkaClient:
             bootstrap_servers=self._bootstrap,
             group_id=group,
             enable_auto_commit=False,
-            auto_offset_reset="earliest",
+            auto_offset_reset=reset_policy(group),
             request_timeout_ms=REQUEST_MS,
             session_timeout_ms=6_000,
             heartbeat_interval_ms=1_000,
@@ -408,7 +417,7 @@ class KafkaPythonClient:
             bootstrap_servers=self._bootstrap,
             group_id=group,
             enable_auto_commit=False,
-            auto_offset_reset="earliest",
+            auto_offset_reset=reset_policy(group),
             session_timeout_ms=6_000,
             request_timeout_ms=10_000,
             metadata_max_age_ms=2_000,

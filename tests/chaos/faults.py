@@ -23,6 +23,9 @@ DISK_ORDERS = {
     schedule.FULL_DISK: f"fail {ENOSPC}",
 }
 
+# What ends the processes it is done to, or makes them end themselves.
+ENDING = {schedule.KILL, schedule.TERMINATE, schedule.FAILING_DISK, schedule.FULL_DISK}
+
 
 def build_shim(folder: Path) -> Path | None:
     """Compile what is preloaded into the nodes; None where there is no compiler."""
@@ -89,7 +92,8 @@ class Faults:
         died = [
             node_id
             for node_id in self._cluster.node_ids
-            if not self._cluster.node(node_id).is_running and node_id not in victims
+            if not self._cluster.node(node_id).is_running
+            and (node_id not in victims or fault.name not in ENDING)
         ]
         self._cluster.heal()
         for node_id in self._cluster.node_ids:

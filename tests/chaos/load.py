@@ -15,6 +15,7 @@ from tests.chaos.history import Key, Kind, Outcome, Value
 from tests.chaos.recorder import Outcomes, Recorder
 
 PULSE_PAUSE_SECONDS = 0.02
+CRASH_PAUSE_SECONDS = 0.1
 SUBSCRIBE_OR_ASSIGN, CRASH, SEND = 1 / 64, 1 / 256, 0.5
 
 
@@ -162,3 +163,6 @@ class Worker(threading.Thread):
             self._client.close()
         self._client, self._positions = None, {}
         self._recorder.add(self._process, Kind.CRASH, start_ms, Outcomes(Outcome.OK, error=why))
+        if why:
+            # Who could not reach anybody tries again, and not as fast as it can.
+            self._is_stopping.wait(CRASH_PAUSE_SECONDS)

@@ -18,7 +18,7 @@ from tests.chaos.checker import Anomaly
 from tests.chaos.history import Key, Kind, Operation, Outcome
 from tests.chaos.schedule import Fault
 
-SHOWN_ANOMALIES = 20
+SHOWN_OF_EACH_RULE = 5
 
 
 class Suffered(NamedTuple):
@@ -84,11 +84,12 @@ def print_report(
         table.add_row(*_cells(row))
     console.print(table)
     console.print(_operations_table(operations))
-    for anomaly in anomalies[:SHOWN_ANOMALIES]:
-        console.print(f"[red]{anomaly.rule}[/] {anomaly.key} {anomaly.value}: {anomaly.detail}")
+    counts = Counter(anomaly.rule for anomaly in anomalies)
+    for rule in counts:
+        for one in [anomaly for anomaly in anomalies if anomaly.rule == rule][:SHOWN_OF_EACH_RULE]:
+            console.print(f"[red]{rule}[/] {one.key} {one.value}: {one.detail}")
     for problem in problems:
         console.print(f"[red]problem[/] {problem}")
-    counts = Counter(anomaly.rule for anomaly in anomalies)
     summary = ", ".join(f"{count} x {rule}" for rule, count in counts.items()) or "none"
     console.print(f"anomalies: {summary}; problems: {len(problems)}")
 

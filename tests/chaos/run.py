@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from confluent_kafka import KafkaException
 from rich.console import Console
 
-from millrace.testing import LocalCluster
+from millrace.testing import BrokerFailedError, LocalCluster
 from tests.chaos.availability import Window
 from tests.chaos.clients import (
     AiokafkaClient,
@@ -123,14 +124,19 @@ class _Run:
         loop = Loop()
         try:
             with self._load(loop):
-                self._wait_until_whole()
-                self._suffer_all(faults)
-            self._read_everything(loop)
-        except NotWholeError as error:
-            self._lived.problems.append(str(error))
+                self._try(self._wait_until_whole)
+                self._try(lambda: self._suffer_all(faults))
+            self._try(lambda: self._read_everything(loop))
         finally:
             loop.close()
         return self._lived
+
+    def _try(self, work: Callable[[], None]) -> None:
+        """Do something that the cluster may make impossible: that ends the faults, not the run."""
+        try:
+            work()
+        except (NotWholeError, BrokerFailedError, KafkaException) as error:
+            self._lived.problems.append(str(error).partition("\n")[0])
 
     # The load.
 
@@ -202,9 +208,10 @@ class _Run:
             if not silent and not self._view.lacking():
                 return
             time.sleep(LOOK_SECONDS)
+        down = [one for one in self._cluster.node_ids if not self._cluster.node(one).is_running]
         raise NotWholeError(
-            f"after {WHOLE_SECONDS:.0f} s nothing was acknowledged on {silent}, "
-            f"and not whole were {self._view.lacking()}"
+            f"after {WHOLE_SECONDS:.0f} s nothing was acknowledged on {silent}, not whole were "
+            f"{self._view.lacking()}, nodes that are down: {down}"
         )
 
     # The end.

@@ -95,6 +95,9 @@ GOOD = {
     "members of a group skip what others read": (
         written().subscribe(2, "a").poll(2, ALL[0]).poll(2, ALL[2]).poll(3, *ALL)
     ),
+    "a member gets a key back in the middle of a poll": (
+        written().subscribe(2, "a").poll(2, *ALL, ALL[0], ALL[1])
+    ),
     "a rebalance in the course of a poll moves its position": (
         written().poll(2, ALL[1], ALL[0], rebalanced=("a",)).poll(3, *ALL)
     ),
