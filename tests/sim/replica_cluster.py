@@ -168,6 +168,7 @@ class ReplicaSimulation:
         match message:
             case FetchCall():
                 self.send(node.node_id, source, node.serve_fetch(message, now_ms))
+                self.alter_partition(node)
             case OffsetsCall():
                 self.send(node.node_id, source, node.serve_offsets(message))
             case FetchReply():

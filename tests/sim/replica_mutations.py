@@ -10,7 +10,7 @@ from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.leadership import isr as controller_isr
 from broker.model import OffsetAndEpoch
 from broker.replication import follower as follower_module
-from broker.replication import isr_changes, leader
+from broker.replication import leader
 from broker.replication.divergence import UNKNOWN_EPOCH, find_divergence
 from broker.replication.follower import FetchPosition, PartitionFollower
 from broker.replication.follower_progress import FollowerProgress
@@ -205,22 +205,6 @@ def take_part_with_every_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ReplicaNode, "die", die)
 
 
-def believe_any_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take a refusal for certain while an earlier copy of the change is still under way."""
-    monkeypatch.setattr(
-        isr_changes.IsrChanges,
-        "__init__",
-        _without_lifetime(isr_changes.IsrChanges.__init__),
-    )
-
-
-def _without_lifetime(original):
-    def init(self, request_lifetime_ms: int = 0) -> None:
-        original(self, 0)
-
-    return init
-
-
 def count_before_comparing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Count the position of a follower whose log parts from the leader's."""
     original = FollowerProgress.note_fetch
@@ -255,6 +239,5 @@ MUTATIONS = [
     decide_on_any_partition_epoch,
     lead_before_knowing_oneself,
     take_part_with_every_loss,
-    believe_any_refusal,
     count_before_comparing,
 ]
