@@ -15,6 +15,7 @@ from broker.log.partition_log import PartitionLog
 from broker.metadata.delta import MetadataDelta
 from broker.server.clock import Clock, Random
 from broker.server.cluster.auto_topics import AutoTopics
+from broker.server.cluster.directory_assignments import DirectoryAssignments
 from broker.server.cluster.dynamic_settings import DynamicSettings
 from broker.server.cluster.lifecycle import Lifecycle
 from broker.server.cluster.metadata_waits import MetadataWaits
@@ -75,6 +76,14 @@ class Broker:
         self.lifecycle = Lifecycle(
             loop, self.config, self.clock, self.metadata, self.ask, self.log_directories
         )
+        self.directory_assignments = DirectoryAssignments(
+            loop,
+            self.config.node_id,
+            self.metadata,
+            self.log_directories,
+            self.ask,
+            broker_epoch=lambda: self.lifecycle.epoch,
+        )
         self.lifecycle.on_caught_up = self._follow
         self.lifecycle.on_fatal = self._fail
 
@@ -122,6 +131,7 @@ class Broker:
         """Begin to follow the metadata: all that it says now, then every change."""
         self.settings.refresh()
         self.replicas.open_all()
+        self.directory_assignments.look_at_all()
         self.groups.follow_partitions()
         # Everything this broker leads is open.
         self.listeners.start(self.config.listen_backlog)
@@ -131,6 +141,7 @@ class Broker:
         if self.lifecycle.is_following:
             self.settings.apply(delta)
             self.replicas.apply(delta)
+            self.directory_assignments.apply(delta)
             self.groups.follow_partitions()
             for deleted in delta.deleted_topics:
                 self.groups.on_topic_deleted(deleted.name, deleted.topic_id)
@@ -159,6 +170,7 @@ class Broker:
 
     def _on_moved(self, moved: PartitionLog) -> None:
         self.partitions.replace_log(moved)
+        self.directory_assignments.look_at(moved.topic_partition)
         self.deleted_files.remove_due()
 
     # --- start and stop ---

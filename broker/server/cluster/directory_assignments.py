@@ -1,0 +1,144 @@
+"""Tells the controller in which log directory each replica of this broker is (KIP-858).
+
+Only so can it move what was in a directory that fails, and let a replica lead again whose former
+directory is gone: one whose disk was replaced, or whose log was moved. A replica without a log here
+is where it would be made, if there is but one place for it. One request is under way at a time.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from itertools import islice
+
+from broker.errors import ErrorCode
+from broker.log.log_directories import LogDirectories
+from broker.metadata.delta import MetadataDelta
+from broker.metadata.parts.brokers import RESERVED_DIRECTORIES
+from broker.model import TopicPartition
+from broker.protocol.message import Message
+from broker.protocol.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    DirectoryData,
+    PartitionData,
+    TopicData,
+)
+from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
+
+log = logging.getLogger("millrace.directories")
+
+VERSION = 0
+TIMEOUT_MS = 30_000
+RETRY_MS = 1_000
+MAX_PER_REQUEST = 2_000
+Replica = tuple[bytes, int]  # topic id, partition
+
+
+class DirectoryAssignments:
+    """Invariant: what differs from the metadata is in `_pending`, or was asked for."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        node_id: int,
+        metadata: ClusterMetadata,
+        log_directories: LogDirectories,
+        ask: AskController,
+        *,
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._loop = loop
+        self._node_id = node_id
+        self._metadata = metadata
+        self._log_directories = log_directories
+        self._ask = ask
+        self._broker_epoch = broker_epoch
+        self._pending: dict[Replica, None] = {}
+        self._is_asking = False
+
+    def look_at_all(self) -> None:
+        """Compare every replica with the metadata."""
+        topics = self._metadata.image.topics.by_id
+        self._look(
+            (topic_id, index) for topic_id in topics for index in topics[topic_id].partitions
+        )
+
+    def apply(self, delta: MetadataDelta) -> None:
+        """Compare what has changed."""
+        changed = delta.changed_partitions
+        self._look((topic_id, index) for topic_id in changed for index in sorted(changed[topic_id]))
+
+    def look_at(self, topic_partition: TopicPartition) -> None:
+        """Compare one replica, whose log is in another directory now."""
+        topic = self._metadata.image.topics.by_name.get(topic_partition.topic)
+        if topic is not None:
+            self._look([(topic.topic_id, topic_partition.partition)])
+
+    def _look(self, replicas: Iterable[Replica]) -> None:
+        for replica in replicas:
+            if self._directory_to_tell(replica) is not None:
+                self._pending[replica] = None
+        self._send()
+
+    def _directory_to_tell(self, replica: Replica) -> bytes | None:
+        """Give where a replica is; None when the metadata has it right, or it is not known."""
+        topic_id, index = replica
+        topic = self._metadata.image.topics.by_id.get(topic_id)
+        partition = None if topic is None else topic.partitions.get(index)
+        if topic is None or partition is None or self._node_id not in partition.replicas:
+            return None
+        assigned = dict(zip(partition.replicas, partition.directories, strict=False))
+        told = assigned.get(self._node_id)
+        online = [each for each in self._log_directories.directories if not each.is_offline]
+        directory = self._log_directories.directory_of(TopicPartition(topic.name, index))
+        if directory is None and len(online) == 1 and told not in RESERVED_DIRECTORIES:
+            directory = online[0]
+        if directory is None or directory.is_offline or directory.directory_id == told:
+            return None
+        return directory.directory_id
+
+    def _send(self) -> None:
+        if self._is_asking or not self._pending:
+            return
+        asked_for = list(islice(self._pending, MAX_PER_REQUEST))
+        by_directory: dict[bytes, dict[bytes, list[int]]] = {}
+        for replica in asked_for:
+            del self._pending[replica]
+            directory = self._directory_to_tell(replica)
+            if directory is not None:
+                topics = by_directory.setdefault(directory, {})
+                topics.setdefault(replica[0], []).append(replica[1])
+        if not by_directory:
+            self._send()
+            return
+        self._is_asking = True
+        request = AssignReplicasToDirsRequest(
+            broker_id=self._node_id,
+            broker_epoch=self._broker_epoch(),
+            directories=[_data(directory, topics) for directory, topics in by_directory.items()],
+        )
+
+        def answered(response: Message) -> None:
+            assert isinstance(response, AssignReplicasToDirsResponse), response
+            self._is_asking = False
+            if response.error_code == ErrorCode.NONE:
+                self._send()
+                return
+            log.info("directories not assigned yet: %s", ErrorCode(response.error_code).name)
+            self._pending |= dict.fromkeys(asked_for)
+            self._loop.call_later(RETRY_MS / 1000, self._send)
+
+        self._ask(request, VERSION, answered, timeout_ms=TIMEOUT_MS)
+
+
+def _data(directory: bytes, topics: dict[bytes, list[int]]) -> DirectoryData:
+    return DirectoryData(
+        id=directory,
+        topics=[
+            TopicData(
+                topic_id=topic_id,
+                partitions=[PartitionData(partition_index=index) for index in indexes],
+            )
+            for topic_id, indexes in topics.items()
+        ],
+    )
