@@ -8,6 +8,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := broker services schemas millrace streams spark_analytics tests bench
 SEEDS ?= 1000
+MINUTES ?= 1
+SEED ?= 1
 MINUTES ?= 10
 
 help: ## list the commands
@@ -60,6 +62,9 @@ sim: $(VENV)/.dev ## many seeded simulations: make sim SEEDS=10000
 
 chaos: $(VENV)/.dev ## break a real cluster under load and judge it: make chaos MINUTES=10 SEED=1
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+fuzz: $(VENV)/.dev ## wrong frames for both listeners: make fuzz MINUTES=10 SEED=2, or REPLAY=broker:0003...
+	$(BIN)/python -m tests.fuzz $(if $(REPLAY),--replay $(REPLAY),--minutes $(MINUTES) --seed $(SEED))
 
 bench: $(VENV)/.dev ## measure; see bench/README.md
 	$(BIN)/python -m bench
