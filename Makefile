@@ -1,7 +1,7 @@
 # `make help` lists the commands. Every one of them sets up what it needs in .venv first, and pip
 # shows how far it is: the first time Spark alone is 450 MB.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix sim chaos bench lock clean
+.PHONY: help setup demo test slowest check lint format style types contracts quick fix sim chaos bench lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,6 +11,10 @@ SEEDS ?= 1000
 MINUTES ?= 1
 SEED ?= 1
 MINUTES ?= 10
+# Processes that run tests side by side. Most tests wait more than they compute: more than the cores.
+WORKERS ?= 4
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS)
+REPORT := build/tests.xml
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -44,21 +48,44 @@ demo: ## run the whole pipeline, Spark and dashboard too (LITE=1 without; ONCE=1
 	@$(BIN)/python -m millrace demo
 
 test: $(VENV)/.dev $(VENV)/.demo ## every test: fast, simulated, real clients, end to end
-	$(BIN)/python -m pytest -q -m ""
+	$(PYTEST) -m "" -rs --junitxml=$(REPORT)
+
+slowest: $(VENV)/.dev ## where the last `make test` spent its time: the slowest twenty tests and files
+	@$(BIN)/python -m tests.lib.slowest $(REPORT)
 
 check: $(VENV)/.dev $(VENV)/.demo ## format, lint, types, import contracts, fast tests: under a minute
-	$(BIN)/ruff format --check $(SOURCES)
-	$(BIN)/ruff check $(SOURCES)
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q
+	@$(call side_by_side,format style types contracts quick)
+
+lint: $(VENV)/.dev $(VENV)/.demo ## `make check` without the tests
+	@$(call side_by_side,format style types contracts)
+
+side_by_side = $(MAKE) --no-print-directory --jobs --keep-going $(1) || { \
+    echo "make $@ failed: look for FAILED above"; exit 1; }
+
+# Each says one line, or, when it fails, all it has to say in one piece.
+in_one_piece = said=$$($(1) 2>&1) && echo "$@: good" || { printf '%s\n%s\n' "$@ FAILED: $(1)" "$$said"; exit 1; }
+
+format:
+	@$(call in_one_piece,$(BIN)/ruff format --check $(SOURCES))
+
+style:
+	@$(call in_one_piece,$(BIN)/ruff check $(SOURCES))
+
+types:
+	@$(call in_one_piece,$(BIN)/mypy)
+
+contracts:
+	@$(call in_one_piece,$(BIN)/lint-imports)
+
+quick:
+	@$(PYTEST) || { echo "quick tests FAILED"; exit 1; }
 
 fix: $(VENV)/.dev ## format and mend what can be mended by itself
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
 sim: $(VENV)/.dev ## many seeded simulations: make sim SEEDS=10000
-	MILLRACE_SIM_SEEDS=$(SEEDS) $(BIN)/python -m pytest -q -m "" tests/sim
+	MILLRACE_SIM_SEEDS=$(SEEDS) $(PYTEST) -m "" tests/sim
 
 chaos: $(VENV)/.dev ## break a real cluster under load and judge it: make chaos MINUTES=10 SEED=1
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

@@ -1,14 +1,16 @@
 """The settings that make nodes of one machine a cluster: who votes, who listens where."""
 
 import base64
+import os
 import random
 import socket
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 # Below the ports that a system gives to outgoing connections, so that a node that was down finds
 # its own free when it comes back.
 _PORTS = range(15_000, 32_000)
+_SHARES = 16
 
 REPLICATION_FACTOR = 1
 """Of every topic in our own clusters, fewer where brokers are fewer. More needs a broker that
@@ -64,10 +66,20 @@ def random_cluster_id() -> str:
 
 def free_ports() -> Iterator[int]:
     """Give ports that nothing listens on just now, no port twice."""
-    for port in random.Random().sample(_PORTS, len(_PORTS)):
+    ports = _ports_of(os.environ.get("PYTEST_XDIST_WORKER", "gw0"))
+    for port in random.Random().sample(ports, len(ports)):
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
         yield port
+
+
+def _ports_of(worker: str) -> Sequence[int]:
+    """Give the ports of one of the processes in which pytest-xdist runs tests side by side.
+
+    A node that is starting, or was killed and comes back, does not hold its port: nobody else may
+    be given it meanwhile.
+    """
+    return _PORTS[int(worker.removeprefix("gw")) % _SHARES :: _SHARES]

@@ -1,15 +1,48 @@
-"""How Hypothesis runs here: the same examples everywhere, and no clock.
+"""How the tests run here: in which order and process, and with the same examples everywhere.
 
-A busy machine is no bug, so there are no deadlines. `HYPOTHESIS_PROFILE=explore` looks for new
-examples instead of the same ones; what it finds becomes an explicit `@example`.
+Hypothesis knows no clock: a busy machine is no bug, so there are no deadlines.
+`HYPOTHESIS_PROFILE=explore` looks for new examples instead of the same ones; what it finds becomes
+an explicit `@example`.
 """
 
 import os
+from collections import defaultdict
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.lib import side_by_side
+
+if TYPE_CHECKING:
+    from xdist.scheduler import LoadScopeScheduling
 
 settings.register_profile(
     "same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("explore", parent=settings.get_profile("same"), derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest groups first when the tests run side by side."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    marks: dict[str, set[str]] = defaultdict(set)
+    for item in items:
+        marks[side_by_side.group_of(item.nodeid)] |= {mark.name for mark in item.iter_markers()}
+    ranks = side_by_side.ranks(marks)
+    items.sort(key=lambda item: ranks[side_by_side.group_of(item.nodeid)])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config) -> "LoadScopeScheduling":
+    """Hand whole groups to the processes, in the order in which they were collected."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return side_by_side.group_of(nodeid)
+
+    config.option.loadscopereorder = False
+    return ByGroup(config)

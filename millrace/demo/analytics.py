@@ -7,7 +7,6 @@ import asyncio
 import json
 import os
 import shutil
-import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import aiohttp
 
+from millrace.cluster_layout import free_ports
 from millrace.demo.processes import Children
 
 _SPARK_READY_SECONDS = 240.0
@@ -93,7 +93,8 @@ async def start_analytics(
                 "spark_analytics.jobs",
                 *where,
                 *store,
-                *("--http-port", str(ports[1] or _free_port())),
+                # Settled here: a revived program must keep its address.
+                *("--http-port", str(ports[1] or next(free_ports()))),
                 ready_seconds=_SPARK_READY_SECONDS,
                 # Its store and checkpoints are on disk: a new driver goes on where it was.
                 is_revived=True,
@@ -109,13 +110,6 @@ async def start_analytics(
         )
     started = {"streams": streams, "spark": job, "dashboard": dashboard}
     return Analytics({name: task.result().address for name, task in started.items()})
-
-
-def _free_port() -> int:
-    """Return a port nobody listens on: a revived program must keep its address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _is_complete(summary: Mapping[str, object], accepted: int) -> bool:

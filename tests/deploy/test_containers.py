@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
+from millrace.cluster_layout import free_ports
 from tests.lib.docker_compose import compose_command
 from tests.lib.pipeline_processes import call
 from tests.lib.waiting import until
@@ -33,7 +33,7 @@ class Containers:
     """The compose project, under a name and on ports of its own."""
 
     def __init__(self) -> None:
-        self.ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
+        self.ports = dict(zip(PORTS, free_ports(), strict=False))
         command = compose_command()
         assert command is not None, "no Docker Compose here"
         self._command = [*command, "-p", f"millrace-test-{os.getpid()}"]
@@ -71,14 +71,6 @@ class Containers:
 
     def verdict(self, order_id: str) -> str:
         return call("GET", f"{self.orders_url}/{order_id}/validated?timeout=30000").body["state"]
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 @pytest.fixture

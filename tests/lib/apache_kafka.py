@@ -7,9 +7,13 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 import pytest
+
+from millrace.cluster_layout import free_ports
+from tests.lib.side_by_side import one_at_a_time
 
 RESOLVE = Path(__file__).parents[1] / "interop" / "java" / "resolve.sh"
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
@@ -18,7 +22,8 @@ START_SECONDS = 60
 
 def kafka_libs() -> str:
     """Give the folder of the jars; skips the test when there is no Java or no way to get them."""
-    found = subprocess.run([RESOLVE], capture_output=True, text=True, check=False)
+    with one_at_a_time("kafka-libs"):
+        found = subprocess.run([RESOLVE], capture_output=True, text=True, check=False)
     if found.returncode:
         pytest.skip(f"Apache Kafka is not available: {found.stderr.strip()}")
     return found.stdout.strip()
@@ -30,20 +35,13 @@ def run_tool(libs: str, main_class: str, *arguments: str) -> subprocess.Complete
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @contextmanager
 def running_node(libs: str, folder: Path) -> Iterator[str]:
     """Run one node until the block ends, then stop it cleanly; gives its bootstrap server.
 
     A second run in the same folder goes on with what the first has left there.
     """
-    port, controller_port = free_port(), free_port()
+    port, controller_port = islice(free_ports(), 2)
     properties = folder / "server.properties"
     properties.write_text(
         f"""process.roles=broker,controller

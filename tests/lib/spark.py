@@ -8,6 +8,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, Row
 
+from tests.lib.side_by_side import one_at_a_time
+
 ROOT = Path(__file__).parents[2]
 JARS_FOLDER = ROOT / "build" / "spark-jars"
 RESOLVE = ROOT / "tests" / "spark_analytics" / "jars" / "resolve.sh"
@@ -17,8 +19,11 @@ JAR_COUNT = 5
 
 def connector_jars() -> list[str]:
     """Return the official connector's jars, fetched if need be; none when that is not possible."""
-    if len(list(JARS_FOLDER.glob("*.jar"))) < JAR_COUNT and shutil.which("mvn"):
-        subprocess.run([RESOLVE], check=False, timeout=RESOLVE_SECONDS, stdout=subprocess.DEVNULL)
+    with one_at_a_time("spark-jars"):
+        if len(list(JARS_FOLDER.glob("*.jar"))) < JAR_COUNT and shutil.which("mvn"):
+            subprocess.run(
+                [RESOLVE], check=False, timeout=RESOLVE_SECONDS, stdout=subprocess.DEVNULL
+            )
     jars = sorted(str(path) for path in JARS_FOLDER.glob("*.jar"))
     return jars if len(jars) >= JAR_COUNT else []
 

@@ -2,17 +2,18 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark")
 
+from millrace.cluster_layout import free_ports
 from millrace.testing import LocalBroker
 from spark_analytics.java import JavaNotFoundError
 from spark_analytics.session import session_environment
@@ -23,12 +24,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.timeout(500)]
 JOB = Path(__file__).parent / "count_by_partition.py"
 READY_SECONDS = 150
 JOB_SECONDS = 300
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def state_of(port):
@@ -55,13 +50,14 @@ def master(tmp_path):
         "SPARK_HOME": str(home),
         "SPARK_DAEMON_MEMORY": "192m",
     }
-    port, page = free_port(), free_port()
+    ports = free_ports()
+    port, page = islice(ports, 2)
     url = f"spark://127.0.0.1:{port}"
     here = ["--host", "127.0.0.1"]
     commands = [["master.Master", *here, "--port", str(port), "--webui-port", str(page)]]
     for number in range(2):
         folder = str(tmp_path / f"worker-{number}")
-        size = ["--cores", "1", "--memory", "640m", "--webui-port", str(free_port())]
+        size = ["--cores", "1", "--memory", "640m", "--webui-port", str(next(ports))]
         commands.append(["worker.Worker", *here, *size, "-d", folder, url])
     processes = []
     log = (tmp_path / "spark.log").open("w")

@@ -1,0 +1,57 @@
+"""Tests side by side: which of them share a process, which come first, what they take in turn.
+
+pytest-xdist gives each of its processes one group of tests after another. A group is
+
+- a file, so that what a module starts is started once;
+- one test of a file in `SPREAD`, whose many long tests share nothing;
+- everything with one name in `TOGETHER`: what shares a Spark session, or would fill every core
+  twice over if two of them ran at once.
+
+The longest groups come first and the shortest fill up what is left at the end.
+"""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+BUILD = Path(__file__).parents[2] / "build"
+
+TOGETHER = {
+    "tests/spark_analytics/": "spark",
+    "tests/e2e/": "pipeline",
+}
+SPREAD = (
+    "tests/interop/test_cluster_faults.py",
+    "tests/sim/test_quorum_mutations.py",
+    "tests/sim/test_quorum_simulation.py",
+)
+MARKS_LONGEST_FIRST = ("e2e", "interop", "slow")
+
+
+def group_of(node_id: str) -> str:
+    """Name the group of a test; those of one group run one after another in one process."""
+    file = node_id.partition("::")[0]
+    if file in SPREAD:
+        return node_id
+    return next((name for prefix, name in TOGETHER.items() if file.startswith(prefix)), file)
+
+
+def ranks(groups: dict[str, set[str]]) -> dict[str, int]:
+    """Rank groups by the marks of their tests: the smaller rank runs earlier."""
+    return {
+        group: next(
+            (rank for rank, mark in enumerate(MARKS_LONGEST_FIRST) if mark in marks),
+            len(MARKS_LONGEST_FIRST),
+        )
+        for group, marks in groups.items()
+    }
+
+
+@contextmanager
+def one_at_a_time(name: str) -> Iterator[None]:
+    """Let one process make what several would make at once: the others wait, then find it."""
+    BUILD.mkdir(exist_ok=True)
+    with (BUILD / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

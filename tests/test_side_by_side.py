@@ -1,0 +1,47 @@
+"""Which tests share a process and which come first; what the report of their durations says."""
+
+from millrace.cluster_layout import free_ports
+from tests.lib.side_by_side import group_of, ranks
+from tests.lib.slowest import slowest
+
+REPORT = """<testsuites><testsuite>
+  <testcase classname="tests.one.test_a" name="test_quick" time="0.5"/>
+  <testcase classname="tests.one.test_a" name="test_slow[1]" time="20"/>
+  <testcase classname="tests.test_b" name="test_middling" time="3.25"/>
+</testsuite></testsuites>"""
+
+
+def test_the_tests_of_a_file_share_what_its_module_starts():
+    assert group_of("tests/a/test_b.py::test_one") == group_of("tests/a/test_b.py::test_two[x::y]")
+    assert group_of("tests/a/test_b.py::test_one") != group_of("tests/a/test_c.py::test_one")
+
+
+def test_all_that_uses_spark_comes_one_after_another():
+    jobs = group_of("tests/spark_analytics/jobs/test_transforms.py::test_one")
+    assert jobs == group_of("tests/spark_analytics/source/test_planner.py::test_one")
+
+
+def test_long_tests_that_share_nothing_are_spread():
+    file = "tests/sim/test_quorum_mutations.py"
+    assert group_of(f"{file}::test_a[one]") != group_of(f"{file}::test_a[two]")
+
+
+def test_the_longest_come_first():
+    found = ranks({"quick": set(), "slow": {"slow"}, "demo": {"slow", "e2e"}, "x": {"interop"}})
+    assert sorted(found, key=found.__getitem__) == ["demo", "x", "slow", "quick"]
+
+
+def test_processes_side_by_side_never_have_a_port_in_common(monkeypatch):
+    monkeypatch.setattr("millrace.cluster_layout._PORTS", range(20_000, 20_064))
+    given = []
+    for worker in ("gw0", "gw1", "gw2", "gw3"):
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", worker)
+        given += free_ports()
+    assert len(given) == len(set(given))
+
+
+def test_the_slowest_tests_and_files_are_listed_first():
+    lines = slowest(REPORT)
+    assert lines[1] == "    20.0  tests/one/test_a.py::test_slow[1]"
+    assert lines[6] == "    20.5  tests/one/test_a.py"
+    assert lines[-1] == "All tests one after another: 24 s."
