@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from tests.lib import side_by_side
 
 if TYPE_CHECKING:
+    from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
 settings.register_profile(
@@ -36,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config) -> "LoadScopeScheduling":
+def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "LoadScopeScheduling":
     """Hand whole groups to the processes, in the order in which they were collected."""
     from xdist.scheduler import LoadScopeScheduling
 
@@ -45,4 +46,4 @@ def pytest_xdist_make_scheduler(config: pytest.Config) -> "LoadScopeScheduling":
             return side_by_side.group_of(nodeid)
 
     config.option.loadscopereorder = False
-    return ByGroup(config)
+    return ByGroup(config, log)
