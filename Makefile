@@ -11,9 +11,9 @@ SEEDS ?= 1000
 MINUTES ?= 1
 SEED ?= 1
 MINUTES ?= 10
-# Processes that run tests side by side. Most tests wait more than they compute: more than the cores.
-WORKERS ?= 4
-PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS)
+# Processes that run tests side by side; `make test` runs in one unless asked: make test WORKERS=4
+WORKERS ?= 2
+PYTEST = $(BIN)/python -m pytest -q -n $(WORKERS)
 REPORT := build/tests.xml
 
 help: ## list the commands
@@ -49,6 +49,8 @@ demo: ## run the whole pipeline, Spark and dashboard too (LITE=1 without; ONCE=1
 
 test: $(VENV)/.dev $(VENV)/.demo ## every test: fast, simulated, real clients, end to end
 	$(PYTEST) -m "" -rs --junitxml=$(REPORT)
+
+test: WORKERS = 0
 
 slowest: $(VENV)/.dev ## where the last `make test` spent its time: the slowest twenty tests and files
 	@$(BIN)/python -m tests.lib.slowest $(REPORT)
