@@ -20,6 +20,7 @@ from broker.config.quorum_config import (
     read_roles,
     read_voters,
 )
+from broker.config.replication_config import ReplicationConfig, read_replication_config
 from broker.config.sources import invalid
 from broker.config.values import Values
 from broker.coordinator.group.config import GroupConfig
@@ -65,6 +66,7 @@ class BrokerConfig:
     """Ascending; empty when `bootstrap_servers` or the formatted directory are to be asked."""
     bootstrap_servers: tuple[tuple[str, int], ...]
     quorum: QuorumConfig
+    replication: ReplicationConfig
     heartbeat_interval_ms: int
     session_timeout_ms: int
     registration_timeout_ms: int
@@ -115,6 +117,7 @@ class BrokerConfig:
             voters=read_voters(values, node_id, roles),
             bootstrap_servers=_bootstrap_servers(values, roles),
             quorum=read_quorum_config(values),
+            replication=read_replication_config(values, listeners.clients),
             heartbeat_interval_ms=values.integer("broker.heartbeat.interval.ms", 1),
             session_timeout_ms=values.integer("broker.session.timeout.ms", 1),
             registration_timeout_ms=values.integer("initial.broker.registration.timeout.ms", 0),

@@ -136,7 +136,6 @@ def _partition_data(partition: int, change: IsrChange) -> PartitionData:
         partition_index=partition,
         leader_epoch=change.leader_epoch,
         partition_epoch=change.partition_epoch,
-        new_isr=[broker_id for broker_id, _ in change.isr],
         new_isr_with_epochs=[
             BrokerState(broker_id=broker_id, broker_epoch=epoch) for broker_id, epoch in change.isr
         ],

@@ -33,11 +33,11 @@ FORWARD: Row = "forward", lambda b: (b.metadata, b.ask, b.waits)
 APIS: dict[ApiKey, Row] = {
     ApiKey.PRODUCE: (
         "produce",
-        lambda b: (b.partitions, b.clock, b.metrics, b.failures),
+        lambda b: (b.led_logs, b.parked_produces, b.metadata, b.metrics),
     ),
     ApiKey.FETCH: (
         "fetch",
-        lambda b: (b.config, b.partitions, b.parked_fetches, b.metrics, b.failures),
+        lambda b: (b.config, b.led_logs, b.parked_fetches, b.fetch_sessions, b.metadata, b.metrics),
     ),
     ApiKey.LIST_OFFSETS: ("list_offsets", _log),
     ApiKey.METADATA: ("metadata", lambda b: (b.config, b.metadata, b.auto_topics)),

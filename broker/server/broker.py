@@ -13,6 +13,7 @@ from broker.config.broker_config import BrokerConfig
 from broker.log.log_directories import LogDirectories
 from broker.log.partition_log import PartitionLog
 from broker.metadata.delta import MetadataDelta
+from broker.replication.fetch_session.session_cache import FetchSessionCache
 from broker.server.clock import Clock, Random
 from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.directory_assignments import DirectoryAssignments
@@ -22,11 +23,17 @@ from broker.server.cluster.metadata_waits import MetadataWaits
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.producer_ids import ProducerIds
 from broker.server.metrics import Metrics
+from broker.server.network.client_connection import client_settings
 from broker.server.network.connection import Connection
 from broker.server.network.listeners import Listeners
 from broker.server.quorum.quorum import Quorum
+from broker.server.replication.isr_requests import IsrRequests
+from broker.server.replication.leader_fetcher import FetcherParts
+from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.parked_fetches import ParkedFetches
-from broker.server.replication.partitions import Partitions
+from broker.server.replication.parked_produces import ParkedProduces
+from broker.server.replication.partitions import Partition, Partitions
+from broker.server.replication.replica_fetchers import ReplicaFetchers
 from broker.server.replication.replicas import Replicas
 from broker.server.storage.cleaner import Cleaner
 from broker.server.storage.deleted_files import DeletedFiles
@@ -34,6 +41,8 @@ from broker.server.storage.failures import StorageFailures
 from broker.server.storage.flusher import Flusher
 from broker.server.storage.housekeeping import Housekeeping
 from broker.server.storage.mover import Mover
+
+MAX_SESSION_ID = 2**31 - 1
 
 log = logging.getLogger("millrace.broker")
 
@@ -53,6 +62,7 @@ class Broker:
     ) -> None:
         self.config = config
         self.clock = clock
+        self.random = random_source
         self.log_directories = log_directories
         self.metadata = quorum
         self.ask = quorum.channel.ask
@@ -62,6 +72,7 @@ class Broker:
         self.listeners = Listeners()
         self._make_cluster_parts(loop)
         self._make_partitions(loop)
+        self._make_replication(loop)
         self._make_background_work(loop)
         self.groups = Groups(loop, config.group, clock, random_source, quorum, self.partitions)
         self.producer_ids = ProducerIds(
@@ -90,17 +101,24 @@ class Broker:
     def _make_partitions(self, loop: asyncio.AbstractEventLoop) -> None:
         self.failures = StorageFailures(
             self.log_directories,
-            on_lost=lambda lost: self.partitions.remove(lost),
+            on_lost=lambda lost: self.replicas.forget((lost,)),
             on_fatal=self._fail,
         )
         self.flusher = Flusher(loop, self.clock, self.log_directories, self.failures)
         self.parked_fetches = ParkedFetches(loop)
+        self.parked_produces = ParkedProduces(loop)
+        self.fetch_sessions = FetchSessionCache(
+            lambda: self.random.randint(1, MAX_SESSION_ID),
+            slots=self.config.replication.fetch_session_slots,
+        )
         self.partitions = Partitions(
             self.config.node_id,
             self.metadata,
+            self.clock,
             wake=self.parked_fetches.wake,
             on_flush_wanted=self.flusher.schedule,
         )
+        self.led_logs = LedLogs(self.partitions, self.clock, self.failures)
         self.deleted_files = DeletedFiles(loop, self.log_directories, self.clock)
         self.replicas = Replicas(
             self.settings,
@@ -110,6 +128,37 @@ class Broker:
             self.clock,
             on_deleted=self.deleted_files.remove_due,
         )
+        self.replicas.on_role = self._on_role
+
+    def _make_replication(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.isr_requests = IsrRequests(
+            loop,
+            self.clock,
+            self.partitions,
+            self.ask,
+            self.metrics,
+            broker_epoch=lambda: self.lifecycle.epoch,
+        )
+        parts = FetcherParts(
+            loop,
+            self.clock,
+            self.config.replication,
+            client_settings(self.config),
+            self.config.node_id,
+            broker_epoch=lambda: self.lifecycle.epoch,
+            on_failed=self._on_follower_failed,
+            on_moved=self.partitions.on_high_watermark,
+            on_bytes=self.metrics.note_replicated_in,
+        )
+        self.replica_fetchers = ReplicaFetchers(parts, self.metadata)
+
+    def _on_role(self, partition: Partition) -> None:
+        """A partition leads, or follows, in a new epoch, or it is gone."""
+        self.isr_requests.forget(partition)
+        self.replica_fetchers.follow(partition)
+
+    def _on_follower_failed(self, partition: Partition, error: OSError) -> None:
+        self.failures.on_failure(*partition.topic_partition, error)
 
     def _make_background_work(self, loop: asyncio.AbstractEventLoop) -> None:
         self.housekeeping = Housekeeping(
@@ -142,6 +191,8 @@ class Broker:
             self.settings.apply(delta)
             self.replicas.apply(delta)
             self.directory_assignments.apply(delta)
+            if delta.changed_brokers:
+                self.replica_fetchers.on_brokers_changed(iter(self.partitions))
             self.groups.follow_partitions()
             for deleted in delta.deleted_topics:
                 self.groups.on_topic_deleted(deleted.name, deleted.topic_id)
@@ -163,14 +214,17 @@ class Broker:
         """Forget everything that waits on a connection."""
         self.listeners.forget(connection)
         self.parked_fetches.on_closed(connection)
+        self.parked_produces.on_closed(connection)
         self.groups.on_closed(connection)
 
     def _logs(self) -> Iterator[PartitionLog]:
         return (partition.log for partition in self.partitions)
 
     def _on_moved(self, moved: PartitionLog) -> None:
-        self.partitions.replace_log(moved)
         self.directory_assignments.look_at(moved.topic_partition)
+        partition = self.partitions.find(*moved.topic_partition)
+        if partition is not None:
+            partition.use_log(moved)
         self.deleted_files.remove_due()
 
     # --- start and stop ---
@@ -181,6 +235,8 @@ class Broker:
         offsets_ms = config.group.offsets_retention_check_interval_ms
         idle_ms = config.connections_max_idle_ms
         self.housekeeping.start()
+        lag_ms = config.replication.lag_time_max_ms
+        self.housekeeping.every("isr", max(1, lag_ms // 2), self.isr_requests.look_for_laggards)
         self.housekeeping.every("offsets", offsets_ms, self.groups.expire_offsets)
         if idle_ms >= 0:
             self.housekeeping.every(
@@ -198,6 +254,8 @@ class Broker:
         self.deleted_files.stop()
         self.flusher.stop()
         self.mover.stop()
+        self.isr_requests.stop()
+        self.replica_fetchers.stop()
         self.cleaner.stop()
         self.groups.stop()
         self.listeners.close_connections()

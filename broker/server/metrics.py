@@ -6,10 +6,27 @@ from collections import Counter
 class Metrics:
     """Counters that only ever grow. `requests` is keyed by api key."""
 
-    __slots__ = ("fetched_bytes", "produced_bytes", "produced_records", "requests")
+    __slots__ = (
+        "fetched_bytes",
+        "isr_expands",
+        "isr_shrinks",
+        "produced_bytes",
+        "produced_records",
+        "replicated_in_bytes",
+        "replicated_out_bytes",
+        "requests",
+    )
 
     def __init__(self) -> None:
         self.requests: Counter[int] = Counter()
         self.produced_bytes = 0
         self.produced_records = 0
         self.fetched_bytes = 0
+        self.replicated_in_bytes = 0
+        self.replicated_out_bytes = 0
+        self.isr_expands = 0
+        self.isr_shrinks = 0
+
+    def note_replicated_in(self, size_bytes: int) -> None:
+        """Count what a follower has appended."""
+        self.replicated_in_bytes += size_bytes

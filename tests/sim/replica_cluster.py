@@ -299,7 +299,8 @@ class ReplicaSimulation:
 
     def threaten_who_joins(self, request: AlterPartitionRequest) -> None:
         if self.has_faults and self.random.random() < self.joiner_risk:
-            isr = request.topics[0].partitions[0].new_isr
+            wanted = request.topics[0].partitions[0].new_isr_with_epochs
+            isr = [broker.broker_id for broker in wanted]
             node = self.nodes[self.random.choice(isr)]
             fault = self.random.choice([self.cut_power, self.wipe, self.pause])
             delay_ms = self.random.randint(1, 40)

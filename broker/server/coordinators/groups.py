@@ -80,6 +80,7 @@ class Groups:
         led = {
             partition.topic_partition.partition
             for partition in self._partitions.topic(CONSUMER_OFFSETS)
+            if partition.leader is not None
         }
         for number in self._shards.keys() - led:
             self._unload_shard(number)

@@ -20,7 +20,7 @@ from broker.server.storage.mover import Mover
 
 
 class AlterReplicaLogDirs:
-    """Begins moves of partitions led here."""
+    """Begins moves of replicas that are here."""
 
     def __init__(self, partitions: Partitions, mover: Mover, failures: StorageFailures) -> None:
         self._partitions = partitions
@@ -50,7 +50,8 @@ class AlterReplicaLogDirs:
 
     def _move(self, topic_partition: TopicPartition, path: str) -> int:
         try:
-            self._partitions.get(*topic_partition)
+            if self._partitions.find(*topic_partition) is None:
+                self._partitions.get(*topic_partition)  # raises why it is not here
             self._mover.move(topic_partition, path)
         except KafkaError as error:
             return error.code

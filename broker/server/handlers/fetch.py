@@ -1,41 +1,43 @@
 """Fetch (key 1), versions 4-18: read batches, waiting until there are `min_bytes`.
 
-v7 adds sessions (KIP-227): none is ever granted here, which every client takes as "send full
-requests". v9 adds the leader epoch the client knows (KIP-320). v11 adds racks (KIP-392). v12 is
+v7 adds sessions (KIP-227): a request names what is different from the last one, and the answer
+leaves out what is not new. v9 adds the leader epoch the client knows (KIP-320). v11 adds racks: a
+consumer may read from a follower, and the leader tells it of one in its rack (KIP-392). v12 is
 flexible and adds the epoch of the last record fetched (KIP-595). v13 names topics by id (KIP-516).
-v15 moves the replica's state into a tagged field (KIP-903).
+v15 moves the replica's state into a tagged field (KIP-903). v16 says who leads instead (KIP-951).
+
+A follower is a client like any other, but reads up to the log's end, and where it reads from is
+counted as its position. What is read is in `fetch_read`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode, KafkaError
-from broker.log.index.transaction_index import AbortedTransaction as AbortedRange
-from broker.log.partition_log import PartitionLog
 from broker.protocol.messages.fetch import (
-    AbortedTransaction,
-    EpochEndOffset,
     FetchableTopicResponse,
-    FetchPartition,
     FetchRequest,
     FetchResponse,
-    FetchTopic,
+    NodeEndpoint,
     PartitionData,
+    ReplicaState,
 )
+from broker.replication.fetch_session.session import FetchSession
+from broker.replication.fetch_session.session_cache import FetchSessionCache
+from broker.replication.fetch_session.session_epochs import FINAL_EPOCH, FULL_EPOCH, NO_SESSION
+from broker.server.cluster.current_leaders import endpoints_of, tell_leader
+from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.metrics import Metrics
 from broker.server.network.dispatch import Answer, AnswerWalk, RequestContext
-from broker.server.network.walks import ITEMS_PER_STEP, Steps
-from broker.server.replication.epochs import validate_leader_epoch
+from broker.server.replication.fetch_read import Asked, FetchRead, Key, Reader
+from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
-from broker.server.replication.partitions import Partition, Partitions
-from broker.server.storage.failures import StorageFailures
 
+FIRST_VERSION_FROM_FOLLOWERS = 11
 FIRST_VERSION_WITH_TOPIC_IDS = 13
+FIRST_VERSION_WITH_REPLICA_STATE = 15
 READ_COMMITTED = 1
 PARTITIONS_AT_ONCE = 64
 """With more of them a fetch is read step by step."""
-FULL_REQUEST = (0, -1)
-"""The session epochs that begin a session or end one, whatever id is named: all is asked for."""
 
 
 class Fetch:
@@ -44,233 +46,202 @@ class Fetch:
     def __init__(
         self,
         config: BrokerConfig,
-        partitions: Partitions,
+        led_logs: LedLogs,
         parked_fetches: ParkedFetches,
+        fetch_sessions: FetchSessionCache,
+        metadata: ClusterMetadata,
         metrics: Metrics,
-        failures: StorageFailures,
     ) -> None:
         self._max_fetch_bytes = config.max_fetch_bytes
-        self._partitions = partitions
+        self._selects_by_rack = config.replication.selects_by_rack
+        self._logs = led_logs
         self._parked_fetches = parked_fetches
+        self._sessions = fetch_sessions
+        self._metadata = metadata
         self._metrics = metrics
-        self._failures = failures
 
     def handle(self, context: RequestContext, request: FetchRequest) -> Answer | AnswerWalk:
         """Answer at once when there is enough, an error, or no time to wait; else park it."""
-        if request.session_epoch not in FULL_REQUEST:
-            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        _forget_repeated(request)
-        read = FetchRead(self._partitions, self._failures, context, request)
-        if sum(len(topic.partitions) for topic in request.topics) > PARTITIONS_AT_ONCE:
-            return self._walk(context, request, read)
-        read.run(self._max_fetch_bytes)
+        question = _Question(context, request)
+        if request.session_id != NO_SESSION or request.session_epoch != FINAL_EPOCH:
+            self._find_session(question)
+            if question.is_last:
+                return FetchResponse()
+        reader = self._reader_of(question)
+        if reader.follower is not None:
+            # It has more to ask: it shall not wait for what it has asked before.
+            self._parked_fetches.answer_followers(context.connection)
+        read = FetchRead(self._logs, reader)
+        if len(question.asked) > PARTITIONS_AT_ONCE:
+            return self._walk(question, read)
+        read.run(question.asked)
+        read.is_first = False
         if read.is_enough or request.max_wait_ms <= 0 or not read.partitions:
-            return self._finish(read)
-        return self._park(context, request, read)
+            return self._finish(question, read)
+        return self._park(question, read)
 
-    def _walk(
-        self, context: RequestContext, request: FetchRequest, read: "FetchRead"
-    ) -> AnswerWalk:
+    # --- who asks what ---
+
+    def _find_session(self, question: "_Question") -> None:
+        """Go on with the session that the request names; raises KafkaError."""
+        request = question.request
+        session = self._sessions.resume(
+            request.session_id,
+            request.session_epoch,
+            owner=question.context.connection.peer.host,
+            uses_topic_ids=question.by_id,
+        )
+        if session is None:
+            return
+        question.session = session
+        forgotten: list[Key] = [
+            (topic.topic_id if question.by_id else topic.topic, partition)
+            for topic in request.forgotten_topics_data
+            for partition in topic.partitions
+        ]
+        now_ms = self._logs.clock.now_ms()
+        question.is_last = not self._sessions.update(session, question.asked, forgotten, now_ms)
+        question.asked = list(session.asked())
+
+    def _reader_of(self, question: "_Question") -> Reader:
+        context, request = question.context, question.request
+        if context.api_version >= FIRST_VERSION_WITH_REPLICA_STATE:
+            state = request.replica_state
+        else:
+            state = ReplicaState(replica_id=request.replica_id)
+        is_follower = state.replica_id >= 0
+        return Reader(
+            follower=state if is_follower else None,
+            max_bytes=min(request.max_bytes, self._max_fetch_bytes),
+            min_bytes=request.min_bytes,
+            is_read_committed=request.isolation_level == READ_COMMITTED,
+            may_read_followers=(
+                not is_follower and context.api_version >= FIRST_VERSION_FROM_FOLLOWERS
+            ),
+            rack=request.rack_id if self._selects_by_rack else "",
+            rack_of=self._rack_of,
+        )
+
+    def _rack_of(self, broker_id: int) -> str | None:
+        broker = self._metadata.image.brokers.get(broker_id)
+        return None if broker is None else broker.rack
+
+    # --- now, step by step, or later ---
+
+    def _walk(self, question: "_Question", read: FetchRead) -> AnswerWalk:
         """Read very many partitions step by step."""
-        yield from read.walk(self._max_fetch_bytes)
-        if read.is_enough or request.max_wait_ms <= 0 or not read.partitions:
-            return self._finish(read)
+        yield from read.walk(question.asked)
+        read.is_first = False
+        if read.is_enough or question.request.max_wait_ms <= 0 or not read.partitions:
+            return self._finish(question, read)
 
         def read_all() -> AnswerWalk:
-            again = FetchRead(self._partitions, self._failures, context, request)
-            yield from again.walk(self._max_fetch_bytes)
-            return self._finish(again)
+            again = read.again()
+            yield from again.walk(question.asked)
+            return self._finish(question, again)
 
         def answer(is_final: bool) -> bool:
             # Woken by enough bytes, or by the time: either way this answer goes out.
-            context.reply(read_all())
+            question.context.reply(read_all())
             return True
 
-        return self._wait(context, request, read, answer)
+        return self._wait(question, read, answer)
 
-    def _park(self, context: RequestContext, request: FetchRequest, first: "FetchRead") -> Answer:
+    def _park(self, question: "_Question", first: FetchRead) -> Answer:
         def answer(is_final: bool) -> bool:
-            if context.connection.is_closed:
+            if question.context.connection.is_closed:
                 return True
-            read = FetchRead(self._partitions, self._failures, context, request)
-            read.run(self._max_fetch_bytes)
+            read = first.again()
+            read.run(question.asked)
             if read.is_enough or is_final:
-                context.reply(self._finish(read))
+                question.context.reply(self._finish(question, read))
                 return True
             return False
 
-        return self._wait(context, request, first, answer)
+        return self._wait(question, first, answer)
 
     def _wait(
-        self,
-        context: RequestContext,
-        request: FetchRequest,
-        first: "FetchRead",
-        answer: Callable[[bool], bool],
+        self, question: "_Question", first: FetchRead, answer: Callable[[bool], bool]
     ) -> Answer:
-        later = context.defer()
-        parked = ParkedFetch(first.partitions, request.min_bytes - first.size_bytes, answer)
-        self._parked_fetches.park(context.connection, parked, request.max_wait_ms)
+        later = question.context.defer()
+        request = question.request
+        parked = ParkedFetch(
+            first.partitions,
+            request.min_bytes - first.size_bytes,
+            answer,
+            is_follower=first.reader.follower is not None,
+        )
+        self._parked_fetches.park(question.context.connection, parked, request.max_wait_ms)
         return later
 
-    def _finish(self, read: "FetchRead") -> FetchResponse:
-        self._metrics.fetched_bytes += read.size_bytes
-        return FetchResponse(responses=read.topics)
+    # --- the answer ---
 
-
-class FetchRead:
-    """One pass over the partitions of a request, under its byte limits.
-
-    The first batch of the first partition that has one is always returned whole, however small the
-    limits are, so that a consumer can make progress (KIP-74).
-    """
-
-    __slots__ = (
-        "_by_id",
-        "_failures",
-        "_has_error",
-        "_partitions",
-        "_read_committed",
-        "_request",
-        "partitions",
-        "size_bytes",
-        "topics",
-    )
-
-    def __init__(
-        self,
-        partitions: Partitions,
-        failures: StorageFailures,
-        context: RequestContext,
-        request: FetchRequest,
-    ) -> None:
-        self._partitions = partitions
-        self._failures = failures
-        self._request = request
-        self._by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-        self._read_committed = request.isolation_level == READ_COMMITTED
-        self._has_error = False
-        self.size_bytes = 0
-        self.partitions: list[Partition] = []
-        self.topics: list[FetchableTopicResponse] = []
-
-    @property
-    def is_enough(self) -> bool:
-        """Whether the answer need not wait: enough bytes, or an error to tell."""
-        return self._has_error or self.size_bytes >= self._request.min_bytes
-
-    def run(self, max_fetch_bytes: int) -> None:
-        """Read every partition asked for, and never more than the broker's own limit."""
-        left_bytes = min(self._request.max_bytes, max_fetch_bytes)
-        for topic in self._request.topics:
-            self._add(topic, self._read_each(topic, topic.partitions, left_bytes))
-
-    def walk(self, max_fetch_bytes: int) -> Steps[None]:
-        """Do what `run` does, step by step."""
-        left_bytes = min(self._request.max_bytes, max_fetch_bytes)
-        for topic in self._request.topics:
-            answers: list[PartitionData] = []
-            for start in range(0, len(topic.partitions), ITEMS_PER_STEP):
-                some = topic.partitions[start : start + ITEMS_PER_STEP]
-                answers += self._read_each(topic, some, left_bytes)
-                yield
-            self._add(topic, answers)
-
-    def _add(self, topic: FetchTopic, answers: list[PartitionData]) -> None:
-        self.topics.append(
-            FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=answers)
-        )
-
-    def _read_each(
-        self, topic: FetchTopic, partitions: list[FetchPartition], left_bytes: int
-    ) -> list[PartitionData]:
-        answers: list[PartitionData] = []
-        for wanted in partitions:
-            try:
-                name = self._partitions.name_of(topic.topic_id) if self._by_id else topic.topic
-                answers.append(self._read(name, wanted, left_bytes - self.size_bytes))
-            except KafkaError as error:
-                self._has_error = True
-                answers.append(self._refused(topic.topic, wanted, error))
-            except OSError as error:
-                self._has_error = True
-                failure = self._failures.on_failure(topic.topic, wanted.partition, error)
-                answers.append(self._refused(topic.topic, wanted, failure))
-        return answers
-
-    def _read(self, topic: str, wanted: FetchPartition, left_bytes: int) -> PartitionData:
-        partition = self._partitions.get(topic, wanted.partition)
-        log = partition.log
-        validate_leader_epoch(wanted.current_leader_epoch, log.leader_epoch)
-        diverging = _diverging_epoch(log, wanted)
-        if diverging is not None:
-            self._has_error = True  # nothing to wait for
-            return PartitionData(
-                partition_index=wanted.partition,
-                high_watermark=log.high_watermark,
-                last_stable_offset=log.last_stable_offset,
-                log_start_offset=log.log_start_offset,
-                diverging_epoch=diverging,
-                aborted_transactions=None,
-                records=b"",
+    def _finish(self, question: "_Question", read: FetchRead) -> FetchResponse:
+        if read.reader.follower is None:
+            self._metrics.fetched_bytes += read.size_bytes
+        else:
+            self._metrics.replicated_out_bytes += read.size_bytes
+        session_id, answers = NO_SESSION, read.answers
+        if question.session is not None:
+            session_id = question.session.session_id
+            answers = question.session.select(answers)
+        elif question.request.session_epoch == FULL_EPOCH:
+            session_id = self._sessions.open(
+                question.asked,
+                answers,
+                owner=question.context.connection.peer.host,
+                is_privileged=read.reader.follower is not None,
+                uses_topic_ids=question.by_id,
+                now_ms=self._logs.clock.now_ms(),
             )
-        end = log.last_stable_offset if self._read_committed else log.high_watermark
-        read = log.read(
-            wanted.fetch_offset,
-            max_bytes=max(0, min(wanted.partition_max_bytes, left_bytes)),
-            max_offset=end,
-            minimum_one_batch=self.size_bytes == 0,
-            with_aborted_transactions=self._read_committed,
+        response = FetchResponse(session_id=session_id, responses=_by_topic(answers))
+        if read.misdirected:
+            self._tell_leaders(question.context, read, response)
+        return response
+
+    def _tell_leaders(
+        self, context: RequestContext, read: FetchRead, response: FetchResponse
+    ) -> None:
+        """Say who leads what this broker does not (KIP-951)."""
+        leaders: set[int] = set()
+        for topic, answered in read.misdirected:
+            leaders |= tell_leader(
+                self._metadata, topic, answered.partition_index, answered.current_leader
+            )
+        addresses = endpoints_of(self._metadata, leaders, context.connection.peer.listener_name)
+        response.node_endpoints = [NodeEndpoint(**address._asdict()) for address in addresses]
+
+
+class _Question:
+    """One request on its way. A partition that is named twice is read once, as asked for last."""
+
+    __slots__ = ("asked", "by_id", "context", "is_last", "request", "session")
+
+    def __init__(self, context: RequestContext, request: FetchRequest) -> None:
+        self.context = context
+        self.request = request
+        self.by_id = by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+        self.session: FetchSession | None = None
+        self.is_last = False
+        """Whether the request has taken the last partition out of its session, and so closed it."""
+        self.asked: Asked = list(
+            {
+                (topic.topic_id if by_id else topic.topic, wanted.partition): wanted
+                for topic in request.topics
+                for wanted in topic.partitions
+            }.items()
         )
-        self.size_bytes += read.size_bytes
-        self.partitions.append(partition)
-        return PartitionData(
-            partition_index=wanted.partition,
-            high_watermark=log.high_watermark,
-            last_stable_offset=log.last_stable_offset,
-            log_start_offset=log.log_start_offset,
-            aborted_transactions=self._aborted(read.aborted_transactions),
-            records=read.parts or b"",
-        )
-
-    def _aborted(self, aborted: list[AbortedRange]) -> list[AbortedTransaction] | None:
-        if not self._read_committed:
-            return None
-        return [
-            AbortedTransaction(producer_id=found.producer_id, first_offset=found.first_offset)
-            for found in aborted
-        ]
-
-    def _refused(self, topic: str, wanted: FetchPartition, error: KafkaError) -> PartitionData:
-        return PartitionData(
-            partition_index=wanted.partition,
-            error_code=error.code,
-            high_watermark=-1,
-            log_start_offset=-1,
-            aborted_transactions=None,
-            records=b"",
-        )
 
 
-def _forget_repeated(request: FetchRequest) -> None:
-    """Read a partition once, as it is asked for last, as Kafka does."""
-    for topic in request.topics:
-        if len(topic.partitions) > 1:
-            by_index = {wanted.partition: wanted for wanted in topic.partitions}
-            if len(by_index) < len(topic.partitions):
-                topic.partitions = list(by_index.values())
-
-
-def _diverging_epoch(log: PartitionLog, wanted: FetchPartition) -> EpochEndOffset | None:
-    """Say where our log and the reader's part, if they do (KIP-595).
-
-    Raises OFFSET_OUT_OF_RANGE when the epoch the reader read last was never ours.
-    """
-    if wanted.last_fetched_epoch < 0:
-        return None
-    epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
-    if epoch < 0:
-        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    if epoch == wanted.last_fetched_epoch and end_offset >= wanted.fetch_offset:
-        return None
-    return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+def _by_topic(answers: Iterable[tuple[Key, PartitionData]]) -> list[FetchableTopicResponse]:
+    topics: dict[bytes | str, FetchableTopicResponse] = {}
+    for (topic, _), answer in answers:
+        found = topics.get(topic)
+        if found is None:
+            found = topics[topic] = (
+                FetchableTopicResponse(topic=topic)
+                if isinstance(topic, str)
+                else FetchableTopicResponse(topic_id=topic)
+            )
+        found.partitions.append(answer)
+    return list(topics.values())

@@ -6,6 +6,7 @@ pending upload (KIP-1023).
 """
 
 from broker.errors import ErrorCode, KafkaError
+from broker.log.partition_log import PartitionLog
 from broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -13,10 +14,10 @@ from broker.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from broker.replication.fencing import validate_leader_epoch
 from broker.server.network.dispatch import AnswerWalk, RequestContext
 from broker.server.network.walks import each
-from broker.server.replication.epochs import validate_leader_epoch
-from broker.server.replication.partitions import Partition, Partitions
+from broker.server.replication.partitions import Leader, Partitions
 from broker.server.storage.failures import StorageFailures
 
 Answered = ListOffsetsPartitionResponse
@@ -76,10 +77,15 @@ class ListOffsets:
     ) -> Answered:
         try:
             partition = self._partitions.get(topic, wanted.partition_index)
-            validate_leader_epoch(wanted.current_leader_epoch, partition.log.leader_epoch)
+            leader = partition.leader
+            assert leader is not None, topic
+            validate_leader_epoch(wanted.current_leader_epoch, leader.leader_epoch)
             _validate_special_time(wanted.timestamp, context.api_version)
-            is_committed = request.isolation_level == READ_COMMITTED
-            timestamp_ms, offset, leader_epoch = _find(partition, wanted.timestamp, is_committed)
+            if request.replica_id >= 0 and wanted.timestamp == LATEST:
+                end = partition.log.log_end_offset
+            else:
+                end = _end_of(leader, wanted.timestamp, request.isolation_level)
+            timestamp_ms, offset, leader_epoch = _find(partition.log, wanted.timestamp, end)
         except KafkaError as error:
             return _refused(wanted, error.code)
         except OSError as error:
@@ -110,12 +116,20 @@ def _validate_special_time(timestamp_ms: int, api_version: int) -> None:
         )
 
 
-def _find(partition: Partition, timestamp_ms: int, is_committed: bool) -> tuple[int, int, int]:
+def _end_of(leader: Leader, timestamp_ms: int, isolation_level: int) -> int:
+    """Return the end of what a consumer may know of; raises OFFSET_NOT_AVAILABLE.
+
+    A new leader that does not know yet what was committed still knows where the log begins.
+    """
+    if timestamp_ms in {EARLIEST, EARLIEST_LOCAL}:
+        return leader.log.high_watermark
+    return leader.latest_offset(is_read_committed=isolation_level == READ_COMMITTED)
+
+
+def _find(log: PartitionLog, timestamp_ms: int, end_offset: int) -> tuple[int, int, int]:
     """Return (timestamp, offset, leader epoch) for a time or one of the special numbers."""
-    log = partition.log
     if timestamp_ms == LATEST:
-        end = log.last_stable_offset if is_committed else log.high_watermark
-        return -1, end, log.leader_epoch
+        return -1, end_offset, log.leader_epoch
     if timestamp_ms in {EARLIEST, EARLIEST_LOCAL}:
         return -1, log.log_start_offset, log.leader_epoch
     if timestamp_ms == MAX_TIMESTAMP:
@@ -123,5 +137,4 @@ def _find(partition: Partition, timestamp_ms: int, is_committed: bool) -> tuple[
     if timestamp_ms in {LATEST_TIERED, EARLIEST_PENDING_UPLOAD}:
         return NOTHING  # no tiered storage: nothing is tiered
     found = log.offset_for_timestamp(timestamp_ms)
-    end = log.last_stable_offset if is_committed else log.high_watermark
-    return NOTHING if found is None or found[1] >= end else found
+    return NOTHING if found is None or found[1] >= end_offset else found

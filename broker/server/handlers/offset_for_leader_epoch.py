@@ -9,9 +9,9 @@ from broker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
+from broker.replication.fencing import validate_leader_epoch
 from broker.server.network.dispatch import AnswerWalk, RequestContext
 from broker.server.network.walks import Steps, each, each_in_steps
-from broker.server.replication.epochs import validate_leader_epoch
 from broker.server.replication.partitions import Partitions
 
 
@@ -35,11 +35,12 @@ class OffsetForLeaderEpoch:
 
     def _answer(self, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
         try:
-            log = self._partitions.get(topic, wanted.partition).log
-            validate_leader_epoch(wanted.current_leader_epoch, log.leader_epoch)
+            partition = self._partitions.get(topic, wanted.partition)
+            assert partition.leader is not None, topic
+            validate_leader_epoch(wanted.current_leader_epoch, partition.leader.leader_epoch)
         except KafkaError as error:
             return EpochEndOffset(partition=wanted.partition, error_code=error.code)
-        leader_epoch, end_offset = log.end_offset_for_epoch(wanted.leader_epoch)
+        leader_epoch, end_offset = partition.log.end_offset_for_epoch(wanted.leader_epoch)
         return EpochEndOffset(
             partition=wanted.partition, leader_epoch=leader_epoch, end_offset=end_offset
         )

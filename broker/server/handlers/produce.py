@@ -8,11 +8,13 @@ epoch are written into the header, the bytes are appended.
 
 import logging
 from functools import partial
+from typing import NamedTuple
 
 from broker.errors import ErrorCode, InvalidRecordsError, KafkaError
 from broker.metadata.topic_names import INTERNAL_TOPICS
 from broker.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
+    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -21,12 +23,14 @@ from broker.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from broker.records.header import TRANSACTIONAL_FLAG
-from broker.server.clock import Clock
+from broker.server.cluster.current_leaders import endpoints_of, tell_leader
+from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.metrics import Metrics
 from broker.server.network.dispatch import NO_RESPONSE, Answer, AnswerWalk, RequestContext
 from broker.server.network.walks import each
-from broker.server.replication.partitions import Partitions
-from broker.server.storage.failures import StorageFailures
+from broker.server.replication.led_logs import LedLogs
+from broker.server.replication.parked_produces import ParkedProduce, ParkedProduces
+from broker.server.replication.partitions import Partition
 
 log = logging.getLogger("millrace.produce")
 
@@ -51,12 +55,16 @@ class Produce:
     """Appends batches, partition by partition."""
 
     def __init__(
-        self, partitions: Partitions, clock: Clock, metrics: Metrics, failures: StorageFailures
+        self,
+        led_logs: LedLogs,
+        parked_produces: ParkedProduces,
+        metadata: ClusterMetadata,
+        metrics: Metrics,
     ) -> None:
-        self._partitions = partitions
-        self._clock = clock
+        self._partitions, self._clock, self._failures = led_logs
+        self._parked_produces = parked_produces
+        self._metadata = metadata
         self._metrics = metrics
-        self._failures = failures
 
     def handle(self, context: RequestContext, request: ProduceRequest) -> Answer | AnswerWalk:
         """Append every partition's batch and answer each with its base offset or its error."""
@@ -70,11 +78,10 @@ class Produce:
             name = self._name_of(context, topic)
         except KafkaError as error:
             response = _refused_topic(topic, error)
-        else:
-            response = _answered_topic(
-                topic, [self._append(name, topic.partition_data[0], request.acks)]
-            )
-        return _answer(context, request, [response])
+            return _answer(context, request, [response])
+        produced = Produced(request.acks)
+        answered = self._append(name, topic.partition_data[0], produced)
+        return self._answer(context, request, [_answered_topic(topic, [answered])], produced)
 
     def _append_all(self, context: RequestContext, request: ProduceRequest) -> AnswerWalk:
         topics = _without_repeated(request.topic_data)
@@ -82,6 +89,7 @@ class Produce:
             _validate_request(context, request)
         except KafkaError as error:
             return _answer(context, request, [_refused_topic(topic, error) for topic in topics])
+        produced = Produced(request.acks)
         responses: list[TopicProduceResponse] = []
         for topic in topics:
             try:
@@ -89,10 +97,10 @@ class Produce:
             except KafkaError as error:
                 responses.append(_refused_topic(topic, error))
                 continue
-            append = partial(self._append, name, acks=request.acks)
+            append = partial(self._append, name, produced=produced)
             answers = yield from each(topic.partition_data, append, per_step=1)
             responses.append(_answered_topic(topic, answers))
-        return _answer(context, request, responses)
+        return self._answer(context, request, responses, produced)
 
     def _name_of(self, context: RequestContext, topic: TopicProduceData) -> str:
         """Return the topic's name; raises UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION."""
@@ -107,38 +115,120 @@ class Produce:
         return name
 
     def _append(
-        self, topic: str, produced: PartitionProduceData, acks: int
+        self, topic: str, data: PartitionProduceData, produced: "Produced"
     ) -> PartitionProduceResponse:
+        is_for_all = produced.acks == ALL_IN_SYNC_REPLICAS
         try:
-            partition = self._partitions.get(topic, produced.index)
-            if acks == ALL_IN_SYNC_REPLICAS and partition.log.config.min_insync_replicas > 1:
-                raise KafkaError(
-                    ErrorCode.NOT_ENOUGH_REPLICAS,
-                    "The size of the current ISR is 1, fewer than min.insync.replicas of "
-                    f"{partition.log.config.min_insync_replicas}",
-                )
-            if produced.records is None:
+            partition = self._partitions.get(topic, data.index)
+            if is_for_all:
+                assert partition.leader is not None, topic
+                partition.leader.validate_append(ALL_IN_SYNC_REPLICAS)
+            if data.records is None:
                 raise KafkaError(ErrorCode.INVALID_RECORD, "The request has no record batch")
             info = self._partitions.append(
-                partition, produced.records, timestamp_ms=self._clock.timestamp_ms()
+                partition, data.records, timestamp_ms=self._clock.timestamp_ms()
             )
         except KafkaError as error:
-            refused = _refused(produced.index, error)
+            refused = _refused(data.index, error)
+            produced.is_misdirected |= error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
             if error.code not in REFUSED_BEFORE_VALIDATION:
-                log_of = self._partitions.get(topic, produced.index).log
+                log_of = self._partitions.get(topic, data.index).log
                 refused.log_start_offset = log_of.log_start_offset
             return refused
         except OSError as error:
-            return _refused(produced.index, self._failures.on_failure(topic, produced.index, error))
+            return _refused(data.index, self._failures.on_failure(topic, data.index, error))
         metrics = self._metrics
-        metrics.produced_bytes += len(produced.records)
+        metrics.produced_bytes += len(data.records)
         metrics.produced_records += info.last_offset - info.base_offset + 1
-        return PartitionProduceResponse(
-            index=produced.index,
+        response = PartitionProduceResponse(
+            index=data.index,
             base_offset=info.base_offset,
             log_append_time_ms=info.log_append_time_ms,
             log_start_offset=info.log_start_offset,
         )
+        if is_for_all and partition.log.high_watermark <= info.last_offset:
+            produced.uncommitted.append(_Uncommitted(partition, info.last_offset + 1, response))
+        return response
+
+    def _answer(
+        self,
+        context: RequestContext,
+        request: ProduceRequest,
+        responses: list[TopicProduceResponse],
+        produced: "Produced",
+    ) -> Answer:
+        if produced.uncommitted:
+            return self._park(context, request, responses, produced)
+        if produced.is_misdirected and produced.acks:
+            return self._told_leaders(context, responses)
+        return _answer(context, request, responses)
+
+    def _park(
+        self,
+        context: RequestContext,
+        request: ProduceRequest,
+        responses: list[TopicProduceResponse],
+        produced: "Produced",
+    ) -> Answer:
+        """Answer when every in-sync replica has what was appended, or time is over."""
+
+        def answer() -> None:
+            self._parked_produces.forget(context.connection, parked)
+            context.reply(self._told_leaders(context, responses))
+
+        parked = ParkedProduce(answer)
+        for partition, end_offset, answered in produced.uncommitted:
+            if partition.leader is None:  # It is gone since, while others were appended to.
+                _refuse_appended(answered, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            elif partition.log.high_watermark < end_offset:
+                parked.wait_for(partition.leader.waits, end_offset, answered, _refuse_appended)
+        if parked.is_done:
+            return self._told_leaders(context, responses)
+        self._parked_produces.park(context.connection, parked, request.timeout_ms)
+        return context.defer()
+
+    def _told_leaders(
+        self, context: RequestContext, responses: list[TopicProduceResponse]
+    ) -> ProduceResponse:
+        """Say who leads what this broker does not (KIP-951)."""
+        leaders: set[int] = set()
+        for topic in responses:
+            for answered in topic.partition_responses:
+                if answered.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    name = topic.name or self._partitions.name_of(topic.topic_id)
+                    leaders |= tell_leader(
+                        self._metadata, name, answered.index, answered.current_leader
+                    )
+        addresses = endpoints_of(self._metadata, leaders, context.connection.peer.listener_name)
+        return ProduceResponse(
+            responses=responses,
+            node_endpoints=[NodeEndpoint(**address._asdict()) for address in addresses],
+        )
+
+
+class _Uncommitted(NamedTuple):
+    """What was appended, and is answered when the high watermark is there."""
+
+    partition: Partition
+    end_offset: int
+    response: PartitionProduceResponse
+
+
+class Produced:
+    """What one request has come to so far."""
+
+    __slots__ = ("acks", "is_misdirected", "uncommitted")
+
+    def __init__(self, acks: int) -> None:
+        self.acks = acks
+        self.uncommitted: list[_Uncommitted] = []
+        self.is_misdirected = False
+        """Whether it asked for something that another broker leads."""
+
+
+def _refuse_appended(response: PartitionProduceResponse, error_code: ErrorCode) -> None:
+    """Say that what was appended may be lost."""
+    response.error_code = error_code
 
 
 def _answer(

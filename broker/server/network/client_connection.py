@@ -5,7 +5,11 @@ decides in which version it is asked (KIP-35), so that nodes of two releases und
 while a cluster is upgraded. A request that it does not serve in any version fails, as one whose
 connection broke does.
 
-Answers come in the order of the requests. A request that is not answered in time breaks the
+Answers come in the order of the requests. With `lends_answers` the record batches of one are views
+of the receive buffer, valid until `on_answer` returns or, when that has called `pause`, until
+`resume`.
+
+A request that is not answered in time breaks the
 connection: what is silent for so long may be half open, and a new one gets through sooner. A broken
 connection fails everything that waits on it. The next request opens a new one, at once the first
 time, then after a pause that doubles up to MAX_BACKOFF_MS, so that a node that is down costs next
@@ -25,12 +29,12 @@ from broker.protocol.framing import DecodeError, decode_response, encode_request
 from broker.protocol.message import Message
 from broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from broker.protocol.wire import EncodeError
+from broker.server.network.answer_buffer import AnswerBuffer, FrameSizeError
 from broker.server.network.dialing import Dial, Dialled
 
 log = logging.getLogger("millrace.quorum.connection")
 
 MAX_BACKOFF_MS = 500
-RECEIVE_BYTES = 256 * 1024
 GREETING_VERSION = 0
 """Of ApiVersions: every node serves it, and its answer has all that is needed."""
 
@@ -89,16 +93,20 @@ class ClientConnection:
         address: tuple[str, int],
         settings: ClientSettings,
         on_refused: Callable[[], None] = lambda: None,
+        *,
+        lends_answers: bool = False,
     ) -> None:
         self.address = address
         self._loop = loop
         self._settings = settings
         self._on_refused = on_refused
+        self._lends_answers = lends_answers
         self._waiting: deque[_Waiting] = deque()
         self._dial: Dial | None = None
         self._pause: asyncio.TimerHandle | None = None
         self._socket: socket.socket | None = None
-        self._received = bytearray()
+        self._received = AnswerBuffer(settings.max_frame_bytes)
+        self._is_paused = False
         self._unsent = bytearray()
         self._served: dict[int, tuple[int, int]] | None = None
         """The versions of each API that the other node serves; None until it has said."""
@@ -215,6 +223,7 @@ class ClientConnection:
             self._socket = None
         self._served = None
         self._received.clear()
+        self._is_paused = False
         self._unsent.clear()
 
     def _break(self) -> None:
@@ -284,41 +293,50 @@ class ClientConnection:
 
     # Receiving.
 
+    def pause(self) -> None:
+        """Receive no more for now: whoever was answered is not done with the answer."""
+        self._is_paused = True
+        if self._socket is not None:
+            self._loop.remove_reader(self._socket.fileno())
+
+    def resume(self) -> None:
+        """Go on after `pause`, with the answers that are here already."""
+        if not self._is_paused:
+            return
+        self._is_paused = False
+        if self._socket is not None:
+            self._loop.add_reader(self._socket.fileno(), self._on_readable)
+            self._take_frames()
+
     def _on_readable(self) -> None:
         assert self._socket is not None
         try:
-            data = self._socket.recv(RECEIVE_BYTES)
+            count = self._received.receive(self._socket)
         except BlockingIOError:
             return
+        except FrameSizeError as error:
+            self._damaged(str(error))
+            return
         except OSError:
-            data = b""
-        if not data:
+            count = 0
+        if not count:
             self._break()
             return
-        self._received += data
+        self._take_frames()
+
+    def _take_frames(self) -> None:
+        """Hand out every whole answer that was received."""
         receiving = self._socket
-        while self._socket is receiving and self._take_frame():
-            pass
+        try:
+            while self._socket is receiving and not self._is_paused:
+                frame = self._received.next_frame()
+                if frame is None:
+                    return
+                self._take_answer(frame if self._lends_answers else bytes(frame))
+        except (DecodeError, FrameSizeError) as error:
+            self._damaged(str(error))
 
-    def _take_frame(self) -> bool:
-        """Take one whole answer out of what was received; False when there is none."""
-        received = self._received
-        if len(received) < 4:
-            return False
-        size = int.from_bytes(received[:4], "big", signed=True)
-        if not 4 <= size <= self._settings.max_frame_bytes:
-            self._damaged(f"frame size {size}")
-        elif len(received) >= 4 + size:
-            frame = bytes(received[4 : 4 + size])
-            del received[: 4 + size]
-            try:
-                self._take_answer(frame)
-            except DecodeError as error:
-                self._damaged(str(error))
-            return True
-        return False
-
-    def _take_answer(self, frame: bytes) -> None:
+    def _take_answer(self, frame: memoryview | bytes) -> None:
         if not self._waiting:
             raise DecodeError("an answer to nothing")
         waiting = self._waiting[0]

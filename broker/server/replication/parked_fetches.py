@@ -18,23 +18,35 @@ class Awaited(Protocol):
     """Where a fetch waits; a partition is such a place."""
 
     parked: dict["ParkedFetch", None]
+    """Consumers: for what is committed."""
+    parked_followers: dict["ParkedFetch", None]
+    """Replicas: for whatever is appended."""
 
 
 class ParkedFetch:
     """A fetch that waits for `missing_bytes` more, until its deadline."""
 
-    __slots__ = ("_answer", "is_done", "missing_bytes", "partitions", "timer")
+    __slots__ = ("_answer", "is_done", "is_follower", "missing_bytes", "partitions", "timer")
 
     def __init__(
-        self, partitions: Sequence[Awaited], missing_bytes: int, answer: Callable[[bool], bool]
+        self,
+        partitions: Sequence[Awaited],
+        missing_bytes: int,
+        answer: Callable[[bool], bool],
+        *,
+        is_follower: bool = False,
     ) -> None:
         self.partitions = partitions
         self.missing_bytes = missing_bytes
         self._answer = answer
         self.is_done = False
         self.timer: asyncio.TimerHandle | None = None
+        self.is_follower = is_follower
         for partition in partitions:
-            partition.parked[self] = None
+            self._places_of(partition)[self] = None
+
+    def _places_of(self, partition: Awaited) -> dict["ParkedFetch", None]:
+        return partition.parked_followers if self.is_follower else partition.parked
 
     def try_answer(self, *, is_final: bool) -> None:
         """Answer if there is enough by now, or whatever there is when `is_final`."""
@@ -45,7 +57,7 @@ class ParkedFetch:
         """Stop waiting; idempotent."""
         self.is_done = True
         for partition in self.partitions:
-            partition.parked.pop(self, None)
+            self._places_of(partition).pop(self, None)
         if self.timer is not None:
             self.timer.cancel()
 
@@ -86,6 +98,12 @@ class ParkedFetches:
             if ready and monotonic_seconds() >= ends:
                 self._loop.call_soon(self._answer_ready)
                 return
+
+    def answer_followers(self, connection: Connection) -> None:
+        """Answer what a follower waits for on a connection: it has asked for more already."""
+        for fetch in list(self._by_connection.get(connection, ())):
+            if fetch.is_follower:
+                fetch.try_answer(is_final=True)
 
     def on_closed(self, connection: Connection) -> None:
         """Forget whatever waits for a connection that is gone."""

@@ -1,104 +1,167 @@
-"""The partitions this broker leads: which there are, and appending to them.
+"""The replicas that are here: which there are, appending to those that lead, and who waits for it.
 
-An append counts down the bytes that each fetch parked on the partition still misses, and wakes
-those that have enough.
+Invariants:
+
+- `Partition.leader` is its replica's leader role, None while it follows: so a produce finds out
+  with one look whether it may append.
+- An append counts down the bytes that each follower's fetch parked here still misses; a consumer's
+  fetch is counted down when the high watermark moves. Those that have enough are woken.
+- Whatever may have moved a high watermark ends in `on_high_watermark`: appends that wait for it are
+  answered there and nowhere else.
+- Whatever may have changed what the leader wants of its in-sync set ends in `look_at_isr`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendInfo, AppendOrigin
 from broker.log.partition_log import PartitionLog
+from broker.metadata.image import NO_LEADER, PartitionImage
 from broker.model import TopicPartition
+from broker.protocol.messages.fetch import ReplicaState
+from broker.replication.isr import IsrChange
+from broker.replication.leader import PartitionLeader
+from broker.replication.replica import Replica
+from broker.server.clock import Clock
 from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.replication.commits import AwaitsCommit
 from broker.server.replication.parked_fetches import ParkedFetch
+
+Leader = PartitionLeader[AwaitsCommit]
 
 
 class Partition:
-    """One led partition: its log and who waits for it."""
+    """One replica: its log, its role, and who waits for it."""
 
-    __slots__ = ("log", "parked")
+    __slots__ = (
+        "is_removed",
+        "lag",
+        "leader",
+        "log",
+        "parked",
+        "parked_followers",
+        "replica",
+        "topic_partition",
+        "uncommitted_bytes",
+    )
 
-    def __init__(self, log: PartitionLog) -> None:
+    def __init__(self, log: PartitionLog, replica: Replica[AwaitsCommit]) -> None:
+        self.topic_partition: TopicPartition = log.topic_partition
         self.log = log
-        self.parked: dict[ParkedFetch, None] = {}  # in order of arrival
+        self.replica = replica
+        self.leader: Leader | None = None
+        self.is_removed = False
+        self.lag = 0
+        """How many committed records a follower is known to lack."""
+        self.parked: dict[ParkedFetch, None] = {}
+        """Consumers, in order of arrival."""
+        self.parked_followers: dict[ParkedFetch, None] = {}
+        self.uncommitted_bytes = 0
+        """At least what was appended since the high watermark moved last."""
 
     @property
-    def topic_partition(self) -> TopicPartition:
-        """Its name."""
-        return self.log.topic_partition
+    def key(self) -> tuple[bytes, int]:
+        """Its topic's id and its number: what no other partition ever has."""
+        return self.log.topic_id, self.topic_partition.partition
+
+    @property
+    def is_following(self) -> bool:
+        """Whether it follows a leader, and so knows what is committed."""
+        follower = self.replica.follower
+        return follower is not None and follower.leader_id != NO_LEADER
+
+    def use_log(self, log: PartitionLog) -> None:
+        """Go on with a copy of the log that has all of it."""
+        self.log = self.replica.log = log
+        for role in (self.replica.leader, self.replica.follower):
+            if role is not None:
+                role.log = log
+
+
+class FollowerPosition(NamedTuple):
+    """Where a follower's log begins and ends."""
+
+    fetch_offset: int
+    log_start_offset: int
 
 
 class Partitions:
-    """Every partition this broker leads, by topic name and by topic id."""
+    """Every replica of this broker, by topic name."""
 
     def __init__(
         self,
         node_id: int,
         metadata: ClusterMetadata,
+        clock: Clock,
         *,
         wake: Callable[[Iterable[ParkedFetch]], None],
         on_flush_wanted: Callable[[], None],
     ) -> None:
-        self._node_id = node_id
+        self.node_id = node_id
         self._metadata = metadata
+        self._clock = clock
         self._wake = wake
         self._on_flush_wanted = on_flush_wanted
         self._by_topic: dict[str, dict[int, Partition]] = {}
         self._names: dict[bytes, str] = {}
+        self.on_isr_change: Callable[[Partition, IsrChange], None] = lambda partition, change: None
+        """Told of every change that a leader wants of its in-sync set."""
 
     # --- which partitions there are ---
 
-    def add(self, log: PartitionLog) -> None:
-        """Begin to lead a partition."""
-        topic, partition = log.topic_partition
-        self._by_topic.setdefault(topic, {})[partition] = Partition(log)
-        self._names[log.topic_id] = topic
+    def add(self, partition: Partition) -> None:
+        """Have a replica here."""
+        topic, number = partition.topic_partition
+        self._by_topic.setdefault(topic, {})[number] = partition
+        self._names[partition.log.topic_id] = topic
 
-    def remove(self, topic_partition: TopicPartition) -> None:
-        """Stop leading a partition; its parked fetches are answered at once."""
-        topic, partition = topic_partition
-        removed = self._by_topic.get(topic, {}).pop(partition, None)
-        if removed is not None:
-            if not self._by_topic[topic]:
-                del self._by_topic[topic]
-                self._names.pop(removed.log.topic_id, None)
-            self._wake(removed.parked)
-
-    def replace_log(self, log: PartitionLog) -> None:
-        """Go on with a copy of a partition's log that has all of it; raises KafkaError."""
-        # The only replica has everything, so all of it is committed.
-        log.advance_high_watermark(log.log_end_offset)
-        self.get(*log.topic_partition).log = log
+    def remove(self, topic_partition: TopicPartition) -> Partition | None:
+        """Have a replica no longer; whoever waits here is answered at once."""
+        topic, number = topic_partition
+        removed = self._by_topic.get(topic, {}).pop(number, None)
+        if removed is None:
+            return None
+        if not self._by_topic[topic]:
+            del self._by_topic[topic]
+            self._names.pop(removed.log.topic_id, None)
+        waiting = removed.leader.waits.take_all() if removed.leader is not None else []
+        removed.leader = None
+        removed.is_removed = True
+        self._send_away(removed, waiting)
+        return removed
 
     def find(self, topic: str, partition: int) -> Partition | None:
-        """Return a partition, or None when this broker does not lead it."""
+        """Return a replica of this broker, whatever its role; None when there is none."""
         partitions = self._by_topic.get(topic)
         return None if partitions is None else partitions.get(partition)
 
     def get(self, topic: str, partition: int) -> Partition:
-        """Return a partition; raises UNKNOWN_TOPIC_OR_PARTITION, or NOT_LEADER_OR_FOLLOWER.
+        """Return a partition led here; raises UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
 
         And KAFKA_STORAGE_ERROR where this broker should lead it and its log directory is offline.
         """
         found = self.find(topic, partition)
-        if found is None:
+        if found is None or found.leader is None:
             raise self._why_not_here(topic, partition)
         return found
 
     def _why_not_here(self, topic: str, partition: int) -> KafkaError:
-        image = self._metadata.image.topics.by_name.get(topic)
-        known = None if image is None else image.partitions.get(partition)
+        known = self._image_of(topic, partition)
         if known is None:
             return KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 "This server does not host this topic-partition.",
             )
-        if known.leader == self._node_id:
+        if known.leader == self.node_id:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The log directory is offline.")
         return KafkaError(
             ErrorCode.NOT_LEADER_OR_FOLLOWER, f"The leader of {topic}-{partition} is {known.leader}"
         )
+
+    def _image_of(self, topic: str, partition: int) -> PartitionImage | None:
+        image = self._metadata.image.topics.by_name.get(topic)
+        return None if image is None else image.partitions.get(partition)
 
     def name_of(self, topic_id: bytes) -> str:
         """Return the name of a topic; raises UNKNOWN_TOPIC_ID."""
@@ -113,12 +176,35 @@ class Partitions:
         return name
 
     def topic(self, topic: str) -> Iterable[Partition]:
-        """Return the partitions of one topic."""
+        """Return the replicas of one topic that are here."""
         return self._by_topic.get(topic, {}).values()
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._by_topic.values():
             yield from partitions.values()
+
+    # --- their roles ---
+
+    def apply(self, partition: Partition, image: PartitionImage) -> bool:
+        """Follow the metadata; tell whether the partition leads, or follows, in a new epoch."""
+        change = partition.replica.apply(image, self._clock.now_ms())
+        partition.leader = partition.replica.leader
+        if change.became_leader:
+            # What lies above the high watermark now was not counted here.
+            partition.uncommitted_bytes = 1 << 40
+        if partition.leader is None:
+            self._send_away(partition, change.sent_away)
+        elif change.has_high_watermark_moved:
+            self.on_high_watermark(partition)
+        self.look_at_isr(partition)
+        return change.became_leader or change.became_follower
+
+    def _send_away(self, partition: Partition, waiting: Iterable[AwaitsCommit]) -> None:
+        partition.uncommitted_bytes = 0
+        for waits in waiting:
+            waits.on_sent_away()
+        self._wake(partition.parked)
+        self._wake(partition.parked_followers)
 
     # --- append, and wake who waited for it ---
 
@@ -130,22 +216,77 @@ class Partitions:
         timestamp_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> AppendInfo:
-        """Append batches as leader and make them visible; raises KafkaError, OSError."""
-        log = partition.log
+        """Append batches as leader; raises KafkaError, OSError.
+
+        Where this broker is all there is in sync, they are committed by that.
+        """
+        log, leader = partition.log, partition.leader
+        assert leader is not None, partition.topic_partition
         before = log.log_end_offset
         info = log.append_as_leader(
-            records, leader_epoch=log.leader_epoch, timestamp_ms=timestamp_ms, origin=origin
+            records, leader_epoch=leader.leader_epoch, timestamp_ms=timestamp_ms, origin=origin
         )
-        # The only replica has it, so it is committed.
-        log.advance_high_watermark(log.log_end_offset)
         if log.place.flushes.next_due_ms() is not None:
             self._on_flush_wanted()
+        if leader.followers:
+            if log.log_end_offset > before:
+                self._on_appended(partition, leader, len(records))
+            return info
+        log.advance_high_watermark(log.log_end_offset)
         if partition.parked and log.log_end_offset > before:
-            self._count_down(partition, len(records))
+            self._count_down(partition.parked, len(records))
         return info
 
-    def _count_down(self, partition: Partition, size_bytes: int) -> None:
-        for fetch in partition.parked:
+    def _on_appended(self, partition: Partition, leader: Leader, size_bytes: int) -> None:
+        partition.uncommitted_bytes += size_bytes
+        if partition.parked_followers:
+            self._count_down(partition.parked_followers, size_bytes)
+        if leader.note_append(self._clock.now_ms()):
+            self.on_high_watermark(partition)
+
+    def _count_down(self, parked: Iterable[ParkedFetch], size_bytes: int) -> None:
+        for fetch in parked:
             fetch.missing_bytes -= size_bytes
             if fetch.missing_bytes <= 0:
                 self._wake((fetch,))
+
+    def on_high_watermark(self, partition: Partition) -> None:
+        """Answer whoever waited for a high watermark that has moved."""
+        leader = partition.leader
+        if leader is not None and len(leader.waits):
+            error_code = leader.append_error()
+            for waits in leader.take_fulfilled():
+                waits.on_committed(error_code)
+        if partition.parked:
+            # Perhaps not all of these bytes are committed: who is woken too early looks, and waits.
+            self._count_down(partition.parked, partition.uncommitted_bytes)
+        partition.uncommitted_bytes = 0
+
+    # --- followers and the in-sync set ---
+
+    def note_follower(
+        self,
+        partition: Partition,
+        follower: ReplicaState,
+        position: FollowerPosition,
+        now_ms: int,
+    ) -> None:
+        """Count a follower of this leader that fetches from there, after all checks."""
+        leader = partition.leader
+        assert leader is not None, partition.topic_partition
+        if leader.note_fetch(follower.replica_id, follower.replica_epoch, *position, now_ms):
+            self.on_high_watermark(partition)
+        self.look_at_isr(partition)
+
+    def look_at_isr(self, partition: Partition) -> None:
+        """Pass on what the leader wants to be changed, if anything."""
+        leader = partition.leader
+        change = leader.take_isr_change() if leader is not None else None
+        if change is not None:
+            self.on_isr_change(partition, change)
+
+    def update_min_insync_replicas(self, partition: Partition) -> None:
+        """Follow the topic's settings."""
+        wanted = partition.log.config.min_insync_replicas
+        if partition.replica.update_min_insync_replicas(wanted, self._clock.now_ms()):
+            self.on_high_watermark(partition)

@@ -1,7 +1,8 @@
 """What a change of the metadata means for the files of this node: logs come, change, go.
 
 The image is always right and the files follow it: `open_all` begins with the whole image, `apply`
-goes on with what a batch of records, or a snapshot, has changed.
+goes on with what a batch of records, or a snapshot, has changed. A log is here for every partition
+that has this broker among its replicas; what it does there is its `Partition`'s role.
 
 What is not known to be deleted is never deleted: a log goes when the metadata says of its topic id
 that it was deleted, or that its replica is elsewhere. Any other that is in the way of a partition
@@ -9,7 +10,7 @@ is set aside, and the partition stays offline until somebody has decided about i
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from broker.errors import KafkaError
 from broker.log.checkpoints import encode_uuid
@@ -19,11 +20,13 @@ from broker.metadata.delta import MetadataDelta
 from broker.metadata.image import PartitionImage, TopicImage
 from broker.metadata.topic_names import CLUSTER_METADATA
 from broker.model import TopicPartition
+from broker.replication.replica import Replica, ReplicationSettings
 from broker.server.clock import Clock
 from broker.server.cluster.dynamic_settings import DynamicSettings
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.resources import TOPIC
-from broker.server.replication.partitions import Partitions
+from broker.server.replication.commits import AwaitsCommit
+from broker.server.replication.partitions import Partition, Partitions
 
 log = logging.getLogger("millrace.replicas")
 
@@ -31,7 +34,7 @@ NO_TOPIC_ID = bytes(16)
 
 
 class Replicas:
-    """Owns which logs are here. Invariant: it leads what the image says, or a disk has failed."""
+    """Owns which logs are here. Invariant: those the image says, or a disk has failed."""
 
     def __init__(
         self,
@@ -52,6 +55,10 @@ class Replicas:
         self._on_deleted = on_deleted
         self._deleted_ids: set[bytes] = set()
         """Of the topics that were deleted before this node followed the metadata."""
+        replication = settings.static.replication
+        self._replication = ReplicationSettings(replication.lag_time_max_ms, replication.backoff_ms)
+        self.on_role: Callable[[Partition], None] = lambda partition: None
+        """Told when a partition leads, or follows, in a new epoch, and when it is here no more."""
 
     # --- the image says what is here ---
 
@@ -60,12 +67,12 @@ class Replicas:
         self._deleted_ids |= delta.deleted_ids
 
     def open_all(self) -> None:
-        """Lead what the image says; what else lies here is kept, and named."""
+        """Have what the image says; what else lies here is kept, and named."""
         self._delete_what_is_known_to_be()
         for image in self._metadata.image.topics.by_name.values():
             for partition in image.partitions.values():
-                if partition.leader == self._node_id:
-                    self._lead(image, partition)
+                if self._node_id in partition.replicas:
+                    self._follow(image, partition)
         self._warn_of_strays()
 
     def _delete_what_is_known_to_be(self) -> None:
@@ -120,26 +127,26 @@ class Replicas:
             config = self.config_of(name)
             for partition in partitions:
                 partition.log.update_config(config)
+                self._partitions.update_min_insync_replicas(partition)
+
+    def active_epoch(self, broker_id: int) -> int | None:
+        """Return the epoch of a broker that may be in sync, None of one that may not."""
+        broker = self._metadata.image.brokers.get(broker_id)
+        return broker.epoch if broker is not None and broker.is_active else None
 
     # --- one partition ---
 
     def _follow(self, image: TopicImage, partition: PartitionImage) -> None:
-        """Lead it, stop leading it, or drop it."""
+        """Lead it, follow its leader, or drop it."""
         topic_partition = TopicPartition(image.name, partition.partition)
-        if partition.leader == self._node_id:
-            self._lead(image, partition)
-        elif self._node_id in partition.replicas:
-            self._partitions.remove(topic_partition)
-        else:
+        if self._node_id not in partition.replicas:
             self._remove(topic_partition, image.topic_id)
-
-    def _lead(self, image: TopicImage, partition: PartitionImage) -> None:
-        topic_partition = TopicPartition(image.name, partition.partition)
-        led = self._partitions.find(*topic_partition)
-        if led is not None:
-            if led.log.leader_epoch < partition.leader_epoch:
-                led.log.become_leader(partition.leader_epoch)
             return
+        here = self._partitions.find(*topic_partition) or self._open(image, topic_partition)
+        if here is not None and self._partitions.apply(here, partition):
+            self.on_role(here)
+
+    def _open(self, image: TopicImage, topic_partition: TopicPartition) -> Partition | None:
         try:
             self._set_aside_another(image, topic_partition)
             found = self._log_directories.create(
@@ -148,14 +155,27 @@ class Replicas:
                 self.config_of(image.name),
                 self._clock.timestamp_ms(),
             )
-            found.become_leader(partition.leader_epoch)
         except (OSError, KafkaError) as error:
             # Clients are answered KAFKA_STORAGE_ERROR until the directory is well again.
             log.error("cannot open a log topic_partition=%s error=%s", topic_partition, error)
-            return
-        # The only replica has everything, so all of it is committed.
-        found.advance_high_watermark(found.log_end_offset)
-        self._partitions.add(found)
+            return None
+        replica: Replica[AwaitsCommit] = Replica(
+            self._node_id,
+            found,
+            self.active_epoch,
+            self._replication,
+            min_insync_replicas=found.config.min_insync_replicas,
+        )
+        partition = Partition(found, replica)
+        self._partitions.add(partition)
+        return partition
+
+    def forget(self, lost: Iterable[TopicPartition]) -> None:
+        """Serve no more what lay in a log directory that has failed."""
+        for topic_partition in lost:
+            removed = self._partitions.remove(topic_partition)
+            if removed is not None:
+                self.on_role(removed)
 
     def _set_aside_another(self, image: TopicImage, topic_partition: TopicPartition) -> None:
         """Keep a log that another topic of this name has left, for all that is known here."""
@@ -169,7 +189,7 @@ class Replicas:
         self._log_directories.set_aside(topic_partition, reason)
 
     def _remove(self, topic_partition: TopicPartition, topic_id: bytes) -> None:
-        self._partitions.remove(topic_partition)
+        self.forget((topic_partition,))
         found = self._log_directories.get(topic_partition)
         if found is not None and found.topic_id in {NO_TOPIC_ID, topic_id}:
             self._log_directories.delete(topic_partition, self._clock.timestamp_ms())

@@ -1,6 +1,8 @@
 """AlterPartition requests: one at a time, until they are answered for certain."""
 
 from broker.errors import ErrorCode
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.framing import decode_request, encode_request
 from broker.protocol.messages.alter_partition import (
     AlterPartitionResponse,
     PartitionResult,
@@ -40,6 +42,14 @@ def test_all_changes_go_in_one_request_and_the_next_waits_for_its_answer():
     answers = changes.handle_response(response((0, ErrorCode.NONE), (3, ErrorCode.NONE)), 0)
     assert [leader for leader, _, _ in answers] == ["zero", "three"]
     assert changes.next_request(1, 11, 0).topics[0].partitions[0].partition_index == 4
+
+
+def test_the_request_can_be_said_in_the_version_that_names_broker_epochs():
+    changes: IsrChanges[str] = IsrChanges()
+    changes.submit((TOPIC, 0), "zero", CHANGE)
+    request = changes.next_request(1, 11, 0)
+    frame = encode_request(ApiKey.ALTER_PARTITION, 3, 0, "broker-1", request)
+    assert decode_request(frame[4:])[1] == request
 
 
 def test_what_is_not_answered_is_sent_again_after_a_while():

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode, KafkaError
 from broker.log.config import LogConfig
 from broker.log.log_directories import LogDirectories
@@ -42,13 +43,14 @@ class Node:
         self.directories.open(NOW_MS)
         self.image = MetadataImage()
         metadata: Any = SimpleNamespace(image=self.image)
+        clock: Any = SimpleNamespace(timestamp_ms=lambda: NOW_MS, now_ms=lambda: 0)
         self.partitions = Partitions(
-            NODE, metadata, wake=lambda fetches: None, on_flush_wanted=lambda: None
+            NODE, metadata, clock, wake=lambda fetches: None, on_flush_wanted=lambda: None
         )
+        static = BrokerConfig.from_settings({"node.id": str(NODE)})
         self.settings: Any = SimpleNamespace(
-            static=SimpleNamespace(node_id=NODE), current=SimpleNamespace(log=LogConfig())
+            static=static, current=SimpleNamespace(log=LogConfig())
         )
-        clock: Any = SimpleNamespace(timestamp_ms=lambda: NOW_MS)
         self.replicas = Replicas(
             self.settings,
             metadata,
@@ -72,7 +74,9 @@ class Node:
         self.replicas.open_all()
 
     def leads(self) -> list[TopicPartition]:
-        return sorted(partition.topic_partition for partition in self.partitions)
+        return sorted(
+            partition.topic_partition for partition in self.partitions if partition.leader
+        )
 
     def restarted(self) -> "Node":
         self.directories.close()

@@ -1,0 +1,72 @@
+"""The settings of replication between brokers: `replica.*` and what goes with them."""
+
+from dataclasses import dataclass
+
+from broker.config.listeners import Endpoint
+from broker.config.sources import invalid
+from broker.config.values import Values
+
+RACK_AWARE_SELECTOR = "RackAwareReplicaSelector"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationConfig:
+    """How this broker follows others, and is followed."""
+
+    lag_time_max_ms: int
+    backoff_ms: int
+    fetch_max_bytes: int
+    """Of one partition in an answer."""
+    fetch_min_bytes: int
+    fetch_wait_max_ms: int
+    response_max_bytes: int
+    fetcher_count: int
+    """Connections to each leader."""
+    socket_timeout_ms: int
+    high_watermark_checkpoint_interval_ms: int
+    fetch_session_slots: int
+    """How many fetch sessions there may be at a time (KIP-227)."""
+    listener_name: str
+    """The listener by which brokers reach each other."""
+    selects_by_rack: bool
+    """Whether consumers are sent to a replica in their own rack (KIP-392)."""
+
+
+def read_replication_config(values: Values, listeners: tuple[Endpoint, ...]) -> ReplicationConfig:
+    """Read them; raises KafkaError(INVALID_CONFIG)."""
+    return ReplicationConfig(
+        lag_time_max_ms=values.integer("replica.lag.time.max.ms", 1),
+        backoff_ms=values.integer("replica.fetch.backoff.ms", 0),
+        fetch_max_bytes=values.integer("replica.fetch.max.bytes", 0),
+        fetch_min_bytes=values.integer("replica.fetch.min.bytes", 0),
+        fetch_wait_max_ms=values.integer("replica.fetch.wait.max.ms", 0),
+        response_max_bytes=values.integer("replica.fetch.response.max.bytes", 0),
+        fetcher_count=values.integer("num.replica.fetchers", 1),
+        socket_timeout_ms=values.integer("replica.socket.timeout.ms", 1),
+        high_watermark_checkpoint_interval_ms=values.integer(
+            "replica.high.watermark.checkpoint.interval.ms", 1
+        ),
+        fetch_session_slots=values.integer("max.incremental.fetch.session.cache.slots", 0),
+        listener_name=_listener_name(values, listeners),
+        selects_by_rack=_selects_by_rack(values),
+    )
+
+
+def _listener_name(values: Values, listeners: tuple[Endpoint, ...]) -> str:
+    wanted = values.text("inter.broker.listener.name").upper()
+    names = [endpoint.name for endpoint in listeners]
+    if not wanted:
+        return names[0] if names else ""
+    if names and wanted not in names:
+        raise invalid(f"inter.broker.listener.name={wanted}: must be one of listeners")
+    return wanted
+
+
+def _selects_by_rack(values: Values) -> bool:
+    """Know Kafka's own selector by its name; no other class can be loaded here."""
+    wanted = values.text("replica.selector.class").rpartition(".")[2]
+    if wanted in {"", "LeaderSelector"}:
+        return False
+    if wanted != RACK_AWARE_SELECTOR:
+        raise invalid(f"replica.selector.class={wanted}: only {RACK_AWARE_SELECTOR} is known")
+    return True

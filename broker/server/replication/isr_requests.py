@@ -1,0 +1,117 @@
+"""What this broker's leaders want of their in-sync sets, asked of the controller (AlterPartition).
+
+`IsrChanges` decides what is asked when; here are the timers. Followers that fall behind are looked
+for every half of `replica.lag.time.max.ms`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from broker.errors import ErrorCode
+from broker.protocol.message import Message
+from broker.protocol.messages.alter_partition import AlterPartitionResponse
+from broker.replication.isr import IsrChange
+from broker.replication.isr_changes import IsrChanges
+from broker.server.clock import Clock
+from broker.server.cluster.metadata_quorum import AskController
+from broker.server.metrics import Metrics
+from broker.server.replication.partitions import Partition, Partitions
+
+log = logging.getLogger("millrace.isr")
+
+ALTER_PARTITION_VERSION = 3
+TIMEOUT_MS = 10_000
+"""A question that was lost is asked again after this."""
+
+
+class IsrRequests:
+    """Owns the AlterPartition requests of this broker; there is one at a time."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        partitions: Partitions,
+        ask: AskController,
+        metrics: Metrics,
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._partitions = partitions
+        self._ask = ask
+        self._metrics = metrics
+        self._broker_epoch = broker_epoch
+        self._changes: IsrChanges[Partition] = IsrChanges()
+        self._timer: asyncio.Handle | None = None
+        partitions.on_isr_change = self.submit
+
+    def submit(self, partition: Partition, change: IsrChange) -> None:
+        """Ask for a change, together with whatever else comes in this wake-up."""
+        self._changes.submit(partition.key, partition, change)
+        if self._timer is None:
+            self._timer = self._loop.call_soon(self._send)
+
+    def forget(self, partition: Partition) -> None:
+        """Ask nothing more for a partition that is led elsewhere, or gone."""
+        self._changes.forget(partition.key)
+
+    def stop(self) -> None:
+        """Ask nothing more at all."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def look_for_laggards(self) -> None:
+        """Have followers leave the in-sync sets that have not kept up."""
+        now_ms = self._clock.now_ms()
+        for partition in self._partitions:
+            leader = partition.leader
+            if leader is not None and leader.followers and leader.maybe_shrink_isr(now_ms):
+                self._partitions.look_at_isr(partition)
+
+    def _send(self) -> None:
+        self._timer = None
+        request = self._changes.next_request(
+            self._partitions.node_id, self._broker_epoch(), self._clock.now_ms()
+        )
+        if request is None:
+            self._schedule()
+            return
+        self._ask(request, ALTER_PARTITION_VERSION, self._on_response, timeout_ms=TIMEOUT_MS)
+
+    def _schedule(self) -> None:
+        deadline_ms = self._changes.next_deadline_ms()
+        if deadline_ms >= 0 and self._timer is None:
+            delay_ms = max(0, deadline_ms - self._clock.now_ms())
+            self._timer = self._loop.call_later(delay_ms / 1000, self._send)
+
+    def _on_response(self, response: Message) -> None:
+        assert isinstance(response, AlterPartitionResponse), response
+        now_ms = self._clock.now_ms()
+        if response.error_code == ErrorCode.REQUEST_TIMED_OUT:
+            self._changes.handle_no_answer(now_ms)
+        for partition, change, result in self._changes.handle_response(response, now_ms):
+            leader = partition.leader
+            if leader is None:
+                continue
+            before = leader.isr.committed
+            if leader.handle_isr_answer(change, result, now_ms):
+                self._partitions.on_high_watermark(partition)
+            self._note(partition, before, leader.isr.committed)
+            self._partitions.look_at_isr(partition)
+        self._schedule()
+
+    def _note(self, partition: Partition, before: frozenset[int], after: frozenset[int]) -> None:
+        if before == after:
+            return
+        if after - before:
+            self._metrics.isr_expands += 1
+        if before - after:
+            self._metrics.isr_shrinks += 1
+        log.info(
+            "in-sync replicas changed topic_partition=%s isr=%s before=%s",
+            partition.topic_partition,
+            sorted(after),
+            sorted(before),
+        )

@@ -1,0 +1,370 @@
+"""One connection to one leader: fetches, for many partitions at a time, what they lack of its logs.
+
+    IDLE        nothing to ask now: no partition, or all of them back off
+    ASKING      a Fetch is under way; a partition that comes meanwhile is asked for by a second one,
+                which also makes the leader answer the first
+    APPENDING   an answer is written, a piece a turn, so that megabytes do not keep the loop from
+                the clients; the connection is paused meanwhile
+
+What each partition asks and makes of its answer is decided by its `PartitionFollower`. One that
+lies outside of the leader's log asks for the leader's offsets first (ListOffsets).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from broker.config.replication_config import ReplicationConfig
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.message import Message
+from broker.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+    ReplicaState,
+)
+from broker.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from broker.replication.follower import FetchPosition, FollowerOutcome, PartitionFollower
+from broker.server.clock import Clock
+from broker.server.network.client_connection import ClientConnection, ClientSettings
+from broker.server.replication.partitions import Partition
+
+log = logging.getLogger("millrace.fetcher")
+
+FETCH_VERSION = 17
+LIST_OFFSETS_VERSION = 9
+LATEST, EARLIEST = -1, -2
+BYTES_PER_TURN = 1024 * 1024
+EXTRA_WAIT_MS = 0
+
+Key = tuple[bytes, int]  # topic id, partition
+Asked = dict[Key, FetchPosition]
+
+
+class FetcherParts(NamedTuple):
+    """What the fetchers of a broker work with."""
+
+    loop: asyncio.AbstractEventLoop
+    clock: Clock
+    config: ReplicationConfig
+    settings: ClientSettings
+    node_id: int
+    broker_epoch: Callable[[], int]
+    on_failed: Callable[[Partition, OSError], None]
+    """Told of a log that cannot be written."""
+    on_moved: Callable[[Partition], None]
+    """Told when a follower's high watermark may have moved."""
+    on_bytes: Callable[[int], None]
+    """Told how many bytes have been appended."""
+
+
+class LeaderFetcher:
+    """See the module. Invariant: it asks for no partition twice at a time."""
+
+    def __init__(self, parts: FetcherParts, address: tuple[str, int]) -> None:
+        self._parts = parts
+        self.address = address
+        self._partitions: dict[Key, Partition] = {}
+        self._asked: Asked = {}
+        self._under_way = 0
+        self._is_asking_offsets = False
+        self._timer: asyncio.Handle | None = None
+        self._answers: Iterator[None] | None = None
+        self._connection = ClientConnection(parts.loop, address, parts.settings, lends_answers=True)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has nothing to do any more."""
+        return not self._partitions
+
+    def add(self, partition: Partition) -> None:
+        """Fetch for a partition from now on."""
+        self._partitions[partition.key] = partition
+        self._asked.pop(partition.key, None)
+        self._schedule(0)
+
+    def remove(self, key: Key) -> None:
+        """Fetch for a partition no longer."""
+        self._partitions.pop(key, None)
+
+    def partitions(self) -> Iterable[Partition]:
+        """Give those it fetches for."""
+        return self._partitions.values()
+
+    def close(self) -> None:
+        """Stop, whatever is under way."""
+        self._partitions.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._answers = None
+        self._connection.close()
+
+    # --- ask ---
+
+    def _schedule(self, delay_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        loop = self._parts.loop
+        self._timer = (
+            loop.call_later(delay_ms / 1000, self._on_time)
+            if delay_ms
+            else loop.call_soon(self._on_time)
+        )
+
+    def _on_time(self) -> None:
+        self._timer = None
+        self._ask()
+
+    def _ask(self) -> None:
+        """Ask for every partition that wants to know something and is not asked for yet."""
+        if self._answers is not None:
+            return
+        now_ms = self._parts.clock.now_ms()
+        self._ask_offsets(now_ms)
+        asked: Asked = {}
+        for key, partition in self._partitions.items():
+            if key not in self._asked:
+                position = _follower_of(partition).next_fetch(now_ms)
+                if position is not None:
+                    asked[key] = position
+        if asked:
+            self._send(asked)
+        elif not self._under_way:
+            self._wait_for_backoff(now_ms)
+
+    def _wait_for_backoff(self, now_ms: int) -> None:
+        """Look again when the first partition that backs off is due."""
+        waiting = [
+            follower.retry_at_ms
+            for follower in map(_follower_of, self._partitions.values())
+            if follower.retry_at_ms > now_ms
+        ]
+        if waiting:
+            self._schedule(min(waiting) - now_ms)
+
+    def _send(self, asked: Asked) -> None:
+        parts, config = self._parts, self._parts.config
+        topics: dict[bytes, FetchTopic] = {}
+        for (topic_id, number), position in asked.items():
+            topic = topics.get(topic_id)
+            if topic is None:
+                topic = topics[topic_id] = FetchTopic(topic_id=topic_id)
+            topic.partitions.append(
+                FetchPartition(
+                    partition=number,
+                    current_leader_epoch=position.current_leader_epoch,
+                    fetch_offset=position.fetch_offset,
+                    last_fetched_epoch=position.last_fetched_epoch,
+                    log_start_offset=position.log_start_offset,
+                    partition_max_bytes=config.fetch_max_bytes,
+                )
+            )
+        request = FetchRequest(
+            replica_state=ReplicaState(
+                replica_id=parts.node_id, replica_epoch=parts.broker_epoch()
+            ),
+            max_wait_ms=EXTRA_WAIT_MS if self._under_way else config.fetch_wait_max_ms,
+            min_bytes=config.fetch_min_bytes,
+            max_bytes=config.response_max_bytes,
+            topics=list(topics.values()),
+        )
+        self._asked.update(asked)
+        self._under_way += 1
+        self._connection.ask(
+            request,
+            FETCH_VERSION,
+            config.socket_timeout_ms,
+            lambda response: self._on_response(asked, response),
+        )
+
+    # --- answers ---
+
+    def _on_response(self, asked: Asked, response: Message | None) -> None:
+        self._under_way -= 1
+        if response is None:
+            self._answers = None
+            self._give_up(asked)
+            return
+        assert isinstance(response, FetchResponse), response
+        if response.error_code:
+            log.warning("fetch refused by=%s:%d error=%d", *self.address, response.error_code)
+            self._give_up(asked)
+            return
+        self._answers = self._take(asked, response)
+        self._go_on()
+
+    def _give_up(self, asked: Asked) -> None:
+        """Leave the leader alone for a while."""
+        now_ms = self._parts.clock.now_ms()
+        for key, position in asked.items():
+            if self._asked.get(key) is position:
+                del self._asked[key]
+                partition = self._partitions.get(key)
+                if partition is not None:
+                    _follower_of(partition).back_off(now_ms)
+        self._schedule(0)
+
+    def _go_on(self) -> None:
+        """Write the next piece of an answer; after the last one ask again."""
+        if self._answers is None:
+            return
+        if next(self._answers, self) is not self:
+            self._connection.pause()
+            self._parts.loop.call_soon(self._go_on)
+            return
+        self._answers = None
+        self._connection.resume()
+        self._ask()
+
+    def _take(self, asked: Asked, response: FetchResponse) -> Iterator[None]:
+        """Hand every partition its answer, yielding when a turn's bytes are written."""
+        written_bytes = 0
+        for topic in response.responses:
+            for answer in topic.partitions:
+                key = (topic.topic_id, answer.partition_index)
+                position = asked.get(key)
+                if position is None or self._asked.get(key) is not position:
+                    continue
+                del self._asked[key]
+                partition = self._partitions.get(key)
+                if partition is None:
+                    continue
+                written_bytes += self._take_one(partition, position, answer)
+                if written_bytes >= BYTES_PER_TURN:
+                    written_bytes = 0
+                    yield
+        for key, position in asked.items():
+            if self._asked.get(key) is position:
+                del self._asked[key]  # not in the answer: nothing is new
+
+    def _take_one(
+        self, partition: Partition, position: FetchPosition, answer: PartitionData
+    ) -> int:
+        follower, log_of = _follower_of(partition), partition.log
+        before = log_of.high_watermark
+        try:
+            outcome = follower.handle_fetch_answer(position, answer, self._parts.clock.now_ms())
+        except OSError as error:
+            self._parts.on_failed(partition, error)
+            return 0
+        size_bytes = len(answer.records) if answer.records else 0
+        partition.uncommitted_bytes += size_bytes
+        if log_of.high_watermark != before:
+            self._parts.on_moved(partition)
+        partition.lag = max(0, answer.high_watermark - log_of.log_end_offset)
+        if outcome in QUIET:
+            self._parts.on_bytes(size_bytes)
+            return size_bytes
+        log.info(
+            "follower topic_partition=%s outcome=%s leader_epoch=%d log_end_offset=%d error=%s",
+            partition.topic_partition,
+            outcome.value,
+            follower.leader_epoch,
+            log_of.log_end_offset,
+            ErrorCode(answer.error_code).name,
+        )
+        return 0
+
+    # --- the bounds of the leader's log ---
+
+    def _ask_offsets(self, now_ms: int) -> None:
+        """Ask where the leader's logs begin and end, for those that lie outside."""
+        lost = {
+            key: _follower_of(partition).leader_epoch
+            for key, partition in self._partitions.items()
+            if _follower_of(partition).needs_offsets(now_ms)
+        }
+        if not lost or self._is_asking_offsets:
+            return
+        self._is_asking_offsets = True
+        OffsetsQuestion(self._parts, self._connection, self._partitions, lost, self._on_offsets)
+
+    def _on_offsets(self) -> None:
+        self._is_asking_offsets = False
+        self._schedule(0)
+
+
+QUIET = {FollowerOutcome.APPENDED, FollowerOutcome.UNCHANGED, FollowerOutcome.STALE}
+
+
+class OffsetsQuestion:
+    """Asks for the first and the last offsets of some of the leader's logs, one after the other."""
+
+    def __init__(
+        self,
+        parts: FetcherParts,
+        connection: ClientConnection,
+        partitions: dict[Key, Partition],
+        lost: dict[Key, int],
+        on_done: Callable[[], None],
+    ) -> None:
+        self._parts = parts
+        self._connection = connection
+        self._partitions = partitions
+        self._lost = lost
+        self._on_done = on_done
+        self._starts: dict[tuple[str, int], int] = {}
+        self._ask(EARLIEST, self._on_starts)
+
+    def _ask(self, timestamp: int, on_answer: Callable[[Message | None], None]) -> None:
+        topics: dict[str, ListOffsetsTopic] = {}
+        for key, leader_epoch in self._lost.items():
+            partition = self._partitions.get(key)
+            if partition is not None:
+                name, number = partition.topic_partition
+                topics.setdefault(name, ListOffsetsTopic(name=name)).partitions.append(
+                    ListOffsetsPartition(
+                        partition_index=number,
+                        current_leader_epoch=leader_epoch,
+                        timestamp=timestamp,
+                    )
+                )
+        request = ListOffsetsRequest(replica_id=self._parts.node_id, topics=list(topics.values()))
+        timeout_ms = self._parts.config.socket_timeout_ms
+        self._connection.ask(request, LIST_OFFSETS_VERSION, timeout_ms, on_answer)
+
+    def _on_starts(self, answer: Message | None) -> None:
+        self._starts = dict(self._offsets_in(answer))
+        self._ask(LATEST, self._on_ends)
+
+    def _on_ends(self, answer: Message | None) -> None:
+        now_ms = self._parts.clock.now_ms()
+        ends = dict(self._offsets_in(answer))
+        for key, leader_epoch in self._lost.items():
+            partition = self._partitions.get(key)
+            if partition is None:
+                continue
+            follower, name = _follower_of(partition), partition.topic_partition
+            try:
+                if name in self._starts and name in ends:
+                    follower.handle_offsets(leader_epoch, self._starts[name], ends[name], now_ms)
+                else:
+                    follower.back_off(now_ms)
+            except (OSError, KafkaError) as error:
+                failure = error if isinstance(error, OSError) else OSError(str(error))
+                self._parts.on_failed(partition, failure)
+        self._on_done()
+
+    def _offsets_in(self, answer: Message | None) -> Iterator[tuple[tuple[str, int], int]]:
+        if answer is None:
+            return
+        assert isinstance(answer, ListOffsetsResponse), answer
+        for topic in answer.topics:
+            for found in topic.partitions:
+                if not found.error_code:
+                    yield (topic.name, found.partition_index), found.offset
+
+
+def _follower_of(partition: Partition) -> PartitionFollower:
+    follower = partition.replica.follower
+    assert follower is not None, partition.topic_partition
+    return follower

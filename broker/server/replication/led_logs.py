@@ -1,0 +1,15 @@
+"""What it takes to read the logs led here."""
+
+from typing import NamedTuple
+
+from broker.server.clock import Clock
+from broker.server.replication.partitions import Partitions
+from broker.server.storage.failures import StorageFailures
+
+
+class LedLogs(NamedTuple):
+    """The partitions, the time, and what follows from a disk that fails."""
+
+    partitions: Partitions
+    clock: Clock
+    failures: StorageFailures

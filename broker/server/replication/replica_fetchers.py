@@ -1,0 +1,80 @@
+"""Which connection fetches for which partition: `num.replica.fetchers` to every leader.
+
+A partition's fetcher follows its role: `follow` is called with each new epoch. A fetcher that has
+nothing left to do closes its connection.
+"""
+
+from collections.abc import Iterator, Mapping
+from zlib import crc32
+
+from broker.metadata.image import NO_LEADER, BrokerImage
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.replication.leader_fetcher import FetcherParts, Key, LeaderFetcher
+from broker.server.replication.partitions import Partition
+
+FetcherKey = tuple[int, int]  # leader id, number of the connection
+
+
+class ReplicaFetchers:
+    """Owns the fetchers. Invariant: a partition that follows a leader is at exactly one of them."""
+
+    def __init__(self, parts: FetcherParts, metadata: ClusterMetadata) -> None:
+        self._parts = parts
+        self._metadata = metadata
+        self._fetchers: dict[FetcherKey, LeaderFetcher] = {}
+        self._at: dict[Key, FetcherKey] = {}
+        self._is_stopped = False
+
+    def follow(self, partition: Partition) -> None:
+        """Fetch from the partition's leader, if it follows one here, and from nobody else."""
+        self._take_away(partition.key)
+        follower = partition.replica.follower
+        if partition.is_removed or follower is None or self._is_stopped:
+            return
+        if follower.leader_id != NO_LEADER:
+            self._assign(partition, follower.leader_id)
+
+    def _assign(self, partition: Partition, leader_id: int) -> None:
+        address = self._address_of(leader_id)
+        if address is None:
+            return
+        topic_id, number = partition.key
+        fetcher_key = leader_id, (crc32(topic_id) + number) % self._parts.config.fetcher_count
+        fetcher = self._fetchers.get(fetcher_key)
+        if fetcher is None:
+            fetcher = self._fetchers[fetcher_key] = LeaderFetcher(self._parts, address)
+        self._at[partition.key] = fetcher_key
+        fetcher.add(partition)
+
+    def _take_away(self, key: Key) -> None:
+        fetcher_key = self._at.pop(key, None)
+        if fetcher_key is None:
+            return
+        fetcher = self._fetchers[fetcher_key]
+        fetcher.remove(key)
+        if fetcher.is_empty:
+            fetcher.close()
+            del self._fetchers[fetcher_key]
+
+    def _address_of(self, broker_id: int) -> tuple[str, int] | None:
+        brokers: Mapping[int, BrokerImage] = self._metadata.image.brokers
+        broker = brokers.get(broker_id)
+        return None if broker is None else broker.endpoints.get(self._parts.config.listener_name)
+
+    def on_brokers_changed(self, partitions: Iterator[Partition]) -> None:
+        """Go where the leaders are now: one may have come back at another address."""
+        for (leader_id, _), fetcher in list(self._fetchers.items()):
+            if fetcher.address != self._address_of(leader_id):
+                for partition in list(fetcher.partitions()):
+                    self._take_away(partition.key)
+        for partition in partitions:
+            if partition.leader is None and partition.key not in self._at:
+                self.follow(partition)
+
+    def stop(self) -> None:
+        """Fetch no more."""
+        self._is_stopped = True
+        for fetcher in self._fetchers.values():
+            fetcher.close()
+        self._fetchers.clear()
+        self._at.clear()
