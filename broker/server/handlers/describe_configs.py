@@ -115,5 +115,14 @@ def _config(
         if request.include_synonyms
         else [],
         config_type=config.config_type,
-        documentation=config.documentation if request.include_documentation else None,
+        documentation=_documentation(config) if request.include_documentation else None,
     )
+
+
+def _documentation(config: DescribedConfig) -> str | None:
+    """Give a setting's own sentence, or that of the broker's setting of this name."""
+    if config.documentation is not None:
+        return config.documentation
+    from broker.config.setting_documentation import DOCUMENTATION  # large, and seldom asked for
+
+    return DOCUMENTATION.get(config.name)

@@ -5,10 +5,15 @@ from typing import Any
 
 import pytest
 
+from broker.config.known_settings import KNOWN_SETTINGS
 from broker.errors import ErrorCode
 from broker.protocol.framing import encode_request
 from broker.protocol.message import Message
 from broker.protocol.messages.describe_cluster import DescribeClusterRequest
+from broker.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from broker.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     PartitionData,
@@ -135,3 +140,18 @@ def test_the_quorum_is_described_in_versions_without_endpoints(node, listener, v
 def test_a_controller_that_is_asked_for_brokers_says_that_it_is_none(node, version):
     answer = ask(node, CONTROLLER, DescribeClusterRequest(), version)
     assert answer.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_every_setting_of_a_broker_has_documentation_for_who_wants_it(node, is_wanted):
+    resource = DescribeConfigsResource(resource_type=4, resource_name="1")
+    request = DescribeConfigsRequest(resources=[resource], include_documentation=is_wanted)
+    (result,) = ask(node, BROKER, request, 4).results
+    assert {config.name for config in result.configs} == set(KNOWN_SETTINGS)
+    sentences = {config.documentation for config in result.configs}
+    if is_wanted:
+        assert None not in sentences
+        assert all(sentence.endswith(".") for sentence in sentences)
+        assert len(sentences) == len(KNOWN_SETTINGS), "two settings say the same"
+    else:
+        assert sentences == {None}
