@@ -189,30 +189,33 @@ class _Run:
         # This is the fault's own length, nothing is waited for.
         threading.Event().wait(fault.hold_ms / 1000)
         window = Window(start_ms, self._recorder.now_ms())
-        for node_id in self._faults.end(fault, victims):
-            self._lived.problems.append(f"node {node_id} died in: {fault} of {victims}")
-        self._wait_until_whole()
-        whole_ms = self._recorder.now_ms()
-        self._lived.suffered.append(Suffered(fault, victims, window, whole_ms, expected))
+        try:
+            for node_id in self._faults.end(fault, victims):
+                self._lived.problems.append(f"node {node_id} died in: {fault} of {victims}")
+            self._wait_until_whole()
+        finally:
+            whole_ms = self._recorder.now_ms()
+            self._lived.suffered.append(Suffered(fault, victims, window, whole_ms, expected))
 
     def _wait_until_whole(self) -> None:
         """Wait until every partition takes records and has all its replicas in sync."""
         since_ms = self._recorder.now_ms()
         deadline = time.monotonic() + WHOLE_SECONDS
-        while time.monotonic() < deadline:
-            silent = [
+        while (
+            silent := [
                 key
                 for key in self._view.keys
                 if not self._recorder.is_acknowledged_since(key, since_ms)
             ]
-            if not silent and not self._view.lacking():
-                return
+            or self._view.lacking()
+        ):
+            down = [one for one in self._cluster.node_ids if not self._cluster.node(one).is_running]
+            if down or time.monotonic() > deadline:
+                raise NotWholeError(
+                    f"the cluster is not whole again: down are {down}, no records are taken by, "
+                    f"or not all replicas are in sync of, {silent}"
+                )
             time.sleep(LOOK_SECONDS)
-        down = [one for one in self._cluster.node_ids if not self._cluster.node(one).is_running]
-        raise NotWholeError(
-            f"after {WHOLE_SECONDS:.0f} s nothing was acknowledged on {silent}, not whole were "
-            f"{self._view.lacking()}, nodes that are down: {down}"
-        )
 
     # The end.
 
