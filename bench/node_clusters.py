@@ -214,8 +214,13 @@ class KafkaCluster(NodeCluster):
             self._logs[node_id] = stack.enter_context(log)
 
     def _is_complete(self) -> bool:
-        admin = admin_client(self.bootstrap)
-        return len(admin.list_topics(timeout=60).brokers) == len(NODE_IDS)
+        for node_id, process in self._processes.items():
+            assert process.poll() is None, Path(self._logs[node_id].name).read_text()[-2000:]
+        try:
+            found = admin_client(self.bootstrap).list_topics(timeout=5)
+        except confluent_kafka.KafkaException:
+            return False
+        return len(found.brokers) == len(NODE_IDS)
 
     def _end(self) -> None:
         for process in self._processes.values():
