@@ -1,7 +1,7 @@
 # `make help` lists the commands. Every one of them sets up what it needs in .venv first, and pip
 # shows how far it is: the first time Spark alone is 450 MB.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slowest check lint format style types contracts quick fix sim chaos bench lock clean
+.PHONY: help setup demo test slowest check lint format style types contracts quick fix sim disk-damage chaos bench lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -17,7 +17,7 @@ PYTEST = $(BIN)/python -m pytest -q -n $(WORKERS)
 REPORT := build/tests.xml
 
 help: ## list the commands
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Millrace needs Python 3.11 or newer: make PYTHON=python3.11 ..."; exit 1; }
@@ -88,6 +88,9 @@ fix: $(VENV)/.dev ## format and mend what can be mended by itself
 
 sim: $(VENV)/.dev ## many seeded simulations: make sim SEEDS=10000
 	MILLRACE_SIM_SEEDS=$(SEEDS) $(PYTEST) -m "" tests/sim
+
+disk-damage: $(VENV)/.dev ## damage every file a node reads, in every way: make disk-damage SEEDS=2000
+	MILLRACE_DAMAGE_SEEDS=$(SEEDS) $(PYTEST) -m "" tests/broker/log/test_damage.py tests/interop/test_disk_damage.py
 
 chaos: $(VENV)/.dev ## break a real cluster under load and judge it: make chaos MINUTES=10 SEED=1
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

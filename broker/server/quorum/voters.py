@@ -27,7 +27,7 @@ from broker.raft.config import METADATA_TOPIC
 from broker.records.errors import CorruptBatch
 from broker.server.network.client_connection import ClientConnection, client_settings
 from broker.server.quorum.metadata_log import METADATA_PARTITION
-from broker.server.quorum.raft.snapshot_files import SnapshotFiles
+from broker.server.quorum.raft.snapshot_files import SnapshotFiles, file_name
 from broker.server.quorum.raft.snapshot_format import snapshot_voters
 
 log = logging.getLogger("millrace.quorum.voters")
@@ -43,10 +43,12 @@ def stored_voters(storage: Storage, directory: str) -> VotersRecord | None:
     snapshots = SnapshotFiles(storage, directory)
     if not snapshots.ids:
         return None
+    newest = snapshots.ids[-1]
     try:
-        return snapshot_voters(snapshots.read(snapshots.ids[-1], 0, MAX_FIRST_BATCH_BYTES))
+        return snapshot_voters(snapshots.read(newest, 0, MAX_FIRST_BATCH_BYTES))
     except CorruptBatch as error:
-        raise OSError(f"the newest snapshot in {directory} cannot be read: {error}") from error
+        path = f"{directory}/{file_name(newest)}"
+        raise OSError(f"{path} cannot be read: {error}; restore it from a backup") from error
 
 
 def voters_of(record: VotersRecord) -> tuple[Voter, ...]:

@@ -10,14 +10,20 @@ is set aside, and the partition stays offline until somebody has decided about i
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from broker.errors import KafkaError
-from broker.log.checkpoints import encode_uuid
+from broker.log.checkpoints import META_PROPERTIES, encode_uuid
 from broker.log.config import LogConfig
 from broker.log.log_directories import LogDirectories
 from broker.metadata.delta import MetadataDelta
 from broker.metadata.image import PartitionImage, TopicImage
+from broker.metadata.parts.brokers import (
+    LOST_DIRECTORY,
+    MIGRATING_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+)
 from broker.metadata.topic_names import CLUSTER_METADATA
 from broker.model import TopicPartition
 from broker.replication.replica import Replica, ReplicationSettings
@@ -31,6 +37,8 @@ from broker.server.replication.partitions import Partition, Partitions
 log = logging.getLogger("millrace.replicas")
 
 NO_TOPIC_ID = bytes(16)
+RESERVED_DIRECTORIES = (LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY)
+"""What stands for a directory's id where there is none."""
 
 
 class Replicas:
@@ -74,6 +82,7 @@ class Replicas:
                 if self._node_id in partition.replicas:
                     self._follow(image, partition)
         self._warn_of_strays()
+        self._name_missing_directories()
 
     def _delete_what_is_known_to_be(self) -> None:
         for found in list(self._log_directories.all()):
@@ -92,6 +101,27 @@ class Replicas:
             is_known = assigned is not None and self._node_id in assigned.replicas
             if not is_known and topic != CLUSTER_METADATA:
                 log.warning("not assigned to this node: directory=%s", stray.directory)
+
+    def _name_missing_directories(self) -> None:
+        """Say why what the cluster has put into a directory that is not here has no leader."""
+        directories = self._log_directories.directories
+        known = {*RESERVED_DIRECTORIES, *(directory.directory_id for directory in directories)}
+        missing: Counter[bytes] = Counter()
+        for image in self._metadata.image.topics.by_name.values():
+            for partition in image.partitions.values():
+                places = zip(partition.replicas, partition.directories, strict=False)
+                missing.update(
+                    place for node, place in places if node == self._node_id and place not in known
+                )
+        for directory_id, count in sorted(missing.items()):
+            log.error(
+                "no log directory here has the id of one with partitions directory.id=%s "
+                "partitions=%d: they have no leader until it is in log.dirs again, or "
+                "directory.id is put right in %s",
+                encode_uuid(directory_id),
+                count,
+                " or ".join(f"{directory.path}/{META_PROPERTIES}" for directory in directories),
+            )
 
     def apply(self, delta: MetadataDelta) -> None:
         """Agree with what changed."""

@@ -189,3 +189,25 @@ def test_only_a_node_alone_makes_up_a_cluster_id(tmp_path):
         find_cluster_id(STORAGE, three, None)
     format_with(tmp_path / "server.properties")
     assert find_cluster_id(STORAGE, three, None) == CLUSTER
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "emptied"])
+def test_a_damaged_bootstrap_checkpoint_is_named(tmp_path, damage):
+    format_with(write(tmp_path, ""))
+    path = tmp_path / "a" / "bootstrap.checkpoint"
+    data = path.read_bytes()
+    changed = {"cut": data[:-9], "flipped": data[:70] + b"!" + data[71:], "emptied": b""}
+    path.write_bytes(changed[damage])
+    with pytest.raises(InconsistentLogDirectory, match=r"a/bootstrap.checkpoint is damaged"):
+        formatted_features(STORAGE, str(tmp_path / "a"))
+
+
+def test_a_directory_in_use_is_not_formatted_anew(tmp_path, capsys):
+    """Else a node whose `meta.properties` is lost would become another one."""
+    properties = write(tmp_path, "")
+    (tmp_path / "a" / "orders-0").mkdir(parents=True)
+    (tmp_path / "a" / "orders-0" / "partition.metadata").touch()
+    assert main(["format", "--cluster-id", CLUSTER, "--config", str(properties)]) == 1
+    assert (
+        "meta.properties is missing in a directory that has partitions" in capsys.readouterr().err
+    )

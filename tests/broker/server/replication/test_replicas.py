@@ -216,6 +216,19 @@ def test_what_a_start_finds_and_does_not_know_is_kept_and_named(
     assert "not assigned to this node: directory=/data/orders-0" in caplog.text
 
 
+def test_a_directory_that_the_cluster_knows_and_is_not_here_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its partitions have no leader, and a `directory.id` that was changed looks like that."""
+    node = Node()
+    created, partition = topic(leader=-1)
+    assert isinstance(partition, PartitionRecord)
+    partition.replicas, partition.directories = [NODE], [b"directory-id-two"]
+    node.start(created, partition)
+    assert "directory.id=ZGlyZWN0b3J5LWlkLXR3bw partitions=1" in caplog.text
+    assert "put right in /data/meta.properties" in caplog.text
+
+
 def test_settings_reach_the_log() -> None:
     node = Node()
     node.replay(*topic())
