@@ -7,7 +7,6 @@ from broker.config.listeners import (
     Endpoint,
     parse_endpoint,
     read_advertised,
-    read_inter_broker_name,
     read_listeners,
 )
 from broker.config.quorum_config import (
@@ -59,8 +58,6 @@ class BrokerConfig:
     listeners: tuple[Endpoint, ...]
     """For clients; a node without the broker role has none."""
     advertised_listeners: tuple[Endpoint, ...]
-    inter_broker_listener_name: str
-    """The one of them by which other brokers connect."""
     controller_listeners: tuple[Endpoint, ...]
     voters: tuple[Voter, ...]
     """Ascending; empty when `bootstrap_servers` or the formatted directory are to be asked."""
@@ -103,7 +100,6 @@ class BrokerConfig:
         values = Values(given)
         node_id, roles = _node_id(values), read_roles(values)
         listeners = read_listeners(values, roles)
-        advertised = read_advertised(values, listeners.clients)
         log_dirs = _log_dirs(values)
         return cls(
             given=dict(given),
@@ -111,8 +107,7 @@ class BrokerConfig:
             rack=values.text("broker.rack") or None,
             process_roles=roles,
             listeners=listeners.clients,
-            advertised_listeners=advertised,
-            inter_broker_listener_name=read_inter_broker_name(values, advertised),
+            advertised_listeners=read_advertised(values, listeners.clients),
             controller_listeners=listeners.controllers,
             voters=read_voters(values, node_id, roles),
             bootstrap_servers=_bootstrap_servers(values, roles),

@@ -110,17 +110,15 @@ def read_advertised(values: Values, listeners: tuple[Endpoint, ...]) -> tuple[En
     return tuple(given.get(endpoint.name, endpoint) for endpoint in listeners)
 
 
-def read_inter_broker_name(values: Values, advertised: tuple[Endpoint, ...]) -> str:
+def read_inter_broker_name(values: Values, listeners: tuple[Endpoint, ...]) -> str:
     """Read by which listener brokers speak to each other; raises KafkaError(INVALID_CONFIG).
 
     Kafka's default is the listener named as `security.inter.broker.protocol`. Where none has that
     name it does not start; here the first listener will do.
     """
-    names = [endpoint.name for endpoint in advertised]
+    names = [endpoint.name for endpoint in listeners]
     given = values.text("inter.broker.listener.name").upper()
-    if given and given not in names:
-        raise invalid(
-            f"inter.broker.listener.name={given}: must be one of advertised.listeners ({names})"
-        )
+    if given and names and given not in names:
+        raise invalid(f"inter.broker.listener.name={given}: must be one of listeners ({names})")
     default = "PLAINTEXT" if "PLAINTEXT" in names else next(iter(names), "")
     return given or default

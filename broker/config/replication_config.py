@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from broker.config.listeners import Endpoint
+from broker.config.listeners import Endpoint, read_inter_broker_name
 from broker.config.sources import invalid
 from broker.config.values import Values
 
@@ -47,19 +47,9 @@ def read_replication_config(values: Values, listeners: tuple[Endpoint, ...]) -> 
             "replica.high.watermark.checkpoint.interval.ms", 1
         ),
         fetch_session_slots=values.integer("max.incremental.fetch.session.cache.slots", 0),
-        listener_name=_listener_name(values, listeners),
+        listener_name=read_inter_broker_name(values, listeners),
         selects_by_rack=_selects_by_rack(values),
     )
-
-
-def _listener_name(values: Values, listeners: tuple[Endpoint, ...]) -> str:
-    wanted = values.text("inter.broker.listener.name").upper()
-    names = [endpoint.name for endpoint in listeners]
-    if not wanted:
-        return names[0] if names else ""
-    if names and wanted not in names:
-        raise invalid(f"inter.broker.listener.name={wanted}: must be one of listeners")
-    return wanted
 
 
 def _selects_by_rack(values: Values) -> bool:

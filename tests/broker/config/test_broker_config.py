@@ -47,9 +47,9 @@ def test_brokers_speak_to_each_other_by_a_listener_of_their_own() -> None:
         "listeners": "BETWEEN://x:1,PLAINTEXT://x:2",
         "listener_security_protocol_map": protocols,
     }
-    assert config(**both).inter_broker_listener_name == "PLAINTEXT"
+    assert config(**both).replication.listener_name == "PLAINTEXT"
     named = config(**both, inter_broker_listener_name="BETWEEN")
-    assert named.inter_broker_listener_name == "BETWEEN"
+    assert named.replication.listener_name == "BETWEEN"
 
 
 def test_log_dirs_wins_over_log_dir() -> None:
