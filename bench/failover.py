@@ -115,7 +115,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--faults", nargs="+", default=list(FAULTS), choices=list(FAULTS))
     options = parser.parse_args(arguments)
     rows = []
-    for make in makers(find_kafka(), options.replication_factor, options.systems):
+    libraries = find_kafka() if "kafka" in options.systems else None
+    for make in makers(libraries, options.replication_factor, options.systems):
         with make() as cluster:
             cluster.create_topic(TOPIC, 1, options.replication_factor)
             for name in options.faults:
