@@ -15,12 +15,13 @@ then, so that whoever serves many clients can serve others between.
 """
 
 from collections.abc import Callable, Generator
+from functools import cache
 from importlib import import_module
 from struct import Struct as Packer
 from typing import NamedTuple, TypeVar, cast
 
 from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
-from broker.protocol.decoding import Decode
+from broker.protocol.decoding import Decode, DecodeInPieces
 from broker.protocol.encoding import Encode
 from broker.protocol.message import Message
 from broker.protocol.structs import (
@@ -44,6 +45,8 @@ from broker.protocol.wire import (
 )
 
 T = TypeVar("T")
+
+PIECES_AT_ONCE = 8
 
 _REQUEST_START = Packer(">hhih")  # api key, api version, correlation id, length of the client id
 _RESPONSE_START = Packer(">ii")  # size, correlation id
@@ -132,7 +135,7 @@ def begin_request(
             if count:
                 position = skip_tags(frame, position, end, count)
         if end > MAX_COPIED_SIZE_BYTES:
-            return header, _decode_in_pieces(header, memoryview(frame), position)
+            return header, _begin_pieces(_decode_in_pieces(header, memoryview(frame), position))
         if codec.has_records:
             return header, codec.decode(memoryview(frame), position, end)[0]
         return header, codec.decode(bytes(frame), position, end)[0]
@@ -140,10 +143,28 @@ def begin_request(
         raise DecodeError(f"not a request: {error}") from error
 
 
+@cache
+def _pieces_decoder(api_key: int, api_version: int) -> DecodeInPieces:
+    return decoder_in_pieces(request_class(api_key), api_version)
+
+
+def _begin_pieces(
+    pieces: Generator[None, None, Message],
+) -> Message | Generator[None, None, Message]:
+    """Do the first few pieces: a large Produce is mostly records, and done by then."""
+    try:
+        for _ in range(PIECES_AT_ONCE):
+            next(pieces)
+    except StopIteration as done:
+        message: Message = done.value
+        return message
+    return pieces
+
+
 def _decode_in_pieces(
     header: RequestHeader, frame: memoryview, position: int
 ) -> Generator[None, None, Message]:
-    decode = decoder_in_pieces(request_class(header.api_key), header.api_version)
+    decode = _pieces_decoder(header.api_key, header.api_version)
     try:
         message, _ = yield from decode(frame, position, len(frame))
     except DECODING_FAILURES as error:

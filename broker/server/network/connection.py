@@ -383,9 +383,11 @@ class Connection:
             self._watch(False)
             self._wait_for_turn()
         else:
-            self._read(not self._must_pause())
-            # A client that owes us its reading is noticed by the writing.
-            self._watch(len(self._slots) >= MAX_REQUESTS_IN_FLIGHT)
+            is_paused = self._must_pause()
+            self._read(not is_paused)
+            if is_paused or self._is_watched:
+                # A client that owes us its reading is noticed by the writing.
+                self._watch(len(self._slots) >= MAX_REQUESTS_IN_FLIGHT)
 
     def _watch(self, wanted: bool) -> None:
         """Watch for the client's end in the place of reading, or no longer."""

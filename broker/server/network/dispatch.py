@@ -38,6 +38,8 @@ class Deferred(Enum):
     NO_RESPONSE = "the client asked for no response"
 
 
+STEPS_OF_A_SHORT_WALK = 8
+
 LATER = Deferred.LATER
 NO_RESPONSE = Deferred.NO_RESPONSE
 
@@ -135,7 +137,9 @@ class Dispatcher:
         self._on_closed = on_closed
         self._handlers: dict[int, Handler] = {}
 
-    def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Slot | None:
+    def on_frame(  # noqa: PLR0911 - one for each kind of answer; a call more would show
+        self, connection: Connection, frame: memoryview
+    ) -> list[Part] | Slot | None:
         """Decode one request, run its handler, encode its answer."""
         try:
             header, message = begin_request(frame)
@@ -152,29 +156,27 @@ class Dispatcher:
         if not isinstance(message, Message):
             walk = decoded(connection, message, lambda whole: self._walk(handler, context, whole))
             return connection.walk(walk, held=frame)
-        answer = self._handle(handler, context, message)
-        if isinstance(answer, Message):
-            return encode(header, answer)
-        return None if answer is None else connection.walk(answer, held=frame)
-
-    def _handle(
-        self, handler: Handler, context: RequestContext, message: Message
-    ) -> Message | Walk | None:
-        """Return the response, the walk that makes it, or None when it comes later or never."""
         try:
             answer = handler(context, message)
         except KafkaError as error:
-            return error_response(context.header, error)
+            answer = error_response(header, error)
         if isinstance(answer, Message):
-            return answer
-        return None if isinstance(answer, Deferred) else _encoded(context.header, answer)
+            return encode(header, answer)
+        if isinstance(answer, Deferred):
+            return None
+        return connection.walk(_encoded(header, answer), held=frame)
 
     def _walk(self, handler: Handler, context: RequestContext, message: Message) -> Walk:
-        """Go on with a large request."""
-        answer = self._handle(handler, context, message)
+        """Go on with a large request, now that it is whole."""
+        try:
+            answer = handler(context, message)
+        except KafkaError as error:
+            answer = error_response(context.header, error)
+        if isinstance(answer, Deferred):
+            return None
         if isinstance(answer, Message):
-            answer = _encode(context.header, answer)
-        return None if answer is None else (yield from answer)
+            return (yield from _encode(context.header, answer))
+        return (yield from _encoded(context.header, answer))
 
     def on_closed(self, connection: Connection) -> None:
         """Forget everything that waits on a connection that is gone."""
@@ -223,13 +225,22 @@ def decoded(
 
 
 def _encoded(header: RequestHeader, walk: AnswerWalk) -> Walk:
-    """Go through a handler's walk, then encode its answer in pieces."""
+    """Go through a handler's walk, then encode its answer, in pieces after a long one."""
+    steps = 0
+    answer: Answer
     try:
-        answer = yield from walk
+        while True:
+            next(walk)
+            steps += 1
+            yield
+    except StopIteration as done:
+        answer = done.value
     except KafkaError as error:
         answer = error_response(header, error)
     if isinstance(answer, Deferred):
         return None
+    if steps <= STEPS_OF_A_SHORT_WALK:
+        return encode(header, answer)
     return (yield from _encode(header, answer))
 
 

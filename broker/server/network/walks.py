@@ -49,6 +49,6 @@ def distinct(items: Iterable[T], key: Callable[[T], Hashable]) -> Steps[list[T]]
     kept: dict[Hashable, T] = {}
     for number, item in enumerate(items):
         kept.setdefault(key(item), item)
-        if not number % 1024:
+        if number % 1024 == 1023:
             yield
     return list(kept.values())
