@@ -1,6 +1,6 @@
 """Who leads a partition instead, told with a refusal so that a client need not ask (KIP-951)."""
 
-from typing import Any
+from typing import NamedTuple
 
 from broker.errors import ErrorCode
 from broker.server.cluster.cluster_view import Address, find_live
@@ -9,17 +9,18 @@ from broker.server.cluster.metadata_quorum import ClusterMetadata
 SAYS_WHO_LEADS = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH}
 
 
-def tell_leader(
-    metadata: ClusterMetadata, topic: str, partition: int, current_leader: Any
-) -> set[int]:
-    """Fill in leader and epoch of a partition; return the leader, nothing when it is not known."""
+class CurrentLeader(NamedTuple):
+    """Who leads a partition, and since which epoch; the fields are named as in the answers."""
+
+    leader_id: int
+    leader_epoch: int
+
+
+def find_leader(metadata: ClusterMetadata, topic: str, partition: int) -> CurrentLeader | None:
+    """Return who leads a partition, None when nobody knows of the partition."""
     image = metadata.image.topics.by_name.get(topic)
     known = None if image is None else image.partitions.get(partition)
-    if known is None:
-        return set()
-    current_leader.leader_id = known.leader
-    current_leader.leader_epoch = known.leader_epoch
-    return {known.leader}
+    return None if known is None else CurrentLeader(known.leader, known.leader_epoch)
 
 
 def endpoints_of(metadata: ClusterMetadata, leaders: set[int], listener_name: str) -> list[Address]:

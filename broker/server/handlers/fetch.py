@@ -17,6 +17,7 @@ from broker.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
     ReplicaState,
@@ -24,7 +25,7 @@ from broker.protocol.messages.fetch import (
 from broker.replication.fetch_session.session import FetchSession
 from broker.replication.fetch_session.session_cache import FetchSessionCache
 from broker.replication.fetch_session.session_epochs import FINAL_EPOCH, FULL_EPOCH, NO_SESSION
-from broker.server.cluster.current_leaders import endpoints_of, tell_leader
+from broker.server.cluster.current_leaders import endpoints_of, find_leader
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.metrics import Metrics
 from broker.server.network.dispatch import Answer, AnswerWalk, RequestContext
@@ -34,6 +35,7 @@ from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
 
 FIRST_VERSION_FROM_FOLLOWERS = 11
 FIRST_VERSION_WITH_TOPIC_IDS = 13
+FIRST_VERSION_WITH_LEADERS = 16
 FIRST_VERSION_WITH_REPLICA_STATE = 15
 READ_COMMITTED = 1
 PARTITIONS_AT_ONCE = 64
@@ -195,7 +197,8 @@ class Fetch:
                 now_ms=self._logs.clock.now_ms(),
             )
         response = FetchResponse(session_id=session_id, responses=_by_topic(answers))
-        if read.misdirected:
+        tells_leaders = question.context.api_version >= FIRST_VERSION_WITH_LEADERS
+        if read.misdirected and tells_leaders:
             self._tell_leaders(question.context, read, response)
         return response
 
@@ -205,9 +208,10 @@ class Fetch:
         """Say who leads what this broker does not (KIP-951)."""
         leaders: set[int] = set()
         for topic, answered in read.misdirected:
-            leaders |= tell_leader(
-                self._metadata, topic, answered.partition_index, answered.current_leader
-            )
+            found = find_leader(self._metadata, topic, answered.partition_index)
+            if found is not None:
+                answered.current_leader = LeaderIdAndEpoch(**found._asdict())
+                leaders.add(found.leader_id)
         addresses = endpoints_of(self._metadata, leaders, context.connection.peer.listener_name)
         response.node_endpoints = [NodeEndpoint(**address._asdict()) for address in addresses]
 

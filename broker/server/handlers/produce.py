@@ -14,6 +14,7 @@ from broker.errors import ErrorCode, InvalidRecordsError, KafkaError
 from broker.metadata.topic_names import INTERNAL_TOPICS
 from broker.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
@@ -23,7 +24,7 @@ from broker.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from broker.records.header import TRANSACTIONAL_FLAG
-from broker.server.cluster.current_leaders import endpoints_of, tell_leader
+from broker.server.cluster.current_leaders import endpoints_of, find_leader
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.metrics import Metrics
 from broker.server.network.dispatch import NO_RESPONSE, Answer, AnswerWalk, RequestContext
@@ -36,6 +37,7 @@ log = logging.getLogger("millrace.produce")
 
 FIRST_SERVED_VERSION = 3
 FIRST_VERSION_WITH_TOPIC_IDS = 13
+FIRST_VERSION_WITH_LEADERS = 10
 ALL_IN_SYNC_REPLICAS = -1
 ATTRIBUTES_LOW_BYTE = 22
 
@@ -191,14 +193,18 @@ class Produce:
         self, context: RequestContext, responses: list[TopicProduceResponse]
     ) -> ProduceResponse:
         """Say who leads what this broker does not (KIP-951)."""
+        if context.api_version < FIRST_VERSION_WITH_LEADERS:
+            return ProduceResponse(responses=responses)
         leaders: set[int] = set()
         for topic in responses:
             for answered in topic.partition_responses:
                 if answered.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                    name = topic.name or self._partitions.name_of(topic.topic_id)
-                    leaders |= tell_leader(
-                        self._metadata, name, answered.index, answered.current_leader
-                    )
+                    by_id = self._metadata.image.topics.by_id.get(topic.topic_id)
+                    name = topic.name if by_id is None else by_id.name
+                    found = find_leader(self._metadata, name, answered.index)
+                    if found is not None:
+                        answered.current_leader = LeaderIdAndEpoch(**found._asdict())
+                        leaders.add(found.leader_id)
         addresses = endpoints_of(self._metadata, leaders, context.connection.peer.listener_name)
         return ProduceResponse(
             responses=responses,

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from broker.config.known_settings import KNOWN_SETTINGS
-from broker.errors import ErrorCode
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from broker.protocol.framing import encode_request
 from broker.protocol.message import Message
 from broker.protocol.messages.describe_cluster import DescribeClusterRequest
@@ -29,7 +30,7 @@ from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTo
 from broker.raft.config import METADATA_TOPIC
 from broker.server.cluster import authorized_operations
 from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
-from tests.fuzz.valid_requests import BROKER, CONTROLLER, TOPIC
+from tests.fuzz.valid_requests import BROKER, CONTROLLER, TOPIC, Recorded, valid_request
 
 
 @pytest.fixture(scope="module")
@@ -155,3 +156,34 @@ def test_every_setting_of_a_broker_has_documentation_for_who_wants_it(node, is_w
         assert len(sentences) == len(KNOWN_SETTINGS), "two settings say the same"
     else:
         assert sentences == {None}
+
+
+@pytest.mark.parametrize("api_key", [ApiKey.PRODUCE, ApiKey.FETCH])
+def test_who_leads_instead_is_told_in_the_versions_that_can_say_it(node, api_key, monkeypatch):
+    def refuse(*args: object) -> None:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    monkeypatch.setattr("broker.server.replication.partitions.Partitions.get", refuse)
+    monkeypatch.setattr("broker.server.replication.partitions.Partitions.find", lambda *of: None)
+    first_version = 10 if api_key is ApiKey.PRODUCE else 16
+    versions = API_VERSION_RANGES[api_key]
+    for version in range(versions.served_min, versions.max + 1):
+        frame = Recorded(
+            BROKER, api_key, version, valid_request(api_key, version, node.world, BROKER)
+        ).frame()
+        answer = answer_to(frame, node.send(BROKER, frame))
+        (topic,) = answer.responses
+        (partition,) = getattr(topic, "partition_responses", None) or topic.partitions
+        assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        is_told = version >= first_version
+        assert partition.current_leader.leader_id == (1 if is_told else -1), version
+        assert [end.node_id for end in answer.node_endpoints] == ([1] if is_told else [])
+
+
+def test_a_fetch_of_an_older_epoch_is_fenced_in_every_version(node):
+    # Found by fuzzing: the leader was written into a default that all answers share.
+    partition = FetchPartition(current_leader_epoch=-2, partition_max_bytes=1_000)
+    for version in range(9, 13):
+        topic = FetchTopic(topic=TOPIC, partitions=[partition])
+        answer = ask(node, BROKER, FetchRequest(topics=[topic]), version)
+        assert answer.responses[0].partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
