@@ -7,11 +7,19 @@ import confluent_kafka
 import pytest
 
 from broker.cli.topics import main as topics
+from broker.errors import ErrorCode
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from broker.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from broker.records.build import build_batch
 from millrace.testing import LocalCluster
 from tests.lib.apache_kafka import kafka_libs, run_tool
 from tests.lib.raw_kafka import RawConnection
@@ -72,6 +80,32 @@ def leaders_of(cluster: LocalCluster, topic: str) -> list[int]:
 
     until(lambda: -1 not in leaders())
     return leaders()
+
+
+def test_who_asks_the_wrong_broker_is_told_the_right_one(cluster: LocalCluster) -> None:
+    topic = fresh("misdirected")
+    ADMINS["confluent-kafka"].create(cluster.bootstrap_servers, topic, 1)
+    (leader,) = leaders_of(cluster, topic)
+    other = next(broker for broker in cluster.broker_ids if broker != leader)
+    admin = ADMINS["confluent-kafka"]
+    until(lambda: admin.partition_count(cluster.address(other), topic) == 1)
+    host, _, port = cluster.address(leader).rpartition(":")
+    batch = build_batch([(b"key", b"value", (), 1)])
+    for _ in range(2):  # What one answer says must not stay in the next.
+        with RawConnection(cluster.address(other)) as asking:
+            data = TopicProduceData(
+                name=topic, partition_data=[PartitionProduceData(index=0, records=batch)]
+            )
+            produced = asking.ask(
+                ApiKey.PRODUCE, 12, ProduceRequest(acks=-1, timeout_ms=9_000, topic_data=[data])
+            )
+            assert isinstance(produced, ProduceResponse)
+            refused = produced.responses[0].partition_responses[0]
+            assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            assert refused.current_leader.leader_id == leader
+            assert [(node.node_id, node.host, node.port) for node in produced.node_endpoints] == [
+                (leader, host, int(port))
+            ]
 
 
 def test_a_group_has_its_coordinator_on_any_broker(cluster: LocalCluster) -> None:
