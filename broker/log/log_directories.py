@@ -135,6 +135,16 @@ class LogDirectories:
         """Keep a partition that is here under another name, and serve none of this name."""
         self._by_partition.pop(topic_partition).set_aside(topic_partition, reason)
 
+    def begin_beside_stray(self, topic_partition: TopicPartition) -> None:
+        """Let `create` make a log though a stray has its name: for a replica that has a leader.
+
+        The stray stays where it is.
+        """
+        for directory in self.directories:
+            if topic_partition in directory.strays:
+                directory.strays.discard(topic_partition)
+                del directory.refused[topic_partition]
+
     def move(self, topic_partition: TopicPartition, path: str) -> bool:
         """Begin to move a partition to another directory; False when it lies there already.
 

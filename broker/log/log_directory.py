@@ -89,6 +89,8 @@ class LogDirectory:
         self._validator = BatchValidator()
         self.refused: dict[TopicPartition, str] = {}
         """Partitions that lie here and are not served, and what to do about it."""
+        self.strays: set[TopicPartition] = set()
+        """Those of them that have another name, so that a new log would not touch them."""
         self.failure: str | None = None
         self.was_clean = False
         self.clean_broker_epoch = -1
@@ -173,6 +175,7 @@ class LogDirectory:
             remove_tree(self._storage, path)
         elif extension == STRAY_EXTENSION:
             self.refused[topic_partition] = _what_to_do_with_stray(path)
+            self.strays.add(topic_partition)
             _logger.warning("stray partition kept directory=%s", path)
         else:
             logs = self.future_logs if extension == FUTURE_EXTENSION else self.logs
@@ -230,6 +233,7 @@ class LogDirectory:
         self._storage.sync_directory(self.path)
         log.move_to(path)
         self.refused[topic_partition] = _what_to_do_with_stray(path)
+        self.strays.add(topic_partition)
         _logger.warning(
             "stray partition set aside directory=%s log_end_offset=%d reason=%s: %s",
             log.directory,

@@ -6,7 +6,8 @@ that has this broker among its replicas; what it does there is its `Partition`'s
 
 What is not known to be deleted is never deleted: a log goes when the metadata says of its topic id
 that it was deleted, or that its replica is elsewhere. Any other that is in the way of a partition
-is set aside, and the partition stays offline until somebody has decided about it.
+is set aside, and the partition stays offline until somebody has decided about it; a replica that
+has a leader and is not in sync begins anew beside it.
 """
 
 import logging
@@ -18,7 +19,7 @@ from broker.log.checkpoints import META_PROPERTIES, encode_uuid
 from broker.log.config import LogConfig
 from broker.log.log_directories import LogDirectories
 from broker.metadata.delta import MetadataDelta
-from broker.metadata.image import PartitionImage, TopicImage
+from broker.metadata.image import NO_LEADER, PartitionImage, TopicImage
 from broker.metadata.parts.brokers import (
     LOST_DIRECTORY,
     MIGRATING_DIRECTORY,
@@ -172,13 +173,16 @@ class Replicas:
         if self._node_id not in partition.replicas:
             self._remove(topic_partition, image.topic_id)
             return
-        here = self._partitions.find(*topic_partition) or self._open(image, topic_partition)
+        here = self._partitions.find(*topic_partition) or self._open(image, partition)
         if here is not None and self._partitions.apply(here, partition):
             self.on_role(here)
 
-    def _open(self, image: TopicImage, topic_partition: TopicPartition) -> Partition | None:
+    def _open(self, image: TopicImage, partition_image: PartitionImage) -> Partition | None:
+        topic_partition = TopicPartition(image.name, partition_image.partition)
         try:
             self._set_aside_another(image, topic_partition)
+            if self._is_filled_by_another(partition_image):
+                self._log_directories.begin_beside_stray(topic_partition)
             found = self._log_directories.create(
                 topic_partition,
                 image.topic_id,
@@ -199,6 +203,12 @@ class Replicas:
         partition = Partition(found, replica)
         self._partitions.add(partition)
         return partition
+
+    def _is_filled_by_another(self, partition: PartitionImage) -> bool:
+        """Whether all that this replica should have is to come from its leader."""
+        return partition.leader not in {NO_LEADER, self._node_id} and (
+            self._node_id not in partition.isr
+        )
 
     def forget(self, lost: Iterable[TopicPartition]) -> None:
         """Serve no more what lay in a log directory that has failed."""

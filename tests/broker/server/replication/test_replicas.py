@@ -168,6 +168,28 @@ def test_a_log_that_is_not_known_to_be_deleted_is_set_aside_and_not_led_over(
     assert "move it out of the log directory" in warnings[0]
 
 
+@pytest.mark.parametrize(("in_sync", "begins"), [([OTHER], True), ([OTHER, NODE], False)])
+def test_a_replica_that_its_leader_fills_begins_anew_beside_a_stray(
+    in_sync: list[int], begins: bool
+) -> None:
+    """But not one that should have everything: somebody may count on that."""
+    node = Node()
+    node.start(*topic())
+    append(node)
+    again = node.restarted()
+    created, partition = topic(SECOND_ID, leader=OTHER)
+    assert isinstance(partition, PartitionRecord)
+    partition.replicas, partition.isr = [OTHER, NODE], in_sync
+    partition.directories = [bytes(16), bytes(16)]
+    again.start(created, partition)
+    assert f"orders-0.{FIRST_ID.hex()}-stray" in again.storage.names("/data")
+    found = again.directories.get(ORDERS_0)
+    assert (found is not None) == begins
+    assert found is None or (found.log_end_offset, found.topic_id) == (0, SECOND_ID)
+    if begins:
+        assert again.restarted().directories.get(ORDERS_0) is not None
+
+
 def test_a_stray_goes_back_to_work_when_it_has_its_name_again() -> None:
     node = Node()
     node.start(*topic())
