@@ -90,8 +90,8 @@ def _text(lines: Iterable[str]) -> bytes:
 def _read(storage: Storage, path: str, columns: int) -> list[list[str]]:
     """Give the entries' columns; raises ValueError for anything but a whole checkpoint."""
     data = read_file(storage, path)
-    if data is None:
-        return []
+    if not data:
+        return []  # Apache Kafka leaves empty ones where it has nothing to say.
     if not data.endswith(b"\n"):
         raise ValueError(f"{len(data)} bytes that end within a line")
     version, count, *lines = data.decode().splitlines()

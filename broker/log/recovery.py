@@ -85,7 +85,7 @@ def _load_epochs(log: PartitionLog, hints: OpenHints) -> bool:
     is_lost = not log.epochs.entries and log.size_bytes and hints.recovery_point
     if is_lost:
         path = f"{log.directory}/{LEADER_EPOCH_CHECKPOINT}"
-        _logger.warning("leader epochs are read from the log, file is missing path=%s", path)
+        _logger.warning("leader epochs are read from the log, for there are none in path=%s", path)
     return not is_lost
 
 
