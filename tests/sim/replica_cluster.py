@@ -58,7 +58,9 @@ class ReplicaSimulation:
         self.young_leader_risk = random.choice([0, 0, 0.3, 0.7])
         """How often a new leader does not last: what it has not heard of then is what is tested."""
         self.burst = random.choice([0, 0.05, 0.2])
-        self.joiner_risk = random.choice([0, 0, 0.5])
+        self.controller_slowness = random.choice([0, 0, 0.5])
+        """How often a change of the in-sync set waits before it is looked at."""
+        self.joiner_risk = random.choice([0, 0.3, 0.7])
         self.node_ids = list(range(1, node_count + 1))
         self.controller = SimulatedController(random, SESSION_TIMEOUT_MS, is_elr_enabled=True)
         self.network = SimulatedNetwork(self.scheduler, self.deliver)
@@ -229,7 +231,11 @@ class ReplicaSimulation:
             if node.is_up and close():
                 self.input(node, give_up)
 
-        self.send(node.node_id, CONTROLLER, (take, request))
+        is_queued = isinstance(request, AlterPartitionRequest) and self.has_faults
+        delay_ms = 0
+        if is_queued and self.random.random() < self.controller_slowness:
+            delay_ms = self.random.randint(1, 200)
+        self.scheduler.after(delay_ms, lambda: self.send(node.node_id, CONTROLLER, (take, request)))
         self.scheduler.after(CONTROLLER_TIMEOUT_MS, time_out)
 
     def registration_of(self, node: ReplicaNode) -> BrokerRegistrationRequest:
@@ -264,6 +270,9 @@ class ReplicaSimulation:
         if answer.error_code == ErrorCode.NONE and node.broker_epoch < 0:
             node.broker_epoch = answer.broker_epoch
             node.follow_image(self.scheduler.now_ms)
+            if self.random.random() < 0.5:
+                self.read_metadata(node)
+                self.heartbeat(node)
 
     def alive(self, node: ReplicaNode, answer: Any) -> None:
         if answer.error_code == ErrorCode.NONE and answer.should_shut_down and node.is_stopping:
@@ -310,10 +319,10 @@ class ReplicaSimulation:
         if not node.is_up:
             node.start()
             self.run_process(node)
-            self.checker.check(node)
+            self.input(node, lambda: self.heartbeat(node))
 
     def restart_later(self, node: ReplicaNode) -> None:
-        delay_ms = self.random.choice([1, 20, 150, 400])
+        delay_ms = self.random.choice([1, 1, 20, 150, 400])
         self.scheduler.after(delay_ms, lambda: self.start(node))
 
     # --- clients ---

@@ -156,18 +156,6 @@ def drop_the_pending_isr_with_old_news(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PartitionLeader, "lead", lead)
 
 
-def count_any_incarnation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a broker in for what it had before it was restarted (KIP-903)."""
-    monkeypatch.setattr(
-        PartitionLeader,
-        "_is_eligible",
-        lambda self, follower: self._active_epoch(follower.broker_id) is not None,
-    )
-    monkeypatch.setattr(
-        controller_isr, "_is_eligible", lambda view, state: view.is_active(state.broker_id)
-    )
-
-
 def decide_on_any_partition_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take a change for what it asks, in whatever state it was made (KIP-497)."""
 
@@ -235,7 +223,6 @@ MUTATIONS = [
     forget_the_pending_isr,
     shrink_before_the_answer,
     drop_the_pending_isr_with_old_news,
-    count_any_incarnation,
     decide_on_any_partition_epoch,
     lead_before_knowing_oneself,
     take_part_with_every_loss,

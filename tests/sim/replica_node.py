@@ -20,7 +20,7 @@ from tests.sim.replica_log import Entry, ReplicaLog
 
 LAG_TIME_MAX_MS = 120
 BACKOFF_MS = 10
-REQUEST_LIFETIME_MS = 400
+REQUEST_LIFETIME_MS = 800
 ALL = -1
 
 
