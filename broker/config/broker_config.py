@@ -205,6 +205,7 @@ def _group_config(values: Values) -> GroupConfig:
         group_initial_rebalance_delay_ms=values.integer("group.initial.rebalance.delay.ms", 0),
         group_max_size=values.integer("group.max.size", 1),
         max_batch_bytes=values.integer("message.max.bytes", 0),
+        commit_timeout_ms=values.integer("offsets.commit.timeout.ms", 1),
         offset_metadata_max_bytes=values.integer("offset.metadata.max.bytes", 0),
         offsets_retention_ms=values.integer("offsets.retention.minutes", 1) * 60_000,
         offsets_retention_check_interval_ms=values.integer(

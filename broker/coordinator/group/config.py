@@ -37,6 +37,8 @@ class GroupConfig:
     """group.initial.rebalance.delay.ms"""
     new_member_join_timeout_ms: int = 300_000
     """How long a member that was never told its id may wait in JoinGroup (fixed in Kafka)."""
+    commit_timeout_ms: int = 5_000
+    """offsets.commit.timeout.ms"""
     offset_metadata_max_bytes: int = 4_096
     """offset.metadata.max.bytes; Kafka counts characters, and so do we."""
     offsets_retention_ms: int = 10_080 * 60_000

@@ -1,14 +1,16 @@
 """The shell around the group shards: appends their records, then sends their replies.
 
-One shard per partition of `__consumer_offsets`, each the owner of its groups. A shard returns
-records and replies; the records are appended as one batch, and only when that batch is committed
-(on one node: at once) do the replies go out. If an append fails the shard is dropped, everyone it
-owes an answer is refused, and a new one is loaded from the log.
+One shard per partition of `__consumer_offsets` that this broker leads, each the owner of its
+groups. A shard returns records and replies; the records are appended as one batch, and the replies
+go out when that is committed (`shard_commits`). If an append fails the shard is dropped, everyone
+it owes an answer is refused, and a new one is loaded from the log (`shard_loading`); while that
+goes on its groups are answered COORDINATOR_LOAD_IN_PROGRESS.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.output import Instant, Output, Reply
@@ -18,33 +20,30 @@ from broker.coordinator.group.refusals import refuse
 from broker.coordinator.group.shard import GroupShard
 from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendOrigin
-from broker.log.partition_log import PartitionLog
 from broker.metadata.topic_names import CONSUMER_OFFSETS
 from broker.protocol.message import Message
 from broker.records.build import build_batch
 from broker.records.errors import CorruptBatch
 from broker.server.clock import Clock, Random
 from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.coordinators.asked import AskedShard, when_answered
+from broker.server.coordinators.shard_commits import ShardCommits
+from broker.server.coordinators.shard_loading import load
 from broker.server.network.connection import Connection
 from broker.server.network.dispatch import Answer, RequestContext
-from broker.server.replication.partitions import Partitions
-from broker.server.storage.reading import committed_batches
+from broker.server.replication.partitions import Partition, Partitions
 
 log = logging.getLogger("millrace.groups")
 
-Ask = Callable[[GroupShard, "Waiter", GroupContext, Instant], Output]
+Ask = Callable[[GroupShard, AskedShard, GroupContext, Instant], Output]
 
 
-class Waiter:
-    """Names one request that a shard owes a reply, and takes that reply."""
+class _Loading(NamedTuple):
+    """A shard on its way."""
 
-    __slots__ = ("context", "is_parked", "response", "shard_number")
-
-    def __init__(self, context: RequestContext, shard_number: int) -> None:
-        self.context = context
-        self.shard_number = shard_number
-        self.response: object | None = None
-        self.is_parked = False
+    shard: GroupShard
+    partition: Partition
+    pieces: Iterator[None]
 
 
 class Groups:
@@ -66,12 +65,15 @@ class Groups:
         self._metadata = metadata
         self._partitions = partitions
         self._shards: dict[int, GroupShard] = {}
+        self._commits: dict[int, ShardCommits] = {}
+        self._loading: dict[int, _Loading] = {}
         self._damaged: set[int] = set()
         """Led here, and nobody can read them; their groups have no coordinator."""
         # When each timer fires is kept here: uvloop gives a handle that does not know it for a time
         # that has come already.
         self._timers: dict[int, tuple[float, asyncio.Handle]] = {}
-        self._parked: dict[Connection, dict[Waiter, None]] = {}
+        self._open: dict[Connection, dict[AskedShard, None]] = {}
+        """What is asked and not answered."""
 
     # --- loading ---
 
@@ -84,42 +86,68 @@ class Groups:
         }
         for number in self._shards.keys() - led:
             self._unload_shard(number)
+        for number in self._loading.keys() - led:
+            del self._loading[number]
         self._damaged &= led
-        for number in sorted(led - self._shards.keys() - self._damaged):
-            self._load_shard(number)
+        for number in sorted(led - self._shards.keys() - self._loading.keys() - self._damaged):
+            self._begin_to_load(number)
 
     def _unload_shard(self, number: int) -> None:
         """Send away who waits here: the groups of this shard have another coordinator now."""
+        self._commits.pop(number).refuse_all(ErrorCode.NOT_COORDINATOR)
         for reply in self._shards.pop(number).unload(ErrorCode.NOT_COORDINATOR):
             self._deliver(reply)
         running = self._timers.pop(number, None)
         if running is not None:
             running[1].cancel()
 
-    def _load_shard(self, number: int) -> None:
+    def _begin_to_load(self, number: int) -> None:
+        """Load the first piece of a shard, which is nearly always all of it."""
         shard = GroupShard(self._config, self._random)
-        partition_log = self._partitions.get(CONSUMER_OFFSETS, number).log
+        partition = self._partitions.get(CONSUMER_OFFSETS, number)
+        loading = _Loading(shard, partition, load(shard, partition.log))
+        self._loading[number] = loading
+        self._go_on_loading(number, loading)
+
+    def _go_on_loading(self, number: int, loading: _Loading) -> None:
+        if self._loading.get(number) is not loading:
+            return  # It is led elsewhere by now.
         try:
-            _replay_all(shard, partition_log)
+            has_more = next(loading.pieces, self) is not self
         except (CorruptBatch, KafkaError) as error:
+            del self._loading[number]
             self._damaged.add(number)
             log.error(
                 "groups cannot be loaded directory=%s reason=%s: restore it, or delete the records "
                 "up to behind the damage, and start again",
-                partition_log.directory,
+                loading.partition.log.directory,
                 error,
             )
             return
-        self._shards[number] = shard
-        self._run(number, shard.loaded(self._now()))
+        if has_more:
+            self._loop.call_soon(self._go_on_loading, number, loading)
+            return
+        del self._loading[number]
+        self._shards[number] = loading.shard
+        commits = self._commits[number] = ShardCommits(
+            self._loop, loading.partition, self._config.commit_timeout_ms, self._deliver
+        )
+        # What the leader before has written, and nobody here knows yet to be committed.
+        commits.note_append()
+        self._run(number, loading.shard.loaded(self._now()))
 
     def _number_of(self, group_id: str) -> int:
-        """Return the shard of a group; raises NOT_COORDINATOR when it is not here."""
+        """Return the shard of a group; raises NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
         offsets = self._metadata.image.topics.by_name.get(CONSUMER_OFFSETS)
         if offsets is not None:
             number = partition_for(group_id, len(offsets.partitions))
             if number in self._shards:
                 return number
+            if number in self._loading:
+                raise KafkaError(
+                    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+                    "The coordinator is loading and hence can't process requests.",
+                )
         raise KafkaError(ErrorCode.NOT_COORDINATOR, "This is not the correct coordinator.")
 
     def _now(self) -> Instant:
@@ -129,50 +157,52 @@ class Groups:
 
     def answer(self, context: RequestContext, group_id: str, ask: Ask) -> Answer:
         """Put one request to the group's shard; its answer may come later. Raises KafkaError."""
-        number = self._number_of(group_id)
-        waiter = self._ask(context, number, ask)
-        if waiter.response is not None:
-            assert isinstance(waiter.response, Message), waiter.response
-            return waiter.response
-        waiter.is_parked = True
-        self._parked.setdefault(context.connection, {})[waiter] = None
-        return context.defer()
+        asked = self.ask(context, group_id, ask)
+        return when_answered(context, (asked,), lambda: _message(asked))
 
-    def ask_now(self, context: RequestContext, group_id: str, ask: Ask) -> object:
-        """Put a question that never waits, and return the reply. Raises KafkaError."""
-        return self._ask(context, self._number_of(group_id), ask).response
+    def ask(self, context: RequestContext, group_id: str, ask: Ask) -> AskedShard:
+        """Put one question to the group's shard; see `when_answered`. Raises KafkaError."""
+        return self._ask(context, self._number_of(group_id), ask)
 
-    def ask_every_shard(self, context: RequestContext, ask: Ask) -> list[object]:
-        """Put the same question to all shards."""
-        return [self._ask(context, number, ask).response for number in sorted(self._shards)]
+    def ask_every_shard(self, context: RequestContext, ask: Ask) -> list[AskedShard]:
+        """Put the same question to all shards. Raises KafkaError while one is being loaded."""
+        if self._loading:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return [self._ask(context, number, ask) for number in sorted(self._shards)]
 
-    def _ask(self, context: RequestContext, number: int, ask: Ask) -> Waiter:
-        waiter = Waiter(context, number)
+    def _ask(self, context: RequestContext, number: int, ask: Ask) -> AskedShard:
+        asked = AskedShard(context, number)
         group_context = GroupContext(
             api_version=context.api_version,
             client_id=context.header.client_id or "",
             client_host=f"/{context.connection.peer.host}",
         )
-        self._run(number, ask(self._shards[number], waiter, group_context, self._now()))
-        return waiter
+        self._run(number, ask(self._shards[number], asked, group_context, self._now()))
+        if asked.response is None:
+            self._open.setdefault(context.connection, {})[asked] = None
+        return asked
 
     def on_closed(self, connection: Connection) -> None:
         """Forget whoever waited on a connection that is gone."""
-        for waiter in self._parked.pop(connection, {}):
-            shard = self._shards.get(waiter.shard_number)
+        for asked in self._open.pop(connection, {}):
+            shard = self._shards.get(asked.shard_number)
             if shard is not None:
-                self._run(waiter.shard_number, shard.forget(waiter, self._now()))
+                self._run(asked.shard_number, shard.forget(asked, self._now()))
 
     def on_topic_deleted(self, topic: str, topic_id: bytes) -> None:
         """Drop the offsets that were committed for a topic that is gone."""
-        for number, shard in self._shards.items():
-            self._run(number, shard.on_topic_deleted(topic, topic_id))
+        self._run_all(lambda shard: shard.on_topic_deleted(topic, topic_id))
 
     def expire_offsets(self) -> None:
         """Drop offsets that nobody has used for offsets.retention.minutes."""
         timestamp_ms = self._clock.timestamp_ms()
-        for number, shard in self._shards.items():
-            self._run(number, shard.expire_offsets(timestamp_ms))
+        self._run_all(lambda shard: shard.expire_offsets(timestamp_ms))
+
+    def _run_all(self, act: Callable[[GroupShard], Output]) -> None:
+        for number, shard in list(self._shards.items()):
+            # An append that fails for one may take others along.
+            if self._shards.get(number) is shard:
+                self._run(number, act(shard))
 
     def stop(self) -> None:
         """Stop all timers."""
@@ -183,14 +213,15 @@ class Groups:
     # --- effects ---
 
     def _run(self, number: int, output: Output) -> None:
+        commits = self._commits[number]
         if output.records:
             try:
                 self._append(number, output)
             except (KafkaError, OSError) as error:
                 self._on_append_failed(number, output, error)
                 return
-        for reply in output.replies:
-            self._deliver(reply)
+            commits.note_append()
+        commits.tell(output.replies)
         self._schedule(number)
 
     def _append(self, number: int, output: Output) -> None:
@@ -207,23 +238,20 @@ class Groups:
     def _on_append_failed(self, number: int, output: Output, error: Exception) -> None:
         log.error("a group shard could not append shard=%d error=%s", number, error)
         code = ErrorCode.NOT_COORDINATOR
-        for reply in [*output.replies, *self._shards[number].unload(code)]:
+        for reply in output.replies:
             self._deliver(refuse(reply, code))
-        self._load_shard(number)
+        self._unload_shard(number)
+        self.follow_partitions()
 
     def _deliver(self, reply: Reply) -> None:
-        waiter = reply.token
-        assert isinstance(waiter, Waiter), waiter
-        if not waiter.is_parked:
-            waiter.response = reply.response
-            return
-        of_connection = self._parked.get(waiter.context.connection)
+        asked = reply.token
+        assert isinstance(asked, AskedShard), asked
+        of_connection = self._open.get(asked.context.connection)
         if of_connection is not None:
-            of_connection.pop(waiter, None)
+            of_connection.pop(asked, None)
             if not of_connection:
-                del self._parked[waiter.context.connection]
-        assert isinstance(reply.response, Message), reply.response
-        waiter.context.reply(reply.response)
+                del self._open[asked.context.connection]
+        asked.answer(reply.response)
 
     # --- time ---
 
@@ -248,10 +276,6 @@ class Groups:
         self._run(number, self._shards[number].on_deadline(self._now()))
 
 
-def _replay_all(shard: GroupShard, partition_log: PartitionLog) -> None:
-    for batch in committed_batches(partition_log):
-        if batch.header.is_control:
-            continue
-        for record in batch.records():
-            if record.key is not None:
-                shard.replay(record.key, record.value)
+def _message(asked: AskedShard) -> Message:
+    assert isinstance(asked.response, Message), asked.response
+    return asked.response

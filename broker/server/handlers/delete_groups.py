@@ -6,6 +6,7 @@ from broker.protocol.messages.delete_groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
+from broker.server.coordinators.asked import AskedShard, answered, when_answered
 from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import AnswerWalk, RequestContext
 from broker.server.network.walks import distinct, each
@@ -20,19 +21,25 @@ class DeleteGroups:
     def handle(self, context: RequestContext, request: DeleteGroupsRequest) -> AnswerWalk:
         """Delete each group in its own shard."""
         group_ids = yield from distinct(request.groups_names, lambda group_id: group_id)
-        results = yield from each(
-            group_ids, lambda group_id: self._delete(context, group_id), per_step=4
+        questions = yield from each(
+            group_ids, lambda group_id: self._ask(context, group_id), per_step=4
         )
-        return DeleteGroupsResponse(results=results)
 
-    def _delete(self, context: RequestContext, group_id: str) -> DeletableGroupResult:
+        def make() -> DeleteGroupsResponse:
+            results = []
+            for asked in questions:
+                assert isinstance(asked.response, DeletableGroupResult), asked.response
+                results.append(asked.response)
+            return DeleteGroupsResponse(results=results)
+
+        return when_answered(context, questions, make)
+
+    def _ask(self, context: RequestContext, group_id: str) -> AskedShard:
         try:
-            answer = self._groups.ask_now(
+            return self._groups.ask(
                 context,
                 group_id,
                 lambda shard, token, who, now: shard.delete_group(token, who, group_id, now),
             )
         except KafkaError as error:
-            return DeletableGroupResult(group_id=group_id, error_code=error.code)
-        assert isinstance(answer, DeletableGroupResult)
-        return answer
+            return answered(context, DeletableGroupResult(group_id=group_id, error_code=error.code))

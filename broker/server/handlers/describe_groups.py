@@ -7,6 +7,7 @@ from broker.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from broker.server.cluster import authorized_operations
+from broker.server.coordinators.asked import AskedShard, answered, when_answered
 from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import AnswerWalk, RequestContext
 from broker.server.network.walks import distinct, each
@@ -21,22 +22,27 @@ class DescribeGroups:
     def handle(self, context: RequestContext, request: DescribeGroupsRequest) -> AnswerWalk:
         """Describe each group from its own shard, once, however often it is named."""
         group_ids = yield from distinct(request.groups, lambda group_id: group_id)
-        groups = yield from each(
-            group_ids, lambda group_id: self._describe(context, group_id), per_step=4
+        questions = yield from each(
+            group_ids, lambda group_id: self._ask(context, group_id), per_step=4
         )
-        if request.include_authorized_operations:
-            for group in groups:
-                group.authorized_operations = authorized_operations.ON_GROUP
-        return DescribeGroupsResponse(groups=groups)
 
-    def _describe(self, context: RequestContext, group_id: str) -> DescribedGroup:
+        def make() -> DescribeGroupsResponse:
+            groups = []
+            for asked in questions:
+                assert isinstance(asked.response, DescribedGroup), asked.response
+                groups.append(asked.response)
+                if request.include_authorized_operations:
+                    asked.response.authorized_operations = authorized_operations.ON_GROUP
+            return DescribeGroupsResponse(groups=groups)
+
+        return when_answered(context, questions, make)
+
+    def _ask(self, context: RequestContext, group_id: str) -> AskedShard:
         try:
-            answer = self._groups.ask_now(
+            return self._groups.ask(
                 context,
                 group_id,
                 lambda shard, token, who, now: shard.describe_group(token, who, group_id, now),
             )
         except KafkaError as error:
-            return DescribedGroup(group_id=group_id, error_code=error.code)
-        assert isinstance(answer, DescribedGroup)
-        return answer
+            return answered(context, DescribedGroup(group_id=group_id, error_code=error.code))

@@ -14,8 +14,9 @@ from broker.protocol.messages.offset_commit import (
 )
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.topic_references import resolve_topic
+from broker.server.coordinators.asked import when_answered
 from broker.server.coordinators.groups import Groups
-from broker.server.network.dispatch import RequestContext
+from broker.server.network.dispatch import Answer, RequestContext
 
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 
@@ -27,7 +28,7 @@ class OffsetCommit:
         self._metadata = metadata
         self._groups = groups
 
-    def handle(self, context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    def handle(self, context: RequestContext, request: OffsetCommitRequest) -> Answer:
         """Commit what exists through the group's shard, and add the refusals of the rest."""
         refused: list[OffsetCommitResponseTopic] = []
         known: list[OffsetCommitRequestTopic] = []
@@ -41,16 +42,22 @@ class OffsetCommit:
             return OffsetCommitResponse(topics=refused)
         request.topics = known
         try:
-            response = self._groups.ask_now(
+            asked = self._groups.ask(
                 context,
                 request.group_id,
                 lambda shard, token, who, now: shard.commit_offsets(token, who, request, now),
             )
         except KafkaError as error:
-            response = OffsetCommitResponse(topics=[_refused(each, error.code) for each in known])
-        assert isinstance(response, OffsetCommitResponse)
-        response.topics = _merge(response.topics, refused)
-        return response
+            topics = [_refused(each, error.code) for each in known]
+            return OffsetCommitResponse(topics=_merge(topics, refused))
+
+        def make() -> OffsetCommitResponse:
+            response = asked.response
+            assert isinstance(response, OffsetCommitResponse), response
+            response.topics = _merge(response.topics, refused)
+            return response
+
+        return when_answered(context, (asked,), make)
 
     def _take_out_unknown(
         self, context: RequestContext, topic: OffsetCommitRequestTopic

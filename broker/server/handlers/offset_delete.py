@@ -9,8 +9,9 @@ from broker.protocol.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.coordinators.asked import when_answered
 from broker.server.coordinators.groups import Groups
-from broker.server.network.dispatch import RequestContext
+from broker.server.network.dispatch import Answer, RequestContext
 
 
 class OffsetDelete:
@@ -20,24 +21,24 @@ class OffsetDelete:
         self._metadata = metadata
         self._groups = groups
 
-    def handle(self, context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    def handle(self, context: RequestContext, request: OffsetDeleteRequest) -> Answer:
         """Delete through the group's shard; partitions that do not exist are answered here."""
         unknown = [self._take_out_unknown(topic) for topic in request.topics]
         request.topics = [topic for topic in request.topics if topic.partitions]
-        response = self._groups.ask_now(
+        asked = self._groups.ask(
             context,
             request.group_id,
             lambda shard, token, who, now: shard.delete_offsets(token, who, request, now),
         )
-        assert isinstance(response, OffsetDeleteResponse)
-        if response.error_code == 0:
-            answered = {topic.name: topic for topic in response.topics}
-            for refused in unknown:
-                if refused.name in answered:
-                    answered[refused.name].partitions += refused.partitions
-                elif refused.partitions:
-                    response.topics.append(refused)
-        return response
+
+        def make() -> OffsetDeleteResponse:
+            response = asked.response
+            assert isinstance(response, OffsetDeleteResponse), response
+            if response.error_code == 0:
+                _add(response, unknown)
+            return response
+
+        return when_answered(context, (asked,), make)
 
     def _take_out_unknown(self, topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic:
         """Leave in `topic` the partitions that exist, and return the refusal of the others."""
@@ -55,3 +56,12 @@ class OffsetDelete:
                 for partition in unknown
             ],
         )
+
+
+def _add(response: OffsetDeleteResponse, unknown: list[OffsetDeleteResponseTopic]) -> None:
+    answered = {topic.name: topic for topic in response.topics}
+    for refused in unknown:
+        if refused.name in answered:
+            answered[refused.name].partitions += refused.partitions
+        elif refused.partitions:
+            response.topics.append(refused)

@@ -14,8 +14,10 @@ from broker.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
+from broker.protocol.wire import ZERO_UUID
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.topic_references import resolve_topic
+from broker.server.coordinators.asked import AskedShard, answered, when_answered
 from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import AnswerWalk, RequestContext
 from broker.server.network.walks import distinct, each
@@ -35,34 +37,48 @@ class OffsetFetch:
     def handle(self, context: RequestContext, request: OffsetFetchRequest) -> AnswerWalk:
         """Answer every group, each from its own shard; all offsets of a group only once."""
         yield
-        if context.api_version >= FIRST_VERSION_WITH_MANY_GROUPS:
-            asked = yield from distinct(
-                request.groups,
-                lambda group: (group.group_id, None if group.topics is None else id(group)),
+        if context.api_version < FIRST_VERSION_WITH_MANY_GROUPS:
+            asked = self._ask(context, _as_group(request))
+            return when_answered(
+                context, (asked,), lambda: _single(self._answer(context, asked), context)
             )
-            groups = yield from each(asked, lambda group: self._fetch(context, group), per_step=1)
-            return OffsetFetchResponse(groups=groups)
-        return _single(self._fetch(context, _as_group(request)), context.api_version)
+        groups = yield from distinct(
+            request.groups,
+            lambda group: (group.group_id, None if group.topics is None else id(group)),
+        )
+        questions = yield from each(groups, lambda group: self._ask(context, group), per_step=1)
+        return when_answered(
+            context,
+            questions,
+            lambda: OffsetFetchResponse(
+                groups=[self._answer(context, asked) for asked in questions]
+            ),
+        )
 
-    def _fetch(
-        self, context: RequestContext, group: OffsetFetchRequestGroup
-    ) -> OffsetFetchResponseGroup:
+    def _ask(self, context: RequestContext, group: OffsetFetchRequestGroup) -> AskedShard:
         by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
         for topic in group.topics or ():
             resolve_topic(self._metadata.image, topic, by_id=by_id)
         try:
-            answer = self._groups.ask_now(
+            return self._groups.ask(
                 context,
                 group.group_id,
                 lambda shard, token, who, now: shard.fetch_offsets(token, who, group, now),
             )
         except KafkaError as error:
-            return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code)
-        assert isinstance(answer, OffsetFetchResponseGroup)
-        if by_id and group.topics is None:
-            for answered in answer.topics:
-                resolve_topic(self._metadata.image, answered, by_id=False)
-        return answer
+            return answered(
+                context,
+                OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code),
+            )
+
+    def _answer(self, context: RequestContext, asked: AskedShard) -> OffsetFetchResponseGroup:
+        group = asked.response
+        assert isinstance(group, OffsetFetchResponseGroup), group
+        if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+            for topic in group.topics:
+                if topic.topic_id == ZERO_UUID:
+                    resolve_topic(self._metadata.image, topic, by_id=False)
+        return group
 
 
 def _as_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
@@ -77,9 +93,9 @@ def _as_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
     )
 
 
-def _single(group: OffsetFetchResponseGroup, api_version: int) -> OffsetFetchResponse:
+def _single(group: OffsetFetchResponseGroup, context: RequestContext) -> OffsetFetchResponse:
     """Put one group's answer into the old shape; before v2 its error goes beside partitions."""
-    has_group_error = api_version >= FIRST_VERSION_WITH_GROUP_ERROR
+    has_group_error = context.api_version >= FIRST_VERSION_WITH_GROUP_ERROR
     beside = ErrorCode.NONE if has_group_error else group.error_code
     return OffsetFetchResponse(
         error_code=group.error_code,

@@ -264,6 +264,10 @@ class LeaderFetcher:
         if outcome in QUIET:
             self._parts.on_bytes(size_bytes)
             return size_bytes
+        if answer.error_code in LEADER_LAGS:
+            follower.retry_at_ms = min(
+                follower.retry_at_ms, self._parts.clock.now_ms() + LAGGING_BACKOFF_MS
+            )
         log.info(
             "follower topic_partition=%s outcome=%s leader_epoch=%d log_end_offset=%d error=%s",
             partition.topic_partition,
@@ -293,6 +297,15 @@ class LeaderFetcher:
         self._schedule(0)
 
 
+LAGGING_BACKOFF_MS = 20
+LEADER_LAGS = {
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+}
+"""It has not read yet that it leads: that takes less than `replica.fetch.backoff.ms`, during which
+nothing could be committed."""
 QUIET = {FollowerOutcome.APPENDED, FollowerOutcome.UNCHANGED, FollowerOutcome.STALE}
 
 

@@ -9,22 +9,22 @@ from broker.records.errors import CorruptBatch
 CHUNK_BYTES = 1024 * 1024
 
 
-def committed_batches(log: PartitionLog) -> Iterator[RecordBatch]:
-    """Yield every batch below the high watermark, oldest first, reading 1 MiB at a time.
+def batches_in_pieces(log: PartitionLog, end_offset: int) -> Iterator[list[RecordBatch]]:
+    """Yield the batches below an offset, oldest first, 1 MiB at a time.
 
     Raises CorruptBatch or KafkaError for what is not as it was written.
     """
     offset = log.log_start_offset
-    while offset < log.high_watermark:
-        read = log.read(offset, max_bytes=CHUNK_BYTES, max_offset=log.high_watermark)
+    while offset < end_offset:
+        read = log.read(offset, max_bytes=CHUNK_BYTES, max_offset=end_offset)
         chunk = b"".join(part if isinstance(part, bytes) else part.read() for part in read.parts)
-        batch = None
-        for batch in split_batches(chunk):
+        piece = list(split_batches(chunk))
+        for batch in piece:
             if not batch.has_valid_crc:
                 raise CorruptBatch(f"batch {batch.base_offset} fails its CRC")
-            yield batch
-        if batch is None:
+        if not piece:
             if read.size_bytes:
                 raise CorruptBatch(f"no whole batch at offset {offset}")
             return
-        offset = batch.next_offset
+        yield piece
+        offset = piece[-1].next_offset

@@ -7,6 +7,7 @@ import uvloop
 
 from broker.coordinator.group.output import Output
 from broker.server.coordinators.groups import Groups
+from broker.server.coordinators.shard_commits import ShardCommits
 
 
 class Shard:
@@ -37,6 +38,7 @@ def test_a_deadline_that_has_come_already_can_be_looked_at_again(new_loop):
     try:
         groups = Groups(loop, None, Clock(), None, None, None)
         shard = groups._shards[0] = Shard(deadline_ms=1_000)
+        groups._commits[0] = ShardCommits(loop, None, 1, lambda reply: None)
         groups._run(0, Output())
         groups._run(0, Output())
         loop.run_until_complete(asyncio.sleep(0))

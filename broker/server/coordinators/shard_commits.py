@@ -1,0 +1,96 @@
+"""What one group shard has said and nobody has been told yet, because it is not committed.
+
+A shard runs ahead of the commit; its replies do not. Whatever it says is told when the last record
+it has written before is committed, in the order it was said. So nobody sees state that may be lost.
+What takes longer than `offsets.commit.timeout.ms` is refused, and may be committed all the same.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from broker.coordinator.group.output import Reply
+from broker.coordinator.group.refusals import refuse
+from broker.errors import ErrorCode
+from broker.server.replication.partitions import Partition
+
+Deliver = Callable[[Reply], None]
+
+
+class ShardCommits:
+    """Invariant: `_open` holds the commits that are awaited, by ascending offset."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        partition: Partition,
+        timeout_ms: int,
+        deliver: Deliver,
+    ) -> None:
+        self._loop = loop
+        self._partition = partition
+        self._timeout_ms = timeout_ms
+        self.deliver = deliver
+        self._open: deque[_Commit] = deque()
+
+    def note_append(self) -> None:
+        """Hold everything that is said from now on until all there is in the log is committed."""
+        log, leader = self._partition.log, self._partition.leader
+        if leader is None or log.high_watermark >= log.log_end_offset:
+            return
+        commit = _Commit(self)
+        self.start_timer(commit)
+        self._open.append(commit)
+        leader.waits.add(log.log_end_offset, commit)
+
+    def start_timer(self, commit: "_Commit") -> None:
+        """Give what waits for a commit so much time, and no more."""
+        commit.timer = self._loop.call_later(self._timeout_ms / 1000, commit.on_deadline)
+
+    def tell(self, replies: list[Reply]) -> None:
+        """Tell what the shard has said, now or when it is committed."""
+        if self._open:
+            self._open[-1].replies += replies
+            return
+        for reply in replies:
+            self.deliver(reply)
+
+    def finish(self, commit: "_Commit", code: ErrorCode | None) -> None:
+        """Tell what waited for a commit, or refuse it with a code."""
+        commit.timer.cancel()
+        if commit in self._open:
+            self._open.remove(commit)
+        commit.tell(code)
+
+    def refuse_all(self, code: ErrorCode) -> None:
+        """Refuse whatever is not told: the shard is given up."""
+        while self._open:
+            self.finish(self._open[0], code)
+
+
+class _Commit:
+    """The end of one append, and what was said after it."""
+
+    __slots__ = ("_commits", "replies", "timer")
+
+    timer: asyncio.TimerHandle
+
+    def __init__(self, commits: ShardCommits) -> None:
+        self._commits = commits
+        self.replies: list[Reply] = []
+
+    def on_committed(self, error_code: ErrorCode) -> None:
+        # That fewer replicas are left than should be does not make it undone.
+        self._commits.finish(self, None)
+
+    def on_sent_away(self) -> None:
+        self._commits.finish(self, ErrorCode.NOT_COORDINATOR)
+
+    def on_deadline(self) -> None:
+        self.tell(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        self._commits.start_timer(self)
+
+    def tell(self, code: ErrorCode | None) -> None:
+        replies, self.replies = self.replies, []
+        for reply in replies:
+            self._commits.deliver(reply if code is None else refuse(reply, code))
