@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 _PORTS = range(15_000, 32_000)
 _SHARES = 16
 
-REPLICATION_FACTOR = 1
-"""Of every topic in our own clusters, fewer where brokers are fewer. More needs a broker that
-replicates."""
+REPLICATION_FACTOR = 3
+"""Of every topic in our own clusters, fewer where brokers are fewer."""
 
 
 def replication_settings(broker_count: int) -> dict[str, str]:

@@ -21,7 +21,7 @@ from tests.chaos.report import missing_kinds, print_report, row_of
 from tests.chaos.run import Options, run
 
 # What the cluster can do: without replication a fault stops what the node leads.
-REPLICATION_FACTOR = 1
+REPLICATION_FACTOR = 3
 WIDTH = 110
 
 

@@ -206,13 +206,15 @@ def test_a_report_of_what_is_missing_is_that_of_kafka_s_tool(
     where = ["--bootstrap-server", cluster.address(1), "--describe", "--topic", topic]
 
     def ours(report: str) -> str:
-        assert topics([*where, f"--{report}"]) == 0
-        return capsys.readouterr().out
+        # At first the other brokers may not have read of the topic yet.
+        is_known = topics([*where, f"--{report}"]) == 0
+        said = capsys.readouterr().out
+        return said if is_known else ""
 
     until(lambda: ours("unavailable-partitions").count("Leader: none") == 2)
     # One start of Java is enough: which partitions a report names is tested without.
     report = "under-min-isr-partitions"
     theirs = run_tool(libs, "org.apache.kafka.tools.TopicCommand", *where, f"--{report}")
     assert (theirs.returncode, theirs.stdout.split()) == (0, ours(report).split())
-    assert len(theirs.stdout.splitlines()) == 2
+    assert len(theirs.stdout.splitlines()) == 6  # one replica each, where two are to be in sync
     cluster.start(3)

@@ -39,7 +39,7 @@ class ControlledCluster:
 
     def __init__(self, *brokers: int, seed: int = 0, **config: Any) -> None:
         levels = {METADATA_VERSION: LATEST_METADATA_VERSION}
-        defaults = {"max_replication_factor": 9, "features_at_format": levels}
+        defaults = {"features_at_format": levels}
         self.config = ControllerConfig(**{**defaults, **config})
         self.random = Random(seed)
         self.image = MetadataImage()

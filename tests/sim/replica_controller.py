@@ -41,7 +41,6 @@ class SimulatedController:
         if not is_elr_enabled:
             del features[ELIGIBLE_LEADER_REPLICAS_VERSION]
         self.config = ControllerConfig(
-            max_replication_factor=9,
             session_timeout_ms=session_timeout_ms,
             features_at_format=features,
         )

@@ -10,7 +10,6 @@ from broker.protocol.records.metadata import PartitionRecord
 
 def place(view: ClusterView, *, partition_count: int, replication_factor: int) -> list[list[int]]:
     """Return the replicas of new partitions; raises INVALID_REPLICATION_FACTOR."""
-    validate_replication_factor(view, replication_factor)
     brokers = [
         UsableBroker(broker.broker_id, broker.rack, broker.is_fenced)
         for _, broker in sorted(view.image.brokers.items())
@@ -30,21 +29,10 @@ def place(view: ClusterView, *, partition_count: int, replication_factor: int) -
         ) from error
 
 
-def validate_replication_factor(view: ClusterView, replication_factor: int) -> None:
-    """Raise INVALID_REPLICATION_FACTOR for more replicas than this software can keep."""
-    if replication_factor > view.config.max_replication_factor:
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"Replication factor: {replication_factor} larger than "
-            f"{view.config.max_replication_factor}: replication is not built yet, so a partition "
-            "has one replica.",
-        )
-
-
 def validate_manual_assignment(
     view: ClusterView, replicas: Sequence[int], replication_factor: int | None
 ) -> None:
-    """Raise INVALID_REPLICA_ASSIGNMENT for replicas that cannot be, and as above for too many."""
+    """Raise INVALID_REPLICA_ASSIGNMENT for replicas that cannot be."""
     brokers = view.image.brokers
     seen: set[int] = set()
     problem = None
@@ -68,7 +56,6 @@ def validate_manual_assignment(
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {problem}"
         )
-    validate_replication_factor(view, len(replicas))
 
 
 def new_partition(

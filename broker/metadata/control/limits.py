@@ -5,11 +5,6 @@ from collections.abc import Iterable
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.message import Message
 
-MAX_REPLICATION_FACTOR = 1
-"""The most replicas a partition may have: the one place that says whether brokers replicate.
-
-Everything in `control/` works for any number; 32767 is what a request can hold.
-"""
 MAX_RECORDS_PER_REQUEST = 10_000  # Kafka's QuorumController.MAX_RECORDS_PER_USER_OP
 
 

@@ -6,7 +6,6 @@ from typing import Protocol
 
 from broker.errors import ErrorCode, KafkaError
 from broker.log.config import LogConfig
-from broker.metadata.control.limits import MAX_REPLICATION_FACTOR
 from broker.metadata.control.sessions import Sessions
 from broker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, FEATURES_AT_FORMAT
 from broker.metadata.image import BrokerImage, MetadataImage, TopicImage
@@ -74,7 +73,6 @@ class ControllerConfig:
     session_timeout_ms: int = 9_000  # broker.session.timeout.ms
     leader_imbalance_check_interval_ms: int = 300_000
     """How often leaderships go back to the preferred replicas; 0 is never."""
-    max_replication_factor: int = MAX_REPLICATION_FACTOR
     delete_topic: bool = True  # delete.topic.enable
     features_at_format: Mapping[str, int] = field(default_factory=lambda: dict(FEATURES_AT_FORMAT))
     """The levels that a new cluster starts with."""

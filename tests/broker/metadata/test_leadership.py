@@ -314,14 +314,6 @@ def test_moves_that_cannot_be_are_refused(replicas: list[int], more: Any, code: 
     assert move(cluster, replicas, **more) == code
 
 
-def test_no_move_is_possible_without_replication() -> None:
-    cluster = ControlledCluster(1, 2, max_replication_factor=1)
-    cluster.create("orders", [1])
-    assert move(cluster, [2]) == ErrorCode.INVALID_REPLICATION_FACTOR
-    assert move(cluster, [1]) == 0
-    assert not cluster.partition("orders").is_reassigning
-
-
 def test_a_partition_that_is_named_twice_moves_once() -> None:
     cluster = ControlledCluster(1, 2)
     cluster.create("orders", [1])

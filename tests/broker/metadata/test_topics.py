@@ -161,14 +161,6 @@ def test_a_manual_assignment_has_no_gap(indexes: tuple[int, ...]) -> None:
     assert answer.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-def test_a_second_replica_is_refused_until_there_is_replication() -> None:
-    cluster = ControlledCluster(1, 2, max_replication_factor=1)
-    for answer in (cluster.create("a", replication_factor=2), cluster.create("a", [1, 2])):
-        assert answer.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
-        assert "replication is not built yet" in answer.error_message
-    assert cluster.create("a", [1]).error_code == 0
-
-
 def test_each_topic_of_a_request_is_for_itself_but_a_name_given_twice_is_refused() -> None:
     cluster = ControlledCluster(1)
     names = ["good", "bad name", "twice", "twice", "a.b", "a_b"]

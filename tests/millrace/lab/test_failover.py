@@ -13,7 +13,7 @@ from tests.lib.process_tree import processes_below
 pytestmark = pytest.mark.slow
 
 # Without replication the killed broker's partitions wait for it, and the walk says so.
-REPLICATION_FACTOR = 1
+REPLICATION_FACTOR = 3
 COMMAND = program_command(
     "millrace", "lab", "failover", "--replication-factor", str(REPLICATION_FACTOR)
 )

@@ -9,10 +9,7 @@ drops at once what was only coming for the other.
 """
 
 from broker.errors import ErrorCode, KafkaError
-from broker.metadata.control.assignments import (
-    validate_manual_assignment,
-    validate_replication_factor,
-)
+from broker.metadata.control.assignments import validate_manual_assignment
 from broker.metadata.control.leadership.broker_changes import partition_change
 from broker.metadata.control.leadership.partition_change import Election
 from broker.metadata.control.limits import validate_record_count
@@ -131,7 +128,6 @@ def _move(
         unwanted, isr = set(), list(partition.isr)
     removing = sorted(set(partition.replicas) - set(target) - unwanted)
     # While it moves, a partition has its old replicas and its new ones.
-    validate_replication_factor(view, len(target) + len(removing))
     change = partition_change(view, topic, partition)
     change.isr = isr
     change.replicas = [*target, *removing]
