@@ -44,7 +44,7 @@ def test_a_seed_replays_to_the_same_history():
 
 
 def test_the_histories_have_something_in_them():
-    checkers = [play(seed).checker for seed in range(8)]
+    checkers = [play(seed).checker for seed in range(20)]
 
     assert sum(len(checker.leaders) for checker in checkers) > 20
     assert sum(checker.expand_count for checker in checkers) > 20
