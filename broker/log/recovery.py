@@ -19,7 +19,14 @@ from broker.log.log_start import OpenHints, begin_log
 from broker.log.partition_log import PartitionLog
 from broker.log.replay import drop_damaged_transaction_indexes, load_producers
 from broker.log.segment import Segment
-from broker.log.segment_names import LOG_SUFFIX, SUFFIXES, bases_of, is_base_offset, segment_path
+from broker.log.segment_names import (
+    LOG_SUFFIX,
+    NAME_DIGITS,
+    SUFFIXES,
+    bases_of,
+    is_base_offset,
+    segment_path,
+)
 from broker.log.storage import remove_files
 from broker.log.walk import has_batch_behind, place_of, walk_batches
 from broker.model import TopicPartition
@@ -146,13 +153,18 @@ def _find_segments(log: PartitionLog, names: list[str], hints: OpenHints) -> Non
 
 def _name_what_is_odd(log: PartitionLog, names: list[str], bases: list[int]) -> None:
     """Say which files are none of a segment's, and which segments have only their indexes left."""
-    directory, known = log.directory, set(bases)
+    directory, known = log.directory, {f"{base:0{NAME_DIGITS}d}" for base in bases}
+    orphans: set[str] = set()
     for name in names:
-        if name.endswith(SUFFIXES) and not is_base_offset(name.partition(".")[0]):
+        text, dot, suffix = name.partition(".")
+        if text in known or dot + suffix not in SUFFIXES:
+            continue
+        if is_base_offset(text):
+            orphans.add(text)
+        else:
             _logger.warning("not a segment, left alone file=%s/%s", directory, name)
-    orphans = {base for suffix in SUFFIXES[1:] for base in bases_of(names, suffix)} - known
-    for base_offset in sorted(orphans):
-        path = segment_path(directory, base_offset, LOG_SUFFIX)
+    for text in sorted(orphans):
+        path = segment_path(directory, int(text), LOG_SUFFIX)
         _logger.error("records are missing: %s is not there, its index is", path)
 
 
