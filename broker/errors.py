@@ -157,10 +157,16 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133
 
 
+MAX_MESSAGE_CHARACTERS = 2_000
+"""Messages quote what the client sent, and an answer's text has at most 32,767 bytes."""
+
+
 class KafkaError(Exception):
     """A refusal: the request is answered with `code`, and nothing has changed."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        if message is not None and len(message) > MAX_MESSAGE_CHARACTERS:
+            message = message[:MAX_MESSAGE_CHARACTERS] + "..."
         super().__init__(message or code.name)
         self.code = code
         self.message = message

@@ -10,6 +10,7 @@ from broker.errors import ErrorCode, KafkaError
 from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from broker.protocol.framing import encode_request
 from broker.protocol.message import Message
+from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from broker.protocol.messages.describe_cluster import DescribeClusterRequest
 from broker.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -187,3 +188,11 @@ def test_a_fetch_of_an_older_epoch_is_fenced_in_every_version(node):
         topic = FetchTopic(topic=TOPIC, partitions=[partition])
         answer = ask(node, BROKER, FetchRequest(topics=[topic]), version)
         assert answer.responses[0].partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_a_refusal_that_quotes_a_very_long_name_still_fits_into_its_answer(node):
+    # Found by fuzzing: the text of an answer has at most 32,767 bytes.
+    request = CreateTopicsRequest(topics=[CreatableTopic(name="x" * 32_700)])
+    (topic,) = ask(node, BROKER, request, 3).topics
+    assert topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert topic.error_message.endswith("...")
