@@ -1,0 +1,169 @@
+"""A broker leads a partition of three replicas: who is answered what, and when."""
+
+import pytest
+
+from broker.errors import ErrorCode
+from tests.lib.served_replica import (
+    ServedReplica,
+    epoch_of,
+    fetch_error,
+    fetched,
+    produced,
+)
+
+
+def test_acks_all_is_answered_when_every_replica_in_sync_has_it():
+    node = ServedReplica()
+    waits = node.produce()
+    node.follow(2, 0)
+    node.follow(2, 1)
+    assert waits.answer is None
+    node.follow(3, 1)
+    assert produced(waits) == (0, 0)
+    assert node.high_watermark == 1
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_other_acks_do_not_wait(acks):
+    node = ServedReplica()
+    context = node.produce(acks=acks)
+    assert (context.answer is None) == (acks == 0)
+    assert node.partition.log.log_end_offset == 1
+    assert node.high_watermark == 0
+
+
+def test_acks_all_takes_no_longer_than_its_timeout():
+    node = ServedReplica()
+    waits = node.produce(timeout_ms=100)
+    node.loop.advance(99)
+    assert waits.answer is None
+    node.loop.advance(1)
+    assert produced(waits) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+    node.follow(2, 1)
+    node.follow(3, 1)  # nobody is answered twice
+
+
+def test_acks_all_needs_enough_replicas_in_sync_before_the_append():
+    node = ServedReplica(isr=(1,))
+    assert produced(node.produce())[0] == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert node.partition.log.log_end_offset == 0
+    assert produced(node.produce(acks=1))[0] == 0
+
+
+def test_too_few_replicas_left_after_the_append_are_told():
+    node = ServedReplica(isr=(1, 2))
+    waits = node.produce()
+    node.change(isr=[1])
+    assert waits.answer is None  # nothing is committed by so few
+    node.change(isr=[1, 2])
+    node.follow(2, 1)
+    assert produced(waits)[0] == 0
+
+
+def test_who_waits_when_the_leadership_moves_is_told_who_leads():
+    node = ServedReplica()
+    waits = node.produce()
+    node.change(leader=2, isr=[2, 3])
+    (answer,) = waits.answer.responses[0].partition_responses
+    assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (2, 1)
+    (endpoint,) = waits.answer.node_endpoints
+    assert (endpoint.node_id, endpoint.host, endpoint.port) == (2, "127.0.0.1", 9002)
+
+
+def test_a_connection_that_closes_waits_no_more():
+    node = ServedReplica()
+    waits = node.produce()
+    node.parked_produces.on_closed(waits.connection)
+    assert len(node.partition.leader.waits) == 0
+    node.loop.advance(60_000)
+    assert waits.answer is None
+
+
+def test_a_consumer_reads_what_is_committed_and_waits_for_the_rest():
+    node = ServedReplica()
+    node.produce()
+    reads = node.fetch(0)
+    assert reads.answer is None
+    node.follow(2, 1)
+    node.follow(3, 1)
+    node.loop.advance()
+    assert fetched(reads).records
+    assert fetched(reads).high_watermark == 1
+
+
+def test_a_follower_that_waits_is_woken_by_an_append_and_not_by_a_commit():
+    node = ServedReplica()
+    waits = node.follow(2, 0, wait_ms=500)
+    assert waits.answer is None
+    node.produce()
+    node.loop.advance()
+    assert fetched(waits).records
+
+
+def test_a_second_request_of_a_follower_ends_the_waiting_of_the_first():
+    node = ServedReplica()
+    first = node.follow(2, 0, wait_ms=500)
+    second = node.follow(2, 0, wait_ms=500, client=first.connection)
+    assert first.answer is not None
+    assert second.answer is None
+
+
+@pytest.mark.parametrize(
+    ("broker_id", "more", "code"),
+    [
+        (9, {}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (2, {"broker_epoch": epoch_of(2) - 1}, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (2, {"current_leader_epoch": 7}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (2, {"offset": 50}, ErrorCode.OFFSET_OUT_OF_RANGE),
+    ],
+)
+def test_a_forged_follower_is_refused_and_moves_nothing(broker_id, more, code):
+    node = ServedReplica(isr=(1, 2))
+    waits = node.produce()
+    assert fetch_error(node.follow(broker_id, **{"offset": 1, **more})) == code
+    assert waits.answer is None
+    assert node.high_watermark == 0
+    assert node.isr_changes == []
+
+
+def test_who_has_caught_up_is_asked_to_be_taken_in():
+    node = ServedReplica(isr=(1, 2))
+    node.produce()
+    node.follow(2, 1)
+    node.follow(3, 0)
+    assert node.isr_changes == []
+    node.follow(3, 1)
+    (change,) = node.isr_changes
+    assert [broker_id for broker_id, _ in change.isr] == [1, 2, 3]
+    assert dict(change.isr)[3] == epoch_of(3)
+
+
+def test_a_consumer_of_old_metadata_is_told_who_leads():
+    node = ServedReplica(leader=2)
+    node.change(leader=3)
+    refused = node.fetch(0, current_leader_epoch=0)
+    answer = fetched(refused)
+    assert answer.error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (3, 1)
+    assert [endpoint.node_id for endpoint in refused.answer.node_endpoints] == [3]
+
+
+def test_a_consumer_may_read_from_a_follower_up_to_what_it_knows_to_be_committed():
+    node = ServedReplica()
+    node.produce()
+    node.change(leader=2)
+    log = node.partition.log
+    assert not fetched(node.fetch(0, wait_ms=0)).records
+    log.advance_high_watermark(1)
+    assert fetched(node.fetch(0, wait_ms=0)).records
+
+
+def test_an_incremental_fetch_answers_only_what_is_new():
+    node = ServedReplica()
+    opened = node.follow(2, 0, session_epoch=0)
+    assert opened.answer.session_id > 0
+    session = {"session_id": opened.answer.session_id}
+    assert node.follow(2, 0, session_epoch=1, **session).answer.responses == []
+    node.produce()
+    assert fetched(node.follow(2, 0, session_epoch=2, **session)).records

@@ -1,0 +1,265 @@
+"""One broker's replicas, as their handlers see them: simulated disk, time and loop, no socket."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from broker.config.broker_config import BrokerConfig
+from broker.errors import ErrorCode
+from broker.log.config import LogConfig
+from broker.log.log_directories import LogDirectories
+from broker.log.log_directory import DirectorySettings
+from broker.metadata.image import MetadataImage
+from broker.model import TopicPartition
+from broker.protocol.message import Message
+from broker.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    PartitionData,
+    ReplicaState,
+)
+from broker.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from broker.protocol.records.metadata import (
+    BrokerEndpoint,
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from broker.records.build import build_batch
+from broker.replication.fetch_session.session_cache import FetchSessionCache
+from broker.server.handlers.fetch import Fetch
+from broker.server.handlers.produce import Produce
+from broker.server.metrics import Metrics
+from broker.server.network.dispatch import LATER
+from broker.server.replication.led_logs import LedLogs
+from broker.server.replication.parked_fetches import ParkedFetches
+from broker.server.replication.parked_produces import ParkedProduces
+from broker.server.replication.partitions import Partitions
+from broker.server.replication.replicas import Replicas
+from tests.lib.logs import NOW_MS
+from tests.lib.simulated_storage import SimulatedStorage
+
+TOPIC, TOPIC_ID, LISTENER = "orders", b"1" * 16, "PLAINTEXT"
+BROKERS = (1, 2, 3)
+PRODUCE_VERSION, FETCH_VERSION = 11, 17
+
+
+def epoch_of(broker_id: int) -> int:
+    return 100 + broker_id
+
+
+class SimulatedLoop:
+    """A loop whose time the test moves."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0.0
+        self._due: list[tuple[float, Any]] = []
+
+    def call_soon(self, work: Callable[..., None], *arguments: object) -> Any:
+        return self.call_later(0, work, *arguments)
+
+    def call_later(self, delay_s: float, work: Callable[..., None], *arguments: object) -> Any:
+        handle = SimpleNamespace(is_cancelled=False, run=lambda: work(*arguments))
+        handle.cancel = lambda: setattr(handle, "is_cancelled", True)
+        self._due.append((self.now_ms + delay_s * 1000, handle))
+        return handle
+
+    def advance(self, milliseconds: float = 0) -> None:
+        """Do what is due until then."""
+        end_ms = self.now_ms + milliseconds
+        while due := [entry for entry in self._due if entry[0] <= end_ms]:
+            at_ms, handle = entry = min(due, key=lambda entry: entry[0])
+            self._due.remove(entry)
+            self.now_ms = max(self.now_ms, at_ms)
+            if not handle.is_cancelled:
+                handle.run()
+        self.now_ms = end_ms
+
+
+class Client:
+    """A connection, as far as handlers know one."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+        self.peer = SimpleNamespace(host="127.0.0.1", listener_name=LISTENER)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Context:
+    """One request: its answer, when it has one."""
+
+    def __init__(self, api_version: int, client: Client | None = None) -> None:
+        self.api_version = api_version
+        self.connection: Any = client or Client()
+        self.answer: Any = None
+
+    def defer(self) -> object:
+        return LATER
+
+    def reply(self, answer: Message) -> None:
+        assert self.answer is None, "answered twice"
+        self.answer = answer
+
+
+class ServedReplica:
+    """Broker 1 of three, with one replica of `orders-0`; it leads unless a test says otherwise."""
+
+    def __init__(
+        self, *, isr: tuple[int, ...] = BROKERS, min_isr: int = 2, leader: int = 1
+    ) -> None:
+        self.loop: Any = SimulatedLoop()
+        self.image = MetadataImage()
+        metadata: Any = SimpleNamespace(image=self.image)
+        clock: Any = SimpleNamespace(
+            timestamp_ms=lambda: NOW_MS, now_ms=lambda: int(self.loop.now_ms)
+        )
+        settings = DirectorySettings(
+            "cluster", 1, lambda topic: LogConfig(), lambda: b"directory-id-one"
+        )
+        self.directories = LogDirectories(SimulatedStorage(), ["/data"], settings)
+        self.directories.open(NOW_MS)
+        self.parked_fetches = ParkedFetches(self.loop)
+        self.parked_produces = ParkedProduces(self.loop)
+        self.partitions = Partitions(
+            1, metadata, clock, wake=self.parked_fetches.wake, on_flush_wanted=lambda: None
+        )
+        self.isr_changes: list[Any] = []
+        self.partitions.on_isr_change = lambda partition, change: self.isr_changes.append(change)
+        config = BrokerConfig.from_settings({"node.id": "1"})
+        dynamic: Any = SimpleNamespace(static=config, current=config)
+        self.replicas = Replicas(
+            dynamic, metadata, self.partitions, self.directories, clock, on_deleted=lambda: None
+        )
+        failures: Any = SimpleNamespace()
+        logs = LedLogs(self.partitions, clock, failures)
+        sessions = FetchSessionCache(iter(range(1, 100)).__next__)
+        self._produce = Produce(logs, self.parked_produces, metadata, Metrics())
+        self._fetch = Fetch(config, logs, self.parked_fetches, sessions, metadata, Metrics())
+        self.replay(
+            *map(_registration, BROKERS),
+            TopicRecord(name=TOPIC, topic_id=TOPIC_ID),
+            ConfigRecord(
+                resource_type=2,
+                resource_name=TOPIC,
+                name="min.insync.replicas",
+                value=str(min_isr),
+            ),
+            PartitionRecord(
+                partition_id=0,
+                topic_id=TOPIC_ID,
+                replicas=list(BROKERS),
+                isr=list(isr),
+                leader=leader,
+                leader_epoch=0,
+                partition_epoch=0,
+                directories=[bytes(16)] * len(BROKERS),
+            ),
+        )
+
+    def replay(self, *records: Message) -> None:
+        """Let the metadata change, and follow it."""
+        for record in records:
+            self.image.replay(record)
+        self.replicas.apply(self.image.take_delta())
+
+    def change(self, **fields: Any) -> None:
+        """Let the controller change the partition."""
+        self.replay(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, **fields))
+
+    @property
+    def partition(self) -> Any:
+        found = self.partitions.find(*TopicPartition(TOPIC, 0))
+        assert found is not None
+        return found
+
+    @property
+    def high_watermark(self) -> int:
+        return int(self.partition.log.high_watermark)
+
+    # --- requests ---
+
+    def produce(self, *, acks: int = -1, timeout_ms: int = 30_000) -> Context:
+        """Produce one record."""
+        context = Context(PRODUCE_VERSION)
+        batch = build_batch([(None, b"value", (), NOW_MS)])
+        data = [PartitionProduceData(index=0, records=batch)]
+        request = ProduceRequest(
+            acks=acks,
+            timeout_ms=timeout_ms,
+            topic_data=[TopicProduceData(name=TOPIC, partition_data=data)],
+        )
+        return self._handled(self._produce.handle, context, request)
+
+    def fetch(self, offset: int, *, wait_ms: int = 500, **more: Any) -> Context:
+        """Fetch as a consumer."""
+        context = Context(FETCH_VERSION, more.pop("client", None))
+        state = more.pop("replica_state", ReplicaState())
+        session = {name: more.pop(name) for name in ("session_id", "session_epoch") if name in more}
+        rack_id = more.pop("rack_id", "")
+        wanted = FetchPartition(fetch_offset=offset, partition_max_bytes=1_000_000, **more)
+        request = FetchRequest(
+            replica_state=state,
+            rack_id=rack_id,
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[wanted])],
+            **session,
+        )
+        return self._handled(self._fetch.handle, context, request)
+
+    def follow(self, broker_id: int, offset: int, **more: Any) -> Context:
+        """Fetch as a follower."""
+        broker_epoch = more.pop("broker_epoch", epoch_of(broker_id))
+        state = ReplicaState(replica_id=broker_id, replica_epoch=broker_epoch)
+        return self.fetch(
+            offset, **{"replica_state": state, "current_leader_epoch": 0, "wait_ms": 0, **more}
+        )
+
+    def _handled(
+        self, handle: Callable[..., object], context: Context, request: Message
+    ) -> Context:
+        answer = handle(context, request)
+        if isinstance(answer, Message):
+            context.reply(answer)
+        return context
+
+
+def produced(context: Context) -> tuple[int, int]:
+    """Give the error and the base offset of a produce."""
+    (answer,) = context.answer.responses[0].partition_responses
+    return answer.error_code, answer.base_offset
+
+
+def fetched(context: Context) -> PartitionData:
+    """Give the only partition of a fetch."""
+    (answer,) = context.answer.responses[0].partitions
+    assert isinstance(answer, PartitionData)
+    return answer
+
+
+def fetch_error(context: Context) -> ErrorCode:
+    return ErrorCode(fetched(context).error_code)
+
+
+def _registration(broker_id: int) -> RegisterBrokerRecord:
+    return RegisterBrokerRecord(
+        broker_id=broker_id,
+        broker_epoch=epoch_of(broker_id),
+        incarnation_id=bytes([broker_id] * 16),
+        fenced=False,
+        rack=f"rack-{broker_id}",
+        end_points=[
+            BrokerEndpoint(
+                name=LISTENER, host="127.0.0.1", port=9000 + broker_id, security_protocol=0
+            )
+        ],
+    )
