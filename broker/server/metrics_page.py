@@ -8,6 +8,7 @@ from typing import Any
 from broker.protocol.api_keys import ApiKey
 from broker.server.broker import Broker
 from broker.server.quorum.quorum import Quorum
+from broker.server.replication.replication_metrics import replication_numbers
 
 
 def prometheus_text(broker: Broker | None, quorum: Quorum) -> bytes:
@@ -42,9 +43,16 @@ class _BrokerCollector:
         )
         for api_key, count in sorted(metrics.requests.items()):
             requests.add_metric([ApiKey(api_key).name], count)
-        partitions = list(self._broker.partitions)
+        broker = self._broker
+        partitions = list(broker.partitions)
+        families = {True: CounterMetricFamily, False: GaugeMetricFamily}
+        replication = [
+            families[number.is_counter](number.name, number.help, number.value)
+            for number in replication_numbers(partitions, metrics, broker.fetch_sessions)
+        ]
         return [
             requests,
+            *replication,
             CounterMetricFamily(
                 "kafka_server_bytes_in", "Bytes of batches produced", metrics.produced_bytes
             ),

@@ -1,4 +1,4 @@
-"""Answers of another node come whole, without a copy, into a buffer that grows with what arrives."""
+"""Answers of another node come whole, into a buffer that grows with what arrives."""
 
 import os
 import random
