@@ -8,7 +8,8 @@ Rules, and where they are kept:
 - A position counts only from a Fetch of this leader epoch, by the incarnation of the broker that is
   registered, from where the two logs are equal: `validate_fetch`, then `note_fetch`.
 - Who joins has reached the high watermark and the start of this epoch: before the high watermark is
-  there, more may be committed than this leader knows: `is_in_sync`.
+  there, more may be committed than this leader knows. And it has dropped what this log begins
+  after, for there the two logs were not compared: `is_in_sync`.
 - What depends on the high watermark waits for the same: `latest_offset`.
 - Positions of earlier epochs are forgotten, even when this broker led them: what happened in
   between is not known here.
@@ -215,13 +216,19 @@ class PartitionLeader(Generic[T]):
         return has_moved and self._advance(now_ms)
 
     def is_in_sync(self, follower: FollowerProgress) -> bool:
-        """Return whether a follower has everything that may be committed.
+        """Return whether a follower has everything that may be committed, and nothing else.
 
         The high watermark of a new leader may lie below what its predecessor has committed, but
-        never is that more than the new leader had when its epoch began.
+        never is that more than the new leader had when its epoch began. And what lies below this
+        log's start was not compared: a follower that parted from it there would bring back, as
+        a leader, records that were never committed in place of those that were deleted.
         """
-        end_offset = follower.log_end_offset
-        return end_offset >= self.log.high_watermark and end_offset >= self.epoch_start_offset
+        end_offset, log = follower.log_end_offset, self.log
+        return (
+            end_offset >= log.high_watermark
+            and end_offset >= self.epoch_start_offset
+            and follower.log_start_offset >= log.log_start_offset
+        )
 
     def _is_eligible(self, follower: FollowerProgress) -> bool:
         """Return whether it is alive, and in the incarnation that fetched (KIP-841, KIP-903)."""

@@ -175,6 +175,18 @@ def test_nobody_joins_before_the_start_of_the_leaders_epoch():
     assert cluster.leader.take_isr_change() is not None
 
 
+def test_nobody_joins_with_records_that_the_leader_has_deleted():
+    # What lies below the leader's log start cannot be compared any more: it may be another history.
+    cluster = Cluster(isr=(1, 2))
+    cluster.append(5)
+    cluster.log.high_watermark = 4
+    cluster.log.delete_records_before(4)
+    cluster.leader.note_fetch(3, 13, 5, 0, 0)
+    assert cluster.leader.take_isr_change() is None
+    cluster.leader.note_fetch(3, 13, 5, 4, 0)
+    assert cluster.leader.take_isr_change() is not None
+
+
 @pytest.mark.parametrize(
     ("active", "broker_epoch"), [({}, 13), ({3: 14}, 13)], ids=["fenced", "replaced"]
 )
