@@ -1,8 +1,8 @@
 """One connection to one leader: fetches, for many partitions at a time, what they lack of its logs.
 
     IDLE        nothing to ask now: no partition, or all of them back off
-    ASKING      a Fetch is under way; a partition that comes meanwhile is asked for by a second one,
-                which also makes the leader answer the first
+    ASKING      a Fetch of the session is under way (KIP-227); a partition that comes meanwhile is
+                asked for by one without a session, which also makes the leader answer the first
     APPENDING   an answer is written, a piece a turn, so that megabytes do not keep the loop from
                 the clients; the connection is paused meanwhile
 
@@ -23,6 +23,7 @@ from broker.protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,
     FetchTopic,
+    ForgottenTopic,
     PartitionData,
     ReplicaState,
 )
@@ -32,6 +33,8 @@ from broker.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from broker.replication.fetch_session.fetcher_session import FetcherSession, SessionRequest
+from broker.replication.fetch_session.session_epochs import FINAL_EPOCH, NO_SESSION
 from broker.replication.follower import FetchPosition, FollowerOutcome, PartitionFollower
 from broker.server.clock import Clock
 from broker.server.network.client_connection import ClientConnection, ClientSettings
@@ -74,6 +77,7 @@ class LeaderFetcher:
         self.address = address
         self._partitions: dict[Key, Partition] = {}
         self._asked: Asked = {}
+        self._session = FetcherSession()
         self._under_way = 0
         self._is_asking_offsets = False
         self._timer: asyncio.Handle | None = None
@@ -137,9 +141,19 @@ class LeaderFetcher:
                 if position is not None:
                     asked[key] = position
         if asked:
-            self._send(asked)
-        elif not self._under_way:
-            self._wait_for_backoff(now_ms)
+            self._send(asked, self._request_for(asked))
+        self._wait_for_backoff(now_ms)
+
+    def _request_for(self, asked: Asked) -> SessionRequest:
+        """Say what is different from the last request, or all when another one is under way."""
+        if self._under_way:
+            return SessionRequest(NO_SESSION, FINAL_EPOCH, list(asked.items()), [])
+        session = self._session
+        for key in session.wanted.keys() - asked.keys():
+            session.drop(key)
+        for key, position in asked.items():
+            session.want(key, position)
+        return session.next_request()
 
     def _wait_for_backoff(self, now_ms: int) -> None:
         """Look again when the first partition that backs off is due."""
@@ -151,10 +165,10 @@ class LeaderFetcher:
         if waiting:
             self._schedule(min(waiting) - now_ms)
 
-    def _send(self, asked: Asked) -> None:
+    def _send(self, asked: Asked, said: SessionRequest) -> None:
         parts, config = self._parts, self._parts.config
         topics: dict[bytes, FetchTopic] = {}
-        for (topic_id, number), position in asked.items():
+        for (topic_id, number), position in said.to_send:
             topic = topics.get(topic_id)
             if topic is None:
                 topic = topics[topic_id] = FetchTopic(topic_id=topic_id)
@@ -175,41 +189,62 @@ class LeaderFetcher:
             max_wait_ms=EXTRA_WAIT_MS if self._under_way else config.fetch_wait_max_ms,
             min_bytes=config.fetch_min_bytes,
             max_bytes=config.response_max_bytes,
+            session_id=said.session_id,
+            session_epoch=said.session_epoch,
             topics=list(topics.values()),
+            forgotten_topics_data=[
+                ForgottenTopic(topic_id=topic_id, partitions=[number])
+                for topic_id, number in said.to_forget
+            ],
         )
+        in_session = said.session_epoch != FINAL_EPOCH
         self._asked.update(asked)
         self._under_way += 1
         self._connection.ask(
             request,
             FETCH_VERSION,
             config.socket_timeout_ms,
-            lambda response: self._on_response(asked, response),
+            lambda response: self._on_response(asked, response, in_session=in_session),
         )
 
     # --- answers ---
 
-    def _on_response(self, asked: Asked, response: Message | None) -> None:
+    def _on_response(self, asked: Asked, response: Message | None, *, in_session: bool) -> None:
         self._under_way -= 1
         if response is None:
             self._answers = None
+            if in_session:
+                self._session.handle_no_answer()
             self._give_up(asked)
             return
         assert isinstance(response, FetchResponse), response
-        if response.error_code:
-            log.warning("fetch refused by=%s:%d error=%d", *self.address, response.error_code)
-            self._give_up(asked)
+        if not in_session:
+            is_valid = response.error_code == ErrorCode.NONE
+        else:
+            is_valid = self._session.handle_answer(
+                response.error_code,
+                response.session_id,
+                [
+                    (topic.topic_id, partition.partition_index)
+                    for topic in response.responses
+                    for partition in topic.partitions
+                ],
+            )
+        if not is_valid:
+            log.info("fetch refused by=%s:%d error=%d", *self.address, response.error_code)
+            self._give_up(asked, is_at_fault=response.error_code not in SESSION_IS_OVER)
             return
         self._answers = self._take(asked, response)
         self._go_on()
 
-    def _give_up(self, asked: Asked) -> None:
-        """Leave the leader alone for a while."""
+    def _give_up(self, asked: Asked, *, is_at_fault: bool = True) -> None:
+        """Leave the leader alone for a while, or ask all anew at once."""
         now_ms = self._parts.clock.now_ms()
         for key, position in asked.items():
             if self._asked.get(key) is position:
                 del self._asked[key]
                 partition = self._partitions.get(key)
-                if partition is not None:
+                if partition is not None and is_at_fault:
                     _follower_of(partition).back_off(now_ms)
         self._schedule(0)
 
@@ -297,6 +332,10 @@ class LeaderFetcher:
         self._schedule(0)
 
 
+SESSION_IS_OVER = {
+    ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+    ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+}
 LAGGING_BACKOFF_MS = 20
 LEADER_LAGS = {
     ErrorCode.UNKNOWN_TOPIC_ID,
