@@ -111,10 +111,15 @@ class Context:
 
 
 class ServedReplica:
-    """Broker 1 of three, with one replica of `orders-0`; it leads unless a test says otherwise."""
+    """One broker of three, with a replica of `orders-0`; broker 1 leads unless told otherwise."""
 
     def __init__(
-        self, *, isr: tuple[int, ...] = BROKERS, min_isr: int = 2, leader: int = 1
+        self,
+        node_id: int = 1,
+        *,
+        isr: tuple[int, ...] = BROKERS,
+        min_isr: int = 2,
+        leader: int = 1,
     ) -> None:
         self.loop: Any = SimulatedLoop()
         self.image = MetadataImage()
@@ -123,18 +128,18 @@ class ServedReplica:
             timestamp_ms=lambda: NOW_MS, now_ms=lambda: int(self.loop.now_ms)
         )
         settings = DirectorySettings(
-            "cluster", 1, lambda topic: LogConfig(), lambda: b"directory-id-one"
+            "cluster", node_id, lambda topic: LogConfig(), lambda: b"directory-id-one"
         )
         self.directories = LogDirectories(SimulatedStorage(), ["/data"], settings)
         self.directories.open(NOW_MS)
         self.parked_fetches = ParkedFetches(self.loop)
         self.parked_produces = ParkedProduces(self.loop)
         self.partitions = Partitions(
-            1, metadata, clock, wake=self.parked_fetches.wake, on_flush_wanted=lambda: None
+            node_id, metadata, clock, wake=self.parked_fetches.wake, on_flush_wanted=lambda: None
         )
         self.isr_changes: list[Any] = []
         self.partitions.on_isr_change = lambda partition, change: self.isr_changes.append(change)
-        config = BrokerConfig.from_settings({"node.id": "1"})
+        config = BrokerConfig.from_settings({"node.id": str(node_id)})
         dynamic: Any = SimpleNamespace(static=config, current=config)
         self.replicas = Replicas(
             dynamic, metadata, self.partitions, self.directories, clock, on_deleted=lambda: None
@@ -142,8 +147,10 @@ class ServedReplica:
         failures: Any = SimpleNamespace()
         logs = LedLogs(self.partitions, clock, failures)
         sessions = FetchSessionCache(iter(range(1, 100)).__next__)
+        self.clock, self.config = clock, config
         self._produce = Produce(logs, self.parked_produces, metadata, Metrics())
-        self._fetch = Fetch(config, logs, self.parked_fetches, sessions, metadata, Metrics())
+        self.sessions = sessions
+        self.fetch_handler = Fetch(config, logs, self.parked_fetches, sessions, metadata, Metrics())
         self.replay(
             *map(_registration, BROKERS),
             TopicRecord(name=TOPIC, topic_id=TOPIC_ID),
@@ -214,7 +221,7 @@ class ServedReplica:
             topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[wanted])],
             **session,
         )
-        return self._handled(self._fetch.handle, context, request)
+        return self._handled(self.fetch_handler.handle, context, request)
 
     def follow(self, broker_id: int, offset: int, **more: Any) -> Context:
         """Fetch as a follower."""

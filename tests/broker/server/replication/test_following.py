@@ -1,0 +1,166 @@
+"""A follower's fetcher and its leader, joined without a socket."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.framing import RequestHeader, decode_response, encode_response
+from broker.protocol.message import Message
+from broker.server.network.client_connection import client_settings
+from broker.server.replication import leader_fetcher
+from broker.server.replication.leader_fetcher import FetcherParts, LeaderFetcher
+from tests.lib.served_replica import Client, Context, ServedReplica, epoch_of, produced
+
+FOLLOWER = 2
+OnAnswer = Callable[[Message | None], None]
+
+
+class Link:
+    """Stands in for the connection: it hands each request to the leader's handler."""
+
+    def __init__(self, leader: ServedReplica) -> None:
+        self.leader = leader
+        self.is_broken = False
+        self.requests: list[Any] = []
+        self._client = Client()
+        self._open: list[tuple[Context, RequestHeader, OnAnswer]] = []
+
+    def ask(self, request: Any, version: int, timeout_ms: int, on_answer: OnAnswer) -> None:
+        self.requests.append(request)
+        if self.is_broken:
+            self.leader.loop.call_soon(on_answer, None)
+            return
+        context = Context(version, self._client)
+        header = RequestHeader(ApiKey.FETCH, version, 0, None)
+        answer = self.leader.fetch_handler.handle(context, request)
+        if isinstance(answer, Message):
+            context.reply(answer)
+        self._open.append((context, header, on_answer))
+
+    def deliver(self) -> None:
+        """Bring the answers that are there, in the order of the requests."""
+        while self._open and self._open[0][0].answer is not None:
+            context, header, on_answer = self._open.pop(0)
+            frame = b"".join(encode_response(header, context.answer))  # type: ignore[arg-type]
+            on_answer(decode_response(ApiKey.FETCH, header.api_version, frame[4:])[1])
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def close(self) -> None:
+        self._open.clear()
+
+
+class Pair:
+    """Leader and follower of `orders-0`, on one loop."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.leader, self.follower = ServedReplica(), ServedReplica(FOLLOWER)
+        self.follower.loop = self.leader.loop
+        self.link = Link(self.leader)
+        monkeypatch.setattr(leader_fetcher, "ClientConnection", lambda *_, **__: self.link)
+        parts = FetcherParts(
+            self.leader.loop,
+            self.follower.clock,
+            self.follower.config.replication,
+            client_settings(self.follower.config),
+            FOLLOWER,
+            broker_epoch=lambda: epoch_of(FOLLOWER),
+            on_failed=lambda partition, error: pytest.fail(str(error)),
+            on_moved=self.follower.partitions.on_high_watermark,
+            on_bytes=lambda size_bytes: None,
+        )
+        self.fetcher = LeaderFetcher(parts, ("127.0.0.1", 9001))
+        self.fetcher.add(self.follower.partition)
+
+    def run(self, milliseconds: int = 0) -> None:
+        """Let time go on, and bring what was answered."""
+        for _ in range(milliseconds + 10):
+            self.leader.loop.advance(1 if milliseconds else 0)
+            self.link.deliver()
+
+    def logs(self) -> list[tuple[int, bytes]]:
+        """Give end and bytes of both logs."""
+        found = []
+        for node in (self.leader, self.follower):
+            log = node.partition.log
+            read = log.read(0, max_bytes=1 << 20, max_offset=log.log_end_offset)
+            found.append((log.log_end_offset, b"".join(read.parts)))
+        return found
+
+
+@pytest.fixture
+def pair(monkeypatch: pytest.MonkeyPatch) -> Pair:
+    return Pair(monkeypatch)
+
+
+def test_a_follower_has_its_leader_s_bytes_and_then_its_high_watermark(pair):
+    waits = pair.leader.produce()
+    pair.leader.produce(acks=1)
+    pair.leader.follow(3, 2)
+    pair.run()
+    ours, theirs = pair.logs()
+    assert ours == theirs
+    assert ours[0] == 2
+    assert produced(waits) == (0, 0)
+    pair.leader.produce(acks=1)
+    pair.run()
+    assert pair.follower.high_watermark == 2
+
+
+def test_after_the_first_fetch_only_what_is_different_is_asked(pair):
+    pair.run()
+    pair.leader.produce(acks=1)
+    pair.run(600)  # a record has come, and then half a second nothing
+    first, after_record, after_nothing = pair.link.requests
+    assert (first.session_id, first.session_epoch, len(first.topics)) == (0, 0, 1)
+    assert (after_record.session_epoch, len(after_record.topics)) == (1, 1)
+    assert (after_nothing.session_epoch, len(after_nothing.topics)) == (2, 0)
+    assert after_nothing.session_id == after_record.session_id > 0
+
+
+def test_a_session_that_is_gone_is_begun_anew_at_once(pair):
+    pair.run()
+    pair.leader.sessions._sessions.clear()
+    pair.leader.produce(acks=1)
+    pair.run()
+    assert pair.logs()[0] == pair.logs()[1]
+    assert pair.logs()[0][0] == 1
+
+
+def test_a_leader_that_cannot_be_reached_is_left_alone_for_a_while(pair):
+    pair.link.is_broken = True
+    pair.run(900)
+    assert len(pair.link.requests) == 1
+    pair.link.is_broken = False
+    pair.leader.produce(acks=1)
+    pair.run(200)
+    assert pair.logs()[0] == pair.logs()[1]
+    assert pair.logs()[0][0] == 1
+
+
+def test_a_leader_that_has_not_read_that_it_leads_is_asked_again_soon(pair):
+    pair.leader.change(leader=2)
+    pair.run(100)
+    assert 3 <= len(pair.link.requests) <= 8
+
+
+def test_a_follower_cuts_off_what_its_leader_does_not_have(pair):
+    pair.leader.produce(acks=1)
+    pair.run()
+    # The follower has led meanwhile, and written what nobody took; then the other leads again.
+    pair.follower.change(leader=FOLLOWER)
+    pair.follower.produce(acks=1)
+    for node in (pair.leader, pair.follower):
+        if node is pair.leader:
+            node.change(leader=FOLLOWER)
+        node.change(leader=1)
+    pair.leader.produce(acks=1)
+    pair.leader.produce(acks=1)
+    pair.fetcher.add(pair.follower.partition)
+    pair.run(50)
+    assert pair.logs()[0] == pair.logs()[1]
+    assert pair.logs()[0][0] == 3
