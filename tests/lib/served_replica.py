@@ -228,7 +228,14 @@ class ServedReplica:
         broker_epoch = more.pop("broker_epoch", epoch_of(broker_id))
         state = ReplicaState(replica_id=broker_id, replica_epoch=broker_epoch)
         return self.fetch(
-            offset, **{"replica_state": state, "current_leader_epoch": 0, "wait_ms": 0, **more}
+            offset,
+            **{
+                "replica_state": state,
+                "current_leader_epoch": 0,
+                "log_start_offset": 0,
+                "wait_ms": 0,
+                **more,
+            },
         )
 
     def _handled(
