@@ -204,6 +204,10 @@ class LogDirectories:
         """Write the offset checkpoints of every directory that is online."""
         self._each(LogDirectory.checkpoint)
 
+    def checkpoint_high_watermarks(self) -> None:
+        """Write the high watermarks of every directory that is online."""
+        self._each(LogDirectory.checkpoint_high_watermarks)
+
     def delete_old_segments(self, timestamp_ms: int) -> int:
         """Apply retention to every partition; gives how many segments went."""
         return sum(log.delete_old_segments(timestamp_ms) for log in self.all())

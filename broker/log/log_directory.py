@@ -295,7 +295,7 @@ class LogDirectory:
         """Write the offset checkpoints, each if anything in it changed."""
         logs = self.logs.items()
         self.checkpoint_recovery_points()
-        self._write(HIGH_WATERMARK_CHECKPOINT, {key: log.high_watermark for key, log in logs})
+        self.checkpoint_high_watermarks()
         # As Kafka: only the starts that the first segment's name does not tell.
         moved = [log for _, log in logs if log.log_start_offset > log.segments.first.base_offset]
         starts = {log.topic_partition: log.log_start_offset for log in moved}
@@ -306,6 +306,11 @@ class LogDirectory:
         self._write(LOG_START_CHECKPOINT, starts)
         cleaned = {key: log.first_dirty_offset for key, log in logs if log.first_dirty_offset}
         self._write(CLEANER_CHECKPOINT, cleaned)
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Write up to where each log is known to be committed."""
+        offsets = {key: log.high_watermark for key, log in self.logs.items()}
+        self._write(HIGH_WATERMARK_CHECKPOINT, offsets)
 
     def checkpoint_recovery_points(self) -> None:
         """Write how far each log has been synced."""

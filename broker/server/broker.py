@@ -235,6 +235,11 @@ class Broker:
         offsets_ms = config.group.offsets_retention_check_interval_ms
         idle_ms = config.connections_max_idle_ms
         self.housekeeping.start()
+        self.housekeeping.every(
+            "high watermarks",
+            config.replication.high_watermark_checkpoint_interval_ms,
+            self.log_directories.checkpoint_high_watermarks,
+        )
         lag_ms = config.replication.lag_time_max_ms
         self.housekeeping.every("isr", max(1, lag_ms // 2), self.isr_requests.look_for_laggards)
         self.housekeeping.every("offsets", offsets_ms, self.groups.expire_offsets)

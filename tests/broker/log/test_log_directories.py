@@ -7,6 +7,7 @@ import pytest
 from broker.errors import ErrorCode, KafkaError
 from broker.log.checkpoints import (
     CLEAN_SHUTDOWN,
+    HIGH_WATERMARK_CHECKPOINT,
     LOG_START_CHECKPOINT,
     META_PROPERTIES,
     RECOVERY_POINT_CHECKPOINT,
@@ -227,6 +228,16 @@ def test_checkpoints_are_written_when_something_changed() -> None:
     calls = storage.calls
     directories.checkpoint()
     assert storage.calls == calls
+
+
+def test_high_watermarks_are_written_by_themselves() -> None:
+    storage = SimulatedStorage()
+    directories = open_directories(storage, "/a")
+    log = directories.create(KEY, ID, CONFIG)
+    append(log, 5)
+    log.advance_high_watermark(3)
+    directories.checkpoint_high_watermarks()
+    assert read_offsets(storage, f"/a/{HIGH_WATERMARK_CHECKPOINT}") == {KEY: 3}
 
 
 def test_flushes_wait_in_one_queue() -> None:
