@@ -235,9 +235,9 @@ def test_high_watermarks_are_written_by_themselves() -> None:
     directories = open_directories(storage, "/a")
     log = directories.create(KEY, ID, CONFIG)
     append(log, 5)
-    log.advance_high_watermark(3)
     directories.checkpoint_high_watermarks()
-    assert read_offsets(storage, f"/a/{HIGH_WATERMARK_CHECKPOINT}") == {KEY: 3}
+    assert read_offsets(storage, f"/a/{HIGH_WATERMARK_CHECKPOINT}") == {KEY: 5}
+    assert read_offsets(storage, f"/a/{RECOVERY_POINT_CHECKPOINT}") == {}
 
 
 def test_flushes_wait_in_one_queue() -> None:
