@@ -183,9 +183,13 @@ class PartitionFollower:
             return FollowerOutcome.TRUNCATED
         return self.back_off(now_ms)
 
-    def handle_offsets_error(self, error_code: int, now_ms: int) -> FollowerOutcome:
+    def handle_offsets_error(
+        self, current_leader_epoch: int, error_code: int, now_ms: int
+    ) -> FollowerOutcome:
         """Take a refusal of the question for offsets: ask again, or wait for the metadata."""
-        if self._state is FollowerState.RESETTING and error_code == ErrorCode.FENCED_LEADER_EPOCH:
+        if self._state is not FollowerState.RESETTING or current_leader_epoch != self.leader_epoch:
+            return FollowerOutcome.STALE
+        if error_code == ErrorCode.FENCED_LEADER_EPOCH:
             self._state = FollowerState.FENCED
             return FollowerOutcome.FENCED
         return self.back_off(now_ms)

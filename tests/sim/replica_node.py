@@ -283,7 +283,7 @@ class ReplicaNode:
         self.is_fetching = False
         now_ms = self.now_ms(time_ms)
         if reply.error_code:
-            follower.handle_offsets_error(reply.error_code, now_ms)
+            follower.handle_offsets_error(reply.current_leader_epoch, reply.error_code, now_ms)
             return
         follower.handle_offsets(
             reply.current_leader_epoch, reply.start_offset, reply.end_offset, now_ms

@@ -155,6 +155,17 @@ def test_out_of_range_it_asks_for_the_leaders_bounds(leader_start, leader_end, o
     assert follower.next_fetch(1_000) is not None
 
 
+def test_a_late_refusal_of_the_question_for_offsets_is_left_alone():
+    follower = follower_of(log_of(1))
+    follower.follow(image(leader_epoch=6))
+    answer(follower, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    late = follower.handle_offsets_error(5, ErrorCode.FENCED_LEADER_EPOCH, 0)
+    assert late is FollowerOutcome.STALE
+    assert follower.needs_offsets(0)
+    now = follower.handle_offsets_error(6, ErrorCode.FENCED_LEADER_EPOCH, 0)
+    assert now is FollowerOutcome.FENCED
+
+
 def test_an_older_partition_epoch_changes_nothing():
     replica: Replica[str] = Replica(1, log_of(), EPOCHS.get, ReplicationSettings())
     assert replica.apply(image(partition_epoch=3), 0).became_follower
