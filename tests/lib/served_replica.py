@@ -1,6 +1,6 @@
 """One broker's replicas, as their handlers see them: simulated disk, time and loop, no socket."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -120,6 +120,7 @@ class ServedReplica:
         isr: tuple[int, ...] = BROKERS,
         min_isr: int = 2,
         leader: int = 1,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self.loop: Any = SimulatedLoop()
         self.image = MetadataImage()
@@ -127,10 +128,10 @@ class ServedReplica:
         clock: Any = SimpleNamespace(
             timestamp_ms=lambda: NOW_MS, now_ms=lambda: int(self.loop.now_ms)
         )
-        settings = DirectorySettings(
+        of_directories = DirectorySettings(
             "cluster", node_id, lambda topic: LogConfig(), lambda: b"directory-id-one"
         )
-        self.directories = LogDirectories(SimulatedStorage(), ["/data"], settings)
+        self.directories = LogDirectories(SimulatedStorage(), ["/data"], of_directories)
         self.directories.open(NOW_MS)
         self.parked_fetches = ParkedFetches(self.loop)
         self.parked_produces = ParkedProduces(self.loop)
@@ -139,7 +140,7 @@ class ServedReplica:
         )
         self.isr_changes: list[Any] = []
         self.partitions.on_isr_change = lambda partition, change: self.isr_changes.append(change)
-        config = BrokerConfig.from_settings({"node.id": str(node_id)})
+        config = BrokerConfig.from_settings({"node.id": str(node_id), **(settings or {})})
         dynamic: Any = SimpleNamespace(static=config, current=config)
         self.replicas = Replicas(
             dynamic, metadata, self.partitions, self.directories, clock, on_deleted=lambda: None

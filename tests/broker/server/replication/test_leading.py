@@ -167,3 +167,27 @@ def test_an_incremental_fetch_answers_only_what_is_new():
     assert node.follow(2, 0, session_epoch=1, **session).answer.responses == []
     node.produce()
     assert fetched(node.follow(2, 0, session_epoch=2, **session)).records
+
+
+def test_a_consumer_is_sent_to_a_replica_in_its_own_rack_that_has_what_it_asks_for():
+    selector = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    node = ServedReplica(settings={"replica.selector.class": selector})
+    waits = node.produce()
+    assert node.fetch(0, rack_id="rack-2", wait_ms=0).answer is not None
+    node.follow(2, 1)
+    node.follow(3, 1)
+    assert waits.answer is not None
+    sent = fetched(node.fetch(0, rack_id="rack-2"))
+    assert (sent.preferred_read_replica, sent.records) == (2, b"")
+    for rack_id in ("rack-1", "rack-9", ""):
+        stays = fetched(node.fetch(0, rack_id=rack_id))
+        assert stays.preferred_read_replica == -1
+        assert stays.records
+
+
+def test_nobody_is_sent_elsewhere_unless_a_selector_is_chosen():
+    node = ServedReplica()
+    node.produce()
+    node.follow(2, 1)
+    node.follow(3, 1)
+    assert fetched(node.fetch(0, rack_id="rack-2")).preferred_read_replica == -1
