@@ -7,14 +7,18 @@ times. A follower takes batches as they are.
 Nothing changes in memory before the write has succeeded.
 """
 
+from collections.abc import Generator
 from enum import Enum
-from typing import NamedTuple
+from functools import partial
+from mmap import mmap
+from typing import Any, NamedTuple
 
 from broker.errors import ErrorCode, KafkaError
 from broker.log.local_log import LocalLog
-from broker.log.rewrite import rewrite_for_topic
+from broker.log.rewrite import Aside, rewrite_for_topic, rewrite_in_steps
 from broker.log.walk import BatchPosition
 from broker.records.batch import RecordBatch, split_batches
+from broker.records.compression import unpack
 from broker.records.control import EndMarker, end_marker
 from broker.records.errors import CorruptBatch
 from broker.records.header import (
@@ -27,18 +31,25 @@ from broker.records.header import (
     BytesLike,
 )
 from broker.records.record import parse_records
-from broker.records.validation import read_single_batch
+from broker.records.validation import (
+    read_single_batch,
+    refusal_of,
+    validate_header,
+    validate_in_steps,
+)
 
 
 class AppendOrigin(Enum):
     """Who appends: clients are not trusted, and only their sequence numbers are checked."""
 
     CLIENT = "client"
+    CHECKED_CLIENT = "client whose batch went through `accept_in_steps`"
     COORDINATOR = "coordinator"
     RAFT_LEADER = "raft leader"
 
 
 _CLIENT = AppendOrigin.CLIENT
+_CHECKED_CLIENT = AppendOrigin.CHECKED_CLIENT
 """Every look into an enum is a call, in Python 3.11 a slow one."""
 
 
@@ -52,6 +63,13 @@ class AppendInfo(NamedTuple):
     is_duplicate: bool = False
 
 
+class Accepted(NamedTuple):
+    """A client's large batch as it is to be appended, and what it unpacked to."""
+
+    records: BytesLike
+    unpacked_bytes: int
+
+
 def append_as_leader(
     log: LocalLog,
     records: BytesLike,
@@ -59,7 +77,10 @@ def append_as_leader(
     timestamp_ms: int,
     origin: AppendOrigin,
 ) -> AppendInfo:
-    """Append one batch under the next offsets; raises KafkaError and changes nothing."""
+    """Append one batch under the next offsets; raises KafkaError and changes nothing.
+
+    Raises TooMuchAtOnce for a client's batch that is to go through `accept_in_steps` first.
+    """
     header = read_single_batch(records)
     limits, is_client = log.append_limits, origin is _CLIENT
     if len(records) > limits.max_message_bytes:
@@ -70,14 +91,15 @@ def append_as_leader(
         )
         if accepted is not records:
             records, header = accepted, read_single_batch(accepted)
-    if limits.needs_rewrite:
-        records = rewrite_for_topic(log.config, header, records, timestamp_ms)
+    if limits.needs_rewrite and origin is not _CHECKED_CLIENT:
+        records = rewrite_for_topic(log.config, header, records, timestamp_ms, is_client=is_client)
         header = read_single_batch(records)
     size_bytes = len(records)
     if size_bytes > limits.segment_bytes:
         raise _too_large(ErrorCode.RECORD_LIST_TOO_LARGE, header, limits.segment_bytes)
     marker = None
     if header.producer_id >= 0:
+        is_client = is_client or origin is _CHECKED_CLIENT
         duplicate = log.producers.find_duplicate(header) if is_client else None
         if duplicate is not None:
             append_time = duplicate.timestamp_ms if limits.timestamps.uses_log_append_time else -1
@@ -100,6 +122,44 @@ def append_as_leader(
     log.after_append(header.record_count, timestamp_ms)
     append_time = timestamp_ms if limits.timestamps.uses_log_append_time else NO_TIMESTAMP
     return AppendInfo(base_offset, log.log_end_offset - 1, append_time, log.log_start_offset)
+
+
+def accept_in_steps(
+    log: LocalLog, records: BytesLike, timestamp_ms: int, aside: Aside
+) -> Generator[Any, None, Accepted]:
+    """Check a client's large batch, and give it as it is to be appended (CHECKED_CLIENT).
+
+    It is unpacked aside, and its records are walked in steps. Raises KafkaError.
+    """
+    header = read_single_batch(records)
+    limits, config = log.append_limits, log.config
+    validate_header(header, records)
+    packed = memoryview(records)[HEADER_BYTES:]
+    payload: BytesLike | mmap = packed
+    if header.codec:
+        payload = yield from aside(partial(_unpacked, header.codec, packed))
+    unpacked_bytes = len(payload)
+    try:
+        records = yield from validate_in_steps(
+            header, records, payload, limits.timestamps, timestamp_ms
+        )
+        header = read_single_batch(records)
+        records = yield from rewrite_in_steps(
+            config, header, records, payload, timestamp_ms=timestamp_ms, aside=aside
+        )
+    except CorruptBatch as error:
+        raise refusal_of(error) from None
+    if isinstance(payload, mmap):
+        # To give back so much memory takes a while, too.
+        yield from aside(payload.close)
+    return Accepted(records, unpacked_bytes)
+
+
+def _unpacked(codec: int, payload: BytesLike) -> mmap:
+    try:
+        return unpack(codec, payload)
+    except CorruptBatch as error:
+        raise refusal_of(error) from None
 
 
 def _write(log: LocalLog, header: BatchHeader, base_offset: int, *parts: BytesLike) -> None:

@@ -1,17 +1,30 @@
 """The topics whose settings make a leader look into a batch, or change it, before the append.
 
 A compacted topic takes no record without a key. `compression.type` other than `producer` stores
-every batch with that codec. `message.timestamp.type=LogAppendTime` stamps the batch.
+every batch with that codec. `message.timestamp.type=LogAppendTime` stamps the batch. What takes
+longer than some milliseconds, and comes from a client, is asked for again in steps.
 """
+
+from collections.abc import Callable, Generator
+from functools import partial
+from mmap import mmap
+from typing import Any
 
 from broker.errors import ErrorCode, KafkaError
 from broker.log.config import LogConfig
 from broker.records.build import replace_payload, stamped_with_append_time
 from broker.records.compression import CODEC_NAMES, DEFAULT_LEVEL, Codec, decompress
-from broker.records.errors import CorruptBatch
+from broker.records.errors import CorruptBatch, TooMuchAtOnce
 from broker.records.header import CONTROL_FLAG, HEADER_BYTES, BatchHeader, BytesLike
-from broker.records.validation import validate_keys
+from broker.records.validation import validate_keys, validate_keys_in_steps
 from broker.records.walk import walk_records
+
+RECORDS_WITH_KEYS_AT_ONCE = 8192
+COMPRESSED_AT_ONCE_BYTES = 256 * 1024
+"""With gzip, the slowest codec, some five milliseconds."""
+
+Aside = Callable[[Callable[[], Any]], Generator[Any, None, Any]]
+"""Has something done by another thread; the steps end with what came out."""
 
 
 def needs_rewrite(config: LogConfig) -> bool:
@@ -22,29 +35,79 @@ def needs_rewrite(config: LogConfig) -> bool:
 
 
 def rewrite_for_topic(
-    config: LogConfig, header: BatchHeader, records: BytesLike, timestamp_ms: int
+    config: LogConfig,
+    header: BatchHeader,
+    records: BytesLike,
+    timestamp_ms: int,
+    *,
+    is_client: bool,
 ) -> BytesLike:
-    """Check and change a batch as the topic asks; control batches are left alone but for time."""
+    """Check and change a batch as the topic asks; control batches are left alone but for time.
+
+    Raises TooMuchAtOnce for a client's that is to go through `rewrite_in_steps`.
+    """
     if not header.attributes & CONTROL_FLAG:
         if config.is_compacted:
+            if is_client and header.record_count > RECORDS_WITH_KEYS_AT_ONCE:
+                raise TooMuchAtOnce
             validate_keys(header, records)
         if config.compression_type != "producer":
-            records = _recompress(config, header, records)
+            records = _recompress(config, header, records, is_client=is_client)
     if config.uses_log_append_time:
         records = stamped_with_append_time(bytes(records), timestamp_ms)
     return records
 
 
-def _recompress(config: LogConfig, header: BatchHeader, records: BytesLike) -> BytesLike:
+def rewrite_in_steps(
+    config: LogConfig,
+    header: BatchHeader,
+    records: BytesLike,
+    payload: BytesLike | mmap,
+    *,
+    timestamp_ms: int,
+    aside: Aside,
+) -> Generator[Any, None, BytesLike]:
+    """Do as `rewrite_for_topic` of a client's batch, which was unpacked to `payload`."""
+    if config.is_compacted:
+        yield from validate_keys_in_steps(header, payload)
+    codec = CODEC_NAMES.get(config.compression_type, header.codec)
+    if codec != header.codec:
+        if not codec and len(payload) > config.max_message_bytes:
+            raise too_large(len(payload), config.max_message_bytes)
+        level = _level(config, Codec(codec))
+        records = yield from aside(partial(_with_codec, header, payload, codec, level))
+    if config.uses_log_append_time:
+        records = stamped_with_append_time(bytes(records), timestamp_ms)
+    return records
+
+
+def too_large(size_bytes: int, limit_bytes: int) -> KafkaError:
+    """Refuse a batch for its size."""
+    return KafkaError(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"The record batch size is {size_bytes} bytes, the limit is {limit_bytes}",
+    )
+
+
+def _recompress(
+    config: LogConfig, header: BatchHeader, records: BytesLike, *, is_client: bool
+) -> BytesLike:
     codec = CODEC_NAMES[config.compression_type]
     if codec == header.codec:
         return records
     try:
         payload = bytes(decompress(header.codec, memoryview(records)[HEADER_BYTES:]))
+        if is_client and len(payload) > COMPRESSED_AT_ONCE_BYTES:
+            raise TooMuchAtOnce
         walk_records(payload, header.record_count)
     except CorruptBatch as error:
         raise KafkaError(ErrorCode.INVALID_RECORD, str(error)) from None
     return replace_payload(header, payload, codec, _level(config, codec))
+
+
+def _with_codec(header: BatchHeader, payload: BytesLike | mmap, codec: int, level: int) -> bytes:
+    with memoryview(payload) as view:
+        return replace_payload(header, view, codec, level)
 
 
 def _level(config: LogConfig, codec: Codec) -> int:

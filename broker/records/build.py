@@ -101,7 +101,7 @@ def encode_batch(
     return _assemble(fields, codec, (base_timestamp, max_timestamp, len(records)), payload)
 
 
-def replace_payload(header: BatchHeader, payload: bytes, codec: int, level: int) -> bytes:
+def replace_payload(header: BatchHeader, payload: BytesLike, codec: int, level: int) -> bytes:
     """Make a batch like `header` whose already encoded records are stored with another codec."""
     fields = _fields_of(header, header.attributes & ~CODEC_MASK)
     stamps = (header.base_timestamp, header.max_timestamp, header.record_count)

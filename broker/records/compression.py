@@ -6,17 +6,19 @@ block, as librdkafka and franz-go write it.
 
 A few bytes can unpack to gigabytes (zstd 32,000 : 1). Output therefore never exceeds
 `MAX_DECOMPRESSED_BYTES`, nor `MAX_RATIO` times the input once it is larger than
-`ALWAYS_ALLOWED_BYTES`; the memory for it grows with what really comes out.
+`ALWAYS_ALLOWED_BYTES`; the memory for it grows with what really comes out. The codecs do their work
+outside the interpreter's lock, so that a thread can unpack while others go on (`unpack`).
 """
 
 import gzip as gzip_module
+from collections.abc import Iterator
 from enum import IntEnum
 from mmap import mmap
 from struct import Struct
 
 import cramjam
 
-from broker.records.errors import CorruptBatch, UnreadableCompression
+from broker.records.errors import CorruptBatch, TooMuchAtOnce, UnreadableCompression
 from broker.records.header import BytesLike
 
 MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
@@ -25,11 +27,13 @@ ALWAYS_ALLOWED_BYTES = 4 * 1024 * 1024
 DEFAULT_LEVEL = -1_000_000
 """Stands for the codec's own default level."""
 
-KEPT_SCRATCH_BYTES = 4 * 1024 * 1024
+UNPACKED_AT_ONCE_BYTES = ALWAYS_ALLOWED_BYTES
+"""Takes milliseconds, of which some thousand page faults are the most."""
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK_BYTES = 32 * 1024
+_PIECE_BYTES = 1024 * 1024
 _LENGTH = Struct(">i")
 _FIRST_GUESS = 8
 _BUFFER_TOO_SMALL = "failed to write whole buffer"
@@ -59,11 +63,13 @@ def compress(codec: int, data: BytesLike, level: int = DEFAULT_LEVEL) -> bytes:
     if codec == Codec.GZIP:
         return gzip_module.compress(data, level if 1 <= level <= 9 else 6, mtime=0)
     if codec == Codec.SNAPPY:
-        return _compress_xerial(bytes(data))
+        return _compress_xerial(data)
     if codec == Codec.LZ4:
         wanted = 4 if level == DEFAULT_LEVEL else min(level, _LZ4_MAX_LEVEL)
         compressor = cramjam.lz4.Compressor(level=wanted, block_linked=False)
-        compressor.compress(data)
+        # It takes nothing but bytes; in pieces, for all at once may be very much.
+        for start in range(0, len(data), _PIECE_BYTES):
+            compressor.compress(bytes(data[start : start + _PIECE_BYTES]))
         return bytes(compressor.finish())
     if codec == Codec.ZSTD:
         return bytes(cramjam.zstd.compress(data, 3 if level == DEFAULT_LEVEL else level))
@@ -73,43 +79,58 @@ def compress(codec: int, data: BytesLike, level: int = DEFAULT_LEVEL) -> bytes:
 class Scratch:
     """Memory to unpack into again and again: fresh memory would cost more than the unpacking.
 
-    It is mapped, as much as anything may unpack to, and becomes real where it is written.
+    It is mapped, and becomes real where it is written.
     """
 
     def __init__(self) -> None:
         self._memory: mmap | None = None
 
-    def space(self, size_bytes: int) -> memoryview:
-        """Give so many bytes, with anything in them."""
+    def space(self) -> memoryview:
+        """Give `UNPACKED_AT_ONCE_BYTES`, with anything in them."""
         if self._memory is None:
-            self._memory = mmap(-1, MAX_DECOMPRESSED_BYTES)
-        return memoryview(self._memory)[:size_bytes]
-
-    def trim(self, used_bytes: int) -> None:
-        """Give memory back to the system after much of it was used."""
-        if used_bytes > KEPT_SCRATCH_BYTES and self._memory is not None:
-            self._memory = None
+            self._memory = mmap(-1, UNPACKED_AT_ONCE_BYTES)
+        return memoryview(self._memory)
 
 
 def decompress(codec: int, data: BytesLike, scratch: Scratch | None = None) -> BytesLike:
     """Decompress a payload; raises CorruptBatch for damage and for output over the limits.
 
-    With `scratch` the result may lie there, and then is valid until the next use only.
+    With `scratch` the result may lie there, and then is valid until the next use only; it raises
+    TooMuchAtOnce for output beyond that, whether or not the limits allow it.
     """
     if codec == Codec.NONE:
         return data
     if codec == Codec.SNAPPY:
-        return _decompress_snappy(bytes(data))
+        limit = limit_for(len(data)) if scratch is None else UNPACKED_AT_ONCE_BYTES
+        return _decompress_snappy(bytes(data), limit)
     if codec not in (Codec.GZIP, Codec.LZ4, Codec.ZSTD):
         raise UnreadableCompression(f"unknown compression codec {codec}")
     if scratch is None:
         return _decompress_growing(Codec(codec), data)
-    limit = limit_for(len(data))
-    output = scratch.space(limit)
+    output = scratch.space()
     length = _decompress_into(Codec(codec), data, output)
     if length is None:
-        raise _over_limit(data, limit)
+        raise _over_limit(data, UNPACKED_AT_ONCE_BYTES)
     return output[:length]
+
+
+def unpack(codec: int, data: BytesLike) -> mmap:
+    """Decompress what is too much at once; raises CorruptBatch. For a thread of its own.
+
+    Memory is mapped for all that is allowed and cut to what came out; closing it gives it back.
+    """
+    limit = limit_for(len(data))
+    unpacked = mmap(-1, limit)
+    with memoryview(unpacked) as output:
+        length: int | None
+        if codec == Codec.SNAPPY:
+            length = _unpack_snappy(bytes(data), output)
+        else:
+            length = _decompress_into(Codec(codec), data, output)
+    if not length:
+        raise CorruptBatch(f"{len(data)} bytes unpack to nothing or to more than {limit}")
+    unpacked.resize(length)
+    return unpacked
 
 
 def limit_for(compressed_bytes: int) -> int:
@@ -149,11 +170,13 @@ def _decompress_growing(codec: Codec, data: BytesLike) -> BytesLike:
         del output  # Before the larger one is made.
 
 
-def _over_limit(data: BytesLike, limit: int) -> CorruptBatch:
+def _over_limit(data: BytesLike, limit: int) -> CorruptBatch | TooMuchAtOnce:
+    if limit < limit_for(len(data)):
+        return TooMuchAtOnce()
     return CorruptBatch(f"{len(data)} bytes unpack to more than {limit}")
 
 
-def _compress_xerial(data: bytes) -> bytes:
+def _compress_xerial(data: BytesLike) -> bytes:
     parts = [_XERIAL_HEADER]
     for start in range(0, len(data), _XERIAL_BLOCK_BYTES):
         block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK_BYTES]))
@@ -161,11 +184,40 @@ def _compress_xerial(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-def _decompress_snappy(data: bytes) -> bytes:
-    limit = limit_for(len(data))
+def _decompress_snappy(data: bytes, limit: int) -> bytes:
+    parts, left = [], limit
+    try:
+        for block in _snappy_blocks(data):
+            # Its first varint says how long it gets, before any memory is used.
+            if cramjam.snappy.decompress_raw_len(block) > left:
+                raise _over_limit(data, limit)
+            parts.append(bytes(cramjam.snappy.decompress_raw(block)))
+            left -= len(parts[-1])
+    except cramjam.DecompressionError as error:
+        raise UnreadableCompression(f"snappy: {error}") from None
+    return b"".join(parts)
+
+
+def _unpack_snappy(data: bytes, output: memoryview) -> int | None:
+    """Unpack and give the length; None when the output is too small."""
+    position = 0
+    try:
+        for block in _snappy_blocks(data):
+            end = position + cramjam.snappy.decompress_raw_len(block)
+            if end > len(output):
+                return None
+            cramjam.snappy.decompress_raw_into(block, output[position:end])
+            position = end
+    except cramjam.DecompressionError as error:
+        raise UnreadableCompression(f"snappy: {error}") from None
+    return position
+
+
+def _snappy_blocks(data: bytes) -> Iterator[bytes]:
     if not data.startswith(_XERIAL_MAGIC):
-        return _decompress_raw_block(data, limit)
-    position, parts, total = len(_XERIAL_HEADER), [], 0
+        yield data
+        return
+    position = len(_XERIAL_HEADER)
     while position < len(data):
         if len(data) - position < _LENGTH.size:
             raise UnreadableCompression("snappy: a block length is cut off")
@@ -175,18 +227,5 @@ def _decompress_snappy(data: bytes) -> bytes:
             raise UnreadableCompression(
                 f"snappy: a block of {length} in {len(data) - position} bytes"
             )
-        parts.append(_decompress_raw_block(data[position : position + length], limit - total))
-        total += len(parts[-1])
+        yield data[position : position + length]
         position += length
-    return b"".join(parts)
-
-
-def _decompress_raw_block(block: bytes, limit: int) -> bytes:
-    """Unpack one raw block; its first varint says how long it gets, before any memory is used."""
-    try:
-        length = cramjam.snappy.decompress_raw_len(block)
-        if length > limit:
-            raise CorruptBatch(f"snappy: a block unpacks to {length}, more than {limit}")
-        return bytes(cramjam.snappy.decompress_raw(block))
-    except cramjam.DecompressionError as error:
-        raise UnreadableCompression(f"snappy: {error}") from None

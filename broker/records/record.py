@@ -7,6 +7,7 @@ fields at most 10; anything longer is corrupt, so that a hostile varint costs no
 """
 
 from collections.abc import Iterator, Sequence
+from mmap import mmap
 from typing import NamedTuple, TypeAlias
 
 from broker.records.errors import CorruptBatch
@@ -33,12 +34,12 @@ class Record(NamedTuple):
     headers: Headers = ()
 
 
-def parse_records(payload: BytesLike, header: BatchHeader) -> Iterator[Record]:
+def parse_records(payload: BytesLike | mmap, header: BatchHeader) -> Iterator[Record]:
     """Decode the records of a decompressed payload.
 
     Raises CorruptBatch when a length lies or the number of records is not the header's.
     """
-    data = payload if isinstance(payload, bytes) else bytes(payload)
+    data = payload if isinstance(payload, bytes | mmap) else bytes(payload)
     append_time = header.max_timestamp if header.uses_log_append_time else None
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     position = 0
@@ -95,7 +96,17 @@ def scan_records(payload: bytes, record_count: int) -> Iterator[RawRecord]:
         raise CorruptBatch("a record ends beyond its batch") from error
 
 
-def _record_body(data: bytes, position: int) -> tuple[int, int]:
+def scan_keys(payload: BytesLike | mmap, record_count: int) -> Iterator[bool]:
+    """Say of each record of a well-formed payload whether it has a key; copies nothing."""
+    position = 0
+    for _ in range(record_count):
+        body, position = _record_body(payload, position)
+        _, body = read_varint(payload, body + 1)
+        _, body = read_varint(payload, body, INT_BYTES)
+        yield not payload[body] & 1
+
+
+def _record_body(data: BytesLike | mmap, position: int) -> tuple[int, int]:
     """Give where a record's body begins and where it ends."""
     length, body = read_varint(data, position, INT_BYTES)
     if length < SMALLEST_RECORD_BYTES - 1 or body + length > len(data):
@@ -103,7 +114,9 @@ def _record_body(data: bytes, position: int) -> tuple[int, int]:
     return body, body + length
 
 
-def read_varint(data: BytesLike, position: int, longest: int = LONG_BYTES) -> tuple[int, int]:
+def read_varint(
+    data: BytesLike | mmap, position: int, longest: int = LONG_BYTES
+) -> tuple[int, int]:
     """Read a zigzag varint of up to `longest` bytes; IndexError when the data ends in it."""
     byte = data[position]
     if byte < 0x80:
@@ -117,7 +130,7 @@ def read_varint(data: BytesLike, position: int, longest: int = LONG_BYTES) -> tu
     return (number >> 1) ^ -(number & 1), position
 
 
-def read_zigzag(data: BytesLike, position: int, longest: int) -> tuple[int, int]:
+def read_zigzag(data: BytesLike | mmap, position: int, longest: int) -> tuple[int, int]:
     """Read a varint and leave it as it is: twice the number, or odd for a negative one."""
     byte = data[position]
     position += 1
@@ -133,7 +146,7 @@ def read_zigzag(data: BytesLike, position: int, longest: int) -> tuple[int, int]
     raise CorruptBatch(f"a varint has more than {longest} bytes")
 
 
-def _read_nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
+def _read_nullable(data: bytes | mmap, position: int) -> tuple[bytes | None, int]:
     length, position = read_varint(data, position, INT_BYTES)
     if length < 0:
         return None, position  # Any negative length, as in Kafka.
@@ -143,7 +156,7 @@ def _read_nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
     return data[position:end], end
 
 
-def _read_headers(data: bytes, position: int) -> tuple[Headers, int]:
+def _read_headers(data: bytes | mmap, position: int) -> tuple[Headers, int]:
     count, position = read_varint(data, position, INT_BYTES)
     if not 0 <= count <= len(data) - position:
         raise CorruptBatch(f"{count} headers in {len(data) - position} bytes")

@@ -15,6 +15,7 @@ left to the walk one by one.
 """
 
 from collections.abc import Sequence
+from mmap import mmap
 from typing import NamedTuple
 
 from broker.records.errors import CorruptBatch
@@ -69,7 +70,7 @@ class Run(NamedTuple):
 
 
 def find_run(
-    data: bytes, position: int, index: int, most: int, shortest: int = SHORTEST_RUN
+    data: bytes | mmap, position: int, index: int, most: int, shortest: int = SHORTEST_RUN
 ) -> Run | None:
     """Check as many records from `position` on as have the shape of the first.
 
@@ -101,7 +102,7 @@ def find_run(
     return None if bounds is None else Run(count, position + step * count, *bounds, shape)
 
 
-def _shape_of(data: bytes, position: int, shortest: int) -> Shape:
+def _shape_of(data: bytes | mmap, position: int, shortest: int) -> Shape:
     """Give a record's shape; raises CorruptBatch when it is not well formed.
 
     Also when the next one has another size, if a run of one is not wanted.
@@ -132,7 +133,7 @@ def _shape_of(data: bytes, position: int, shortest: int) -> Shape:
     return Shape(size_bytes, fixed, timestamp, offset, key)
 
 
-def _note_length(data: bytes, at: int, fixed: list[int]) -> int:
+def _note_length(data: bytes | mmap, at: int, fixed: list[int]) -> int:
     """Note the places of a length; give where the content ends."""
     number = data[at]
     fixed.append(at)
@@ -143,7 +144,7 @@ def _note_length(data: bytes, at: int, fixed: list[int]) -> int:
     return after + max(length, 0)
 
 
-def _note_headers(data: bytes, at: int, fixed: list[int]) -> int:
+def _note_headers(data: bytes | mmap, at: int, fixed: list[int]) -> int:
     header_count, after = read_varint(data, at, INT_BYTES)
     fixed += range(at, after)
     at = after

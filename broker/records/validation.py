@@ -9,8 +9,10 @@ very many, very small records of unequal size the later ones stay unseen. The fi
 bench/README.md.
 """
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import islice
+from mmap import mmap
 
 from crc32c import crc32c
 
@@ -36,12 +38,13 @@ from broker.records.header import (
     read_header,
 )
 from broker.records.layouts import Layouts
-from broker.records.record import SMALLEST_RECORD_BYTES, parse_records
+from broker.records.record import SMALLEST_RECORD_BYTES, parse_records, scan_keys
 from broker.records.walk import (
     COPIED_RECORD_BYTES,
     WALKED_AT_LEAST,
     Walked,
     records_worth_walking,
+    walk_in_steps,
     walk_records,
 )
 
@@ -50,6 +53,7 @@ _LAST_CODEC = int(Codec.ZSTD)
 MAX_RECORDS_NAMED_AT_FAULT = 1_000
 """Of a refused batch as many are looked at one by one, and named if they are at fault; a batch of
 some kilobytes may unpack to millions. Kafka names them all."""
+KEYS_LOOKED_AT_IN_ONE_STEP = 1024
 SMALLEST_MESSAGE_BYTES = 14
 """The overhead of a message of magic 0, the smallest there ever was."""
 
@@ -113,6 +117,8 @@ class BatchValidator:
     """Checks batches one after the other, for one thread, and remembers how the last were built."""
 
     def __init__(self) -> None:
+        self.unpacked_bytes = 0
+        """All that was ever unpacked, so that a request can be held to what it may."""
         self._scratch = Scratch()
         self._layouts = Layouts()
 
@@ -123,28 +129,23 @@ class BatchValidator:
 
         That is the client's own, but for what Kafka puts right: the greatest timestamp, and a claim
         that the broker has set the time. Offset deltas of plain records are not Kafka's business.
+
+        Raises TooMuchAtOnce for one that is to be unpacked aside and goes through
+        `validate_in_steps`.
         """
-        _validate_header(header, records)
+        validate_header(header, records)
         payload: BytesLike = memoryview(records)[HEADER_BYTES:]
         codec = header.attributes & CODEC_MASK
         try:
             if codec:
                 payload = decompress(codec, payload, self._scratch)
+                self.unpacked_bytes += len(payload)
             walked = self._walk(header.record_count, payload)
             latest = _validate_timestamps(header, payload, walked, limits, timestamp_ms)
-        except UnreadableCompression as error:
-            # No InvalidRecordException in Kafka, which then knows no better code.
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
         except CorruptBatch as error:
-            raise _invalid(str(error)) from None
-        finally:
-            if codec:
-                self._scratch.trim(len(payload))
+            raise refusal_of(error) from None
         if codec and not walked.has_consecutive_offsets:
-            # Kafka would renumber them, and fails for want of the records it has not read.
-            raise KafkaError(
-                ErrorCode.UNKNOWN_SERVER_ERROR, "The offsets of compressed records do not follow"
-            )
+            raise _not_consecutive()
         is_right = latest == header.max_timestamp and not header.attributes & LOG_APPEND_TIME_FLAG
         if is_right or limits.uses_log_append_time:
             return records
@@ -164,7 +165,28 @@ class BatchValidator:
         return walk_records(payload, count, records_worth_walking(size_bytes))
 
 
-def _validate_header(header: BatchHeader, records: BytesLike) -> None:
+def validate_in_steps(
+    header: BatchHeader,
+    records: BytesLike,
+    payload: BytesLike | mmap,
+    limits: TimestampLimits,
+    timestamp_ms: int,
+) -> Generator[None, None, BytesLike]:
+    """Do as `validate_client_batch` of a batch with a right header, already unpacked."""
+    count = header.record_count
+    if count * SMALLEST_RECORD_BYTES > len(payload):
+        raise CorruptBatch(f"{count} records do not fit in {len(payload)} bytes")
+    walked = yield from walk_in_steps(payload, count, records_worth_walking(len(payload)))
+    latest = _validate_timestamps(header, payload, walked, limits, timestamp_ms)
+    if header.codec and not walked.has_consecutive_offsets:
+        raise _not_consecutive()
+    if limits.uses_log_append_time:
+        return records
+    return stamped_with_create_time(records, latest)
+
+
+def validate_header(header: BatchHeader, records: BytesLike) -> None:
+    """Refuse a header no honest client writes, and a batch that is not what it was."""
     if header.base_offset != 0:
         raise _invalid(f"The base offset of an appended batch is 0, not {header.base_offset}")
     if crc32c(memoryview(records)[ATTRIBUTES_POSITION:]) != header.crc:
@@ -187,7 +209,7 @@ def _validate_header(header: BatchHeader, records: BytesLike) -> None:
 
 def _validate_timestamps(
     header: BatchHeader,
-    payload: BytesLike,
+    payload: BytesLike | mmap,
     walked: Walked,
     limits: TimestampLimits,
     timestamp_ms: int,
@@ -234,26 +256,51 @@ def _validate_timestamps(
 
 
 def validate_keys(header: BatchHeader, records: BytesLike) -> None:
-    """Decode every record: a compacted topic takes none without a key (INVALID_RECORD)."""
+    """Look at every record: a compacted topic takes none without a key (INVALID_RECORD)."""
     try:
         payload = decompress(header.codec, memoryview(records)[HEADER_BYTES:])
-        keyless = [
-            index
-            for index, record in enumerate(parse_records(payload, header))
-            if record.key is None
-        ]
+        for _ in validate_keys_in_steps(header, payload):
+            pass
     except CorruptBatch as error:
-        raise _invalid(str(error)) from None
+        raise refusal_of(error) from None
+
+
+def validate_keys_in_steps(
+    header: BatchHeader, payload: BytesLike | mmap
+) -> Generator[None, None, None]:
+    """Do as `validate_keys` of a batch that was unpacked, with all of its records walked."""
+    yield from walk_in_steps(payload, header.record_count)
+    keyless: list[int] = []
+    keyless_count = 0
+    for index, has_key in enumerate(scan_keys(payload, header.record_count)):
+        if not has_key:
+            keyless_count += 1
+            if keyless_count <= MAX_RECORDS_NAMED_AT_FAULT:
+                keyless.append(index)
+        if not index % KEYS_LOOKED_AT_IN_ONE_STEP:
+            yield
     if keyless:
         raise InvalidRecordsError(
             ErrorCode.INVALID_RECORD,
-            f"One or more records have been rejected: {len(keyless)} without key, the first at "
+            f"One or more records have been rejected: {keyless_count} without key, the first at "
             f"{keyless[0]} in its batch",
-            [
-                (index, "Compacted topic cannot accept message without key")
-                for index in keyless[:MAX_RECORDS_NAMED_AT_FAULT]
-            ],
+            [(index, "Compacted topic cannot accept message without key") for index in keyless],
         )
+
+
+def refusal_of(error: CorruptBatch) -> KafkaError:
+    """Say what a client is told of a batch that cannot be read."""
+    if isinstance(error, UnreadableCompression):
+        # No InvalidRecordException in Kafka, which then knows no better code.
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
+    return _invalid(str(error))
+
+
+def _not_consecutive() -> KafkaError:
+    # Kafka would renumber them, and fails for want of the records it has not read.
+    return KafkaError(
+        ErrorCode.UNKNOWN_SERVER_ERROR, "The offsets of compressed records do not follow"
+    )
 
 
 def _invalid(message: str) -> KafkaError:

@@ -9,6 +9,8 @@ size and shape, as most producers send them, lie at equal distances, so that a b
 structure is a column of the payload: `broker.records.runs` compares whole columns at once.
 """
 
+from collections.abc import Generator
+from mmap import mmap
 from typing import NamedTuple
 
 from broker.records.errors import CorruptBatch
@@ -18,6 +20,8 @@ from broker.records.runs import SHORTEST_RUN, find_run
 
 RECORDS_BETWEEN_RUNS = 32
 """How many records the loop reads before it looks for a run again; doubled after each failure."""
+RECORDS_PER_STEP = 2048
+"""It reads no more in one step, which takes a millisecond."""
 COPIED_RECORD_BYTES = 4096
 """Records of up to so many bytes on average are copied to be walked, for bytes are read faster
 than a view of them; with larger ones the copy would cost more than the walk."""
@@ -52,29 +56,45 @@ def walk_records(payload: BytesLike, record_count: int, limit: int | None = None
 
     After `limit` records read one by one the rest is left unseen; without a limit nothing is.
     """
+    steps = walk_in_steps(payload, record_count, limit)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            walked: Walked = done.value
+            return walked
+
+
+def walk_in_steps(
+    payload: BytesLike | mmap, record_count: int, limit: int | None = None
+) -> Generator[None, None, Walked]:
+    """Do as `walk_records`, and yield after every run and every RECORDS_PER_STEP others."""
     size_bytes = len(payload)
     index = position = 0
     left = record_count if limit is None else limit
     deltas: set[int] = set()
     is_consecutive = True
     pause = RECORDS_BETWEEN_RUNS
-    is_copied = size_bytes <= record_count * COPIED_RECORD_BYTES
+    is_copied = not isinstance(payload, mmap) and size_bytes <= record_count * COPIED_RECORD_BYTES
     data = bytes(payload) if is_copied else payload
     try:
         while index < record_count and left > 0:
-            if isinstance(data, bytes) and record_count - index >= SHORTEST_RUN:
+            if isinstance(data, bytes | mmap) and record_count - index >= SHORTEST_RUN:
                 run = find_run(data, position, index, record_count - index)
                 if run is not None:
                     index += run.record_count
                     position = run.end
                     deltas |= {run.earliest_delta, run.latest_delta}
+                    yield
                     continue
             stop = index + min(pause, left, record_count - index)
-            pause *= 2
+            pause = min(pause * 2, RECORDS_PER_STEP)
             left -= stop - index
             position, is_in_order = _walk_each(data, position, range(index, stop), deltas)
             is_consecutive = is_consecutive and is_in_order
             index = stop
+            if index < record_count:
+                yield
     except IndexError:
         raise CorruptBatch(f"a record ends beyond the {size_bytes} bytes of its batch") from None
     is_complete = index == record_count
@@ -84,7 +104,7 @@ def walk_records(payload: BytesLike, record_count: int, limit: int | None = None
 
 
 def _walk_each(  # noqa: C901, PLR0912, PLR0915 - one loop without calls is what makes it fast
-    data: BytesLike, position: int, indexes: range, deltas: set[int]
+    data: BytesLike | mmap, position: int, indexes: range, deltas: set[int]
 ) -> tuple[int, bool]:
     """Read records one by one; give where they end and whether their offset deltas are `indexes`.
 
@@ -151,7 +171,7 @@ def _walk_each(  # noqa: C901, PLR0912, PLR0915 - one loop without calls is what
     return position, is_consecutive
 
 
-def _skip_headers(data: BytesLike, at: int) -> int:
+def _skip_headers(data: BytesLike | mmap, at: int) -> int:
     number, at = read_zigzag(data, at, INT_BYTES)
     if number & 1 or number >> 1 > len(data) - at:
         raise CorruptBatch(f"a header count of {number >> 1} at {at} of {len(data)}")

@@ -33,7 +33,7 @@ FORWARD: Row = "forward", lambda b: (b.metadata, b.ask, b.waits)
 APIS: dict[ApiKey, Row] = {
     ApiKey.PRODUCE: (
         "produce",
-        lambda b: (b.led_logs, b.parked_produces, b.metadata, b.metrics),
+        lambda b: (b.config, b.led_logs, b.parked_produces, b.metadata, b.metrics),
     ),
     ApiKey.FETCH: (
         "fetch",

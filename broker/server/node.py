@@ -29,10 +29,11 @@ from broker.server.clock import (
 )
 from broker.server.cluster.lifecycle import BrokerState
 from broker.server.metrics_page import prometheus_text
-from broker.server.network.connection import Connection, Peer, Shared
+from broker.server.network.connection import Connection, Peer
 from broker.server.network.dispatch import Dispatcher
 from broker.server.network.http import HttpServer, Page, problem, text
 from broker.server.network.listener import Listener, bind
+from broker.server.network.shared import Shared
 from broker.server.quorum.controller.controller_registration import ControllerRegistration
 from broker.server.quorum.metadata_log import (
     METADATA_PARTITION,

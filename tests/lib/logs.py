@@ -1,5 +1,9 @@
 """Opening, reading and comparing partition logs in tests."""
 
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
+
+from broker.log.append import AppendInfo, AppendOrigin, accept_in_steps
 from broker.log.config import LogConfig
 from broker.log.deletion import DelayedDeletion
 from broker.log.file_region import FileRegion
@@ -10,8 +14,10 @@ from broker.log.recovery import open_partition_log
 from broker.log.storage import Storage
 from broker.model import TopicPartition
 from broker.records.batch import RecordBatch, split_batches
+from broker.records.errors import TooMuchAtOnce
 from broker.records.record import Record
 
+R = TypeVar("R")
 NOW_MS = 1_700_000_000_000
 TOPIC_PARTITION = TopicPartition("topic", 0)
 DIRECTORY = "/logs/topic-0"
@@ -28,6 +34,36 @@ def open_log(
     place = LogPlace(storage, DelayedDeletion(storage))
     hints = hints or OpenHints(timestamp_ms=NOW_MS)
     return open_partition_log(TOPIC_PARTITION, directory, config or LogConfig(), place, hints)
+
+
+def append_of_any_size(log: PartitionLog, batch: bytes) -> AppendInfo:
+    """Append a client's batch; what is too much at once goes through its steps."""
+    try:
+        return log.append_as_leader(batch, leader_epoch=0, timestamp_ms=NOW_MS)
+    except TooMuchAtOnce:
+        accepted = last_of(accept_in_steps(log, batch, NOW_MS, at_once))
+    return log.append_as_leader(
+        accepted.records,
+        leader_epoch=0,
+        timestamp_ms=NOW_MS,
+        origin=AppendOrigin.CHECKED_CLIENT,
+    )
+
+
+def at_once(work: Callable[[], Any]) -> Generator[None, None, Any]:
+    """Do what another thread should."""
+    return work()
+    yield
+
+
+def last_of(steps: Generator[Any, None, R]) -> R:
+    """Take all steps."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            result: R = done.value
+            return result
 
 
 def reopen(storage: Storage, log: PartitionLog, *, is_clean: bool = False) -> PartitionLog:

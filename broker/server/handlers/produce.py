@@ -4,13 +4,17 @@ v7 allows zstd. v8 adds error messages per partition. v9 is flexible. v13 names 
 (KIP-516). Versions 0-2 are advertised (clients infer from them which codecs they may use) and
 refused. The batches are never decoded: header, CRC and record lengths are checked, offsets and
 epoch are written into the header, the bytes are appended.
+
+What all batches of a request together may unpack to is UNPACKED_PER_REQUEST_BYTE times the largest
+request; those beyond are refused as too large, so that the client sends fewer at once.
 """
 
 import logging
-from functools import partial
 from typing import NamedTuple
 
+from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode, InvalidRecordsError, KafkaError
+from broker.log.append import AppendOrigin
 from broker.metadata.topic_names import INTERNAL_TOPICS
 from broker.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -23,12 +27,15 @@ from broker.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from broker.records.compression import limit_for
+from broker.records.errors import TooMuchAtOnce
 from broker.records.header import TRANSACTIONAL_FLAG
 from broker.server.cluster.current_leaders import endpoints_of, find_leader
 from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.handlers.large_batches import LargeBatches
 from broker.server.metrics import Metrics
 from broker.server.network.dispatch import NO_RESPONSE, Answer, AnswerWalk, RequestContext
-from broker.server.network.walks import each
+from broker.server.network.walks import Steps
 from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.parked_produces import ParkedProduce, ParkedProduces
 from broker.server.replication.partitions import Partition
@@ -40,6 +47,8 @@ FIRST_VERSION_WITH_TOPIC_IDS = 13
 FIRST_VERSION_WITH_LEADERS = 10
 ALL_IN_SYNC_REPLICAS = -1
 ATTRIBUTES_LOW_BYTE = 22
+UNPACKED_PER_REQUEST_BYTE = 10
+"""Of the largest request that is taken; with its default, 100 MiB, that is a gigabyte."""
 
 REFUSED_BEFORE_VALIDATION = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -58,11 +67,14 @@ class Produce:
 
     def __init__(
         self,
+        config: BrokerConfig,
         led_logs: LedLogs,
         parked_produces: ParkedProduces,
         metadata: ClusterMetadata,
         metrics: Metrics,
     ) -> None:
+        self._max_unpacked_bytes = UNPACKED_PER_REQUEST_BYTE * config.max_frame_bytes
+        self._large_batches = LargeBatches()
         self._partitions, self._clock, self._failures = led_logs
         self._parked_produces = parked_produces
         self._metadata = metadata
@@ -82,7 +94,10 @@ class Produce:
             response = _refused_topic(topic, error)
             return _answer(context, request, [response])
         produced = Produced(request.acks)
-        answered = self._append(name, topic.partition_data[0], produced)
+        try:
+            answered = self._append(name, topic.partition_data[0], produced)
+        except TooMuchAtOnce:
+            return self._append_all(context, request)
         return self._answer(context, request, [_answered_topic(topic, [answered])], produced)
 
     def _append_all(self, context: RequestContext, request: ProduceRequest) -> AnswerWalk:
@@ -99,8 +114,10 @@ class Produce:
             except KafkaError as error:
                 responses.append(_refused_topic(topic, error))
                 continue
-            append = partial(self._append, name, produced=produced)
-            answers = yield from each(topic.partition_data, append, per_step=1)
+            answers = []
+            for data in topic.partition_data:
+                answers.append((yield from self._append_in_steps(name, data, produced)))
+                yield
             responses.append(_answered_topic(topic, answers))
         return self._answer(context, request, responses, produced)
 
@@ -116,8 +133,42 @@ class Produce:
             )
         return name
 
-    def _append(
+    def _append_in_steps(
         self, topic: str, data: PartitionProduceData, produced: "Produced"
+    ) -> Steps[PartitionProduceResponse]:
+        """Append one of many batches, or one that is large."""
+        try:
+            if produced.unpacked_bytes > self._max_unpacked_bytes:
+                raise KafkaError(
+                    ErrorCode.MESSAGE_TOO_LARGE, "The batches of this request unpack to too much"
+                )
+            log = self._partitions.get(topic, data.index).log
+        except KafkaError as error:
+            return self._refuse(topic, data, error, produced)
+        before = log.place.validator.unpacked_bytes
+        try:
+            return self._append(topic, data, produced)
+        except TooMuchAtOnce:
+            pass
+        finally:
+            produced.unpacked_bytes += log.place.validator.unpacked_bytes - before
+        assert data.records is not None, "nothing is not too much"
+        stamp = self._clock.timestamp_ms()
+        try:
+            accepted = yield from self._large_batches.accept(log, data.records, stamp)
+        except KafkaError as error:
+            produced.unpacked_bytes += limit_for(len(data.records))  # At most.
+            return self._refuse(topic, data, error, produced)
+        produced.unpacked_bytes += accepted.unpacked_bytes
+        checked = PartitionProduceData(index=data.index, records=memoryview(accepted.records))
+        return self._append(topic, checked, produced, AppendOrigin.CHECKED_CLIENT)
+
+    def _append(
+        self,
+        topic: str,
+        data: PartitionProduceData,
+        produced: "Produced",
+        origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> PartitionProduceResponse:
         is_for_all = produced.acks == ALL_IN_SYNC_REPLICAS
         try:
@@ -128,15 +179,10 @@ class Produce:
             if data.records is None:
                 raise KafkaError(ErrorCode.INVALID_RECORD, "The request has no record batch")
             info = self._partitions.append(
-                partition, data.records, timestamp_ms=self._clock.timestamp_ms()
+                partition, data.records, timestamp_ms=self._clock.timestamp_ms(), origin=origin
             )
         except KafkaError as error:
-            refused = _refused(data.index, error)
-            produced.is_misdirected |= error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-            if error.code not in REFUSED_BEFORE_VALIDATION:
-                log_of = self._partitions.get(topic, data.index).log
-                refused.log_start_offset = log_of.log_start_offset
-            return refused
+            return self._refuse(topic, data, error, produced)
         except OSError as error:
             return _refused(data.index, self._failures.on_failure(topic, data.index, error))
         metrics = self._metrics
@@ -151,6 +197,16 @@ class Produce:
         if is_for_all and partition.log.high_watermark <= info.last_offset:
             produced.uncommitted.append(_Uncommitted(partition, info.last_offset + 1, response))
         return response
+
+    def _refuse(
+        self, topic: str, data: PartitionProduceData, error: KafkaError, produced: "Produced"
+    ) -> PartitionProduceResponse:
+        refused = _refused(data.index, error)
+        produced.is_misdirected |= error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if error.code not in REFUSED_BEFORE_VALIDATION:
+            log_of = self._partitions.get(topic, data.index).log
+            refused.log_start_offset = log_of.log_start_offset
+        return refused
 
     def _answer(
         self,
@@ -223,11 +279,12 @@ class _Uncommitted(NamedTuple):
 class Produced:
     """What one request has come to so far."""
 
-    __slots__ = ("acks", "is_misdirected", "uncommitted")
+    __slots__ = ("acks", "is_misdirected", "uncommitted", "unpacked_bytes")
 
     def __init__(self, acks: int) -> None:
         self.acks = acks
         self.uncommitted: list[_Uncommitted] = []
+        self.unpacked_bytes = 0
         self.is_misdirected = False
         """Whether it asked for something that another broker leads."""
 

@@ -17,19 +17,18 @@ Invariants:
 - the receive buffer grows with the bytes that arrive, never with the announced length.
 """
 
-import asyncio
 import logging
 import os
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from broker.log.file_region import FileRegion
-from broker.server.network.buffers import PartialFrame, ReceiveBuffers
-from broker.server.network.hang_ups import HangUps
-from broker.server.network.turns import Turns
+from broker.server.network.buffers import PartialFrame
+from broker.server.network.shared import Shared
+from broker.server.network.walks import Steps, Wait
 
 log = logging.getLogger("millrace.connection")
 
@@ -39,7 +38,7 @@ MIN_FRAME_BYTES = 8  # api key, version, correlation id
 MAX_PARTS_PER_SEND = 512  # below every system's IOV_MAX
 
 Part = bytes | bytearray | memoryview | FileRegion
-Walk = Generator[None, None, list[Part] | None]
+Walk = Steps[list[Part] | None]
 """The making of one answer in steps of at most a few milliseconds; None: the client wants none."""
 _read_size = struct.Struct(">i").unpack_from
 
@@ -49,19 +48,6 @@ class Peer(NamedTuple):
 
     host: str
     listener_name: str
-
-
-class Shared(NamedTuple):
-    """What all connections of a listener share."""
-
-    turns: Turns
-    buffers: ReceiveBuffers
-    hang_ups: HangUps
-
-    @classmethod
-    def of(cls, loop: asyncio.AbstractEventLoop, now: Callable[[], float]) -> "Shared":
-        """Make everything for the connections of a loop."""
-        return cls(Turns(loop, now), ReceiveBuffers(), HangUps(loop))
 
 
 class Slot:
@@ -101,6 +87,7 @@ class Connection:
         "_backlog",
         "_buffers",
         "_hang_ups",
+        "_is_held",
         "_is_reading",
         "_is_waiting",
         "_is_watched",
@@ -140,6 +127,7 @@ class Connection:
         self._slots: deque[Slot] = deque()
         self._out: deque[Part] = deque()
         self._unsent_bytes = 0
+        self._is_held = False  # by what its walk waits for
         self._is_reading = False
         self._is_waiting = False  # for a turn
         self._is_writing = False
@@ -248,7 +236,7 @@ class Connection:
 
     def _go_on(self) -> None:
         """Go on with the walk that was interrupted, then with the requests behind it."""
-        if self._walk is not None:
+        if self._walk is not None and not self._is_held:
             self._step()
         if self._backlog is not None and not self._must_pause():
             backlog, self._backlog = self._backlog, None
@@ -304,8 +292,8 @@ class Connection:
         """
         try:
             while True:
-                next(steps)
-                if self._turns.is_over():
+                wait = next(steps)
+                if wait is not None or self._turns.is_over():
                     break
         except StopIteration as done:
             answer: list[Part] | None = done.value
@@ -314,14 +302,29 @@ class Connection:
         self._walk = slot, steps
         if held.obj is self._buffers.shared.obj:
             self._buffers.replace_shared()
+        if wait is not None:
+            self._hold(wait)
         return slot
+
+    def _hold(self, wait: Wait) -> None:
+        """Take no turn before the walk can go on."""
+
+        def go_on() -> None:
+            self._is_held = False
+            self._throttle()
+
+        self._is_held = True
+        wait(go_on)
 
     def _step(self) -> None:
         assert self._walk is not None
         slot, steps = self._walk
         try:
             while True:
-                next(steps)
+                wait = next(steps)
+                if wait is not None:
+                    self._hold(wait)
+                    return
                 if self.is_closed or self._turns.is_over():
                     return
         except StopIteration as done:
@@ -340,7 +343,10 @@ class Connection:
         def go_on() -> None:
             try:
                 while True:
-                    next(steps)
+                    wait = next(steps)
+                    if wait is not None:
+                        wait(lambda: self._turns.wait(step))
+                        return
                     if self._turns.is_over():
                         self._turns.wait(step)
                         return
@@ -381,7 +387,8 @@ class Connection:
         if self._walk is not None or (self._backlog is not None and not self._must_pause()):
             self._read(False)
             self._watch(False)
-            self._wait_for_turn()
+            if not self._is_held:
+                self._wait_for_turn()
         else:
             is_paused = self._must_pause()
             self._read(not is_paused)

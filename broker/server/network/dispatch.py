@@ -27,6 +27,7 @@ from broker.protocol.framing import (
 from broker.protocol.message import Message
 from broker.protocol.wire import EncodeError
 from broker.server.network.connection import Connection, Part, Slot, Walk
+from broker.server.network.walks import Steps
 
 log = logging.getLogger("millrace.dispatch")
 
@@ -44,7 +45,7 @@ LATER = Deferred.LATER
 NO_RESPONSE = Deferred.NO_RESPONSE
 
 Answer = Message | Deferred
-AnswerWalk = Generator[None, None, Answer]
+AnswerWalk = Steps[Answer]
 Handler = Callable[["RequestContext", Any], Answer | AnswerWalk]
 
 
@@ -230,9 +231,9 @@ def _encoded(header: RequestHeader, walk: AnswerWalk) -> Walk:
     answer: Answer
     try:
         while True:
-            next(walk)
+            wait = next(walk)
             steps += 1
-            yield
+            yield wait
     except StopIteration as done:
         answer = done.value
     except KafkaError as error:

@@ -2,16 +2,20 @@
 
 A walk is a generator that yields after every few items and returns what it has made. Whoever drives
 it decides after each step whether to go on at once (`connection.Connection.walk`). What is walked
-through may change between two steps: a list of it is made first.
+through may change between two steps: a list of it is made first. A walk that cannot go on before
+something has happened yields how to wait for it.
 """
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-Steps = Generator[None, None, R]
+Wait = Callable[[Callable[[], None]], None]
+"""Is given what to call, later and on the loop, when the walk can go on."""
+Steps = Generator[Any, None, R]
+"""Yields None, or a `Wait`."""
 
 ITEMS_PER_STEP = 32
 """For what takes some microseconds each; what takes longer has a number of its own."""

@@ -21,7 +21,7 @@ from tests.lib.bad_batches import (
     with_field,
     with_payload,
 )
-from tests.lib.logs import NOW_MS, open_log, read_batches
+from tests.lib.logs import NOW_MS, append_of_any_size, open_log, read_batches
 from tests.lib.simulated_storage import SimulatedStorage
 
 
@@ -32,7 +32,7 @@ def new_log(**settings: object) -> PartitionLog:
 def refusal_of(log: PartitionLog, batch: bytes) -> ErrorCode:
     end, size_bytes = log.log_end_offset, log.size_bytes
     with pytest.raises(KafkaError) as refusal:
-        log.append_as_leader(batch, leader_epoch=0, timestamp_ms=NOW_MS)
+        append_of_any_size(log, batch)
     assert (log.log_end_offset, log.size_bytes) == (end, size_bytes), "something changed"
     return refusal.value.code
 

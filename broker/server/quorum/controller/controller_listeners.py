@@ -5,8 +5,9 @@ import socket
 
 from broker.config.broker_config import BrokerConfig, Endpoint
 from broker.server.clock import monotonic_seconds
-from broker.server.network.connection import Connection, FrameSink, Part, Peer, Shared, Slot
+from broker.server.network.connection import Connection, FrameSink, Part, Peer, Slot
 from broker.server.network.listener import Listener, bind
+from broker.server.network.shared import Shared
 
 ALL_INTERFACES = "0.0.0.0"
 

@@ -4,14 +4,15 @@ Time stands still but for what a request is said to take.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from broker.server.network.buffers import SHARED_BYTES
-from broker.server.network.connection import Connection, Shared
+from broker.server.network.connection import Connection
+from broker.server.network.shared import Shared
 from broker.server.network.turns import ROUND_SECONDS, TURN_SECONDS, Turns
 from tests.broker.server.network.test_connection import Client, EchoSink, connected, framed, run
 
@@ -25,6 +26,7 @@ class SlowSink(EchoSink):
         super().__init__()
         self.seconds = seconds
         self.passed = 0.0
+        self.waiting: list[Callable[[], None]] = []
 
     def now(self) -> float:
         return self.passed
@@ -32,8 +34,17 @@ class SlowSink(EchoSink):
     def on_frame(self, connection: Connection, frame: memoryview) -> Any:
         if bytes(frame[:4]) == b"walk":
             return connection.walk(self.walk(frame), held=frame)
+        if bytes(frame[:4]) == b"wait":
+            self.connection = connection
+            return connection.walk(self.wait(frame), held=frame)
         self.passed += self.seconds
         return super().on_frame(connection, frame)
+
+    def wait(self, frame: memoryview) -> Iterator[Any]:
+        yield self.waiting.append
+        content = bytes(frame)
+        self.frames.append(content)
+        return [framed(content)]
 
     def walk(self, frame: memoryview) -> Iterator[None]:
         for _ in range(int(bytes(frame[4:8]))):
@@ -160,3 +171,29 @@ def test_a_round_ends_early_so_that_the_sockets_are_looked_at() -> None:
     scheduled.pop()()
     assert taken == [0, 1, 2, 3, 4]
     assert scheduled == []
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_walk_that_waits_takes_no_turns_and_keeps_back_what_was_sent_after_it(
+    is_gone: bool,
+) -> None:
+    async def scenario() -> None:
+        sink = SlowSink(0.0)
+        shared = Shared.of(asyncio.get_running_loop(), sink.now)
+        async with two_clients(shared, sink) as (greedy, polite):
+            await greedy.send(framed(b"wait 1  ") + framed(b"after 2 "))
+            await polite.send(framed(POLITE))
+            assert await polite.receive() == POLITE
+            assert sink.frames == [POLITE]
+            assert not shared.turns._waiting
+            (go_on,) = sink.waiting
+            if is_gone:
+                sink.connection.close()
+                go_on()
+                await asyncio.sleep(0)
+                assert sink.frames == [POLITE]
+                return
+            go_on()
+            assert [await greedy.receive() for _ in range(2)] == [b"wait 1  ", b"after 2 "]
+
+    run(scenario)
