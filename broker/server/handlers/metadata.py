@@ -25,9 +25,10 @@ from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.cluster_view import controller_id, live_brokers, offline_replicas
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import AnswerWalk, Deferred, Later, RequestContext
-from broker.server.network.walks import Steps, distinct, each, each_in_steps
+from broker.server.network.walks import ITEMS_PER_STEP, distinct, each
 
 FIRST_VERSION_BY_ID = 12
+TOPICS_PER_STEP = 8
 MAX_AUTO_CREATED_TOPICS = 1_000  # of one request; the rest is unknown until asked for again
 
 
@@ -49,7 +50,9 @@ class Metadata:
         if context.api_version < FIRST_VERSION_BY_ID and any(map(_is_by_id, request.topics)):
             return _refused(request)
         # A topic that is named twice is described once, as in Kafka.
-        wanted = yield from distinct(request.topics, lambda topic: (topic.name, topic.topic_id))
+        wanted = request.topics
+        if len(wanted) > 1:
+            wanted = yield from distinct(wanted, lambda topic: (topic.name, topic.topic_id))
         unknown = self._to_create(context, request, wanted)
         if not unknown:
             return (yield from self._respond(context, request, self._find(wanted, {})))
@@ -83,17 +86,22 @@ class Metadata:
         request: MetadataRequest,
         found: Iterable[TopicImage | MetadataResponseTopic],
     ) -> AnswerWalk:
-        def describe(
-            topic: TopicImage | MetadataResponseTopic,
-        ) -> Steps[MetadataResponseTopic]:
-            described = topic
-            if not isinstance(described, MetadataResponseTopic):
-                described = yield from self._describe(described)
+        topics: list[MetadataResponseTopic] = []
+        for topic in list(found):
+            if isinstance(topic, MetadataResponseTopic):
+                described = topic
+            elif len(topic.partitions) <= ITEMS_PER_STEP:
+                # Most topics by far: a walk would cost as much as what it walks through.
+                partitions = [*map(self._describe_partition, topic.partitions.values())]
+                described = _described(topic, partitions)
+            else:
+                partitions = yield from each(topic.partitions.values(), self._describe_partition)
+                described = _described(topic, partitions)
             if request.include_topic_authorized_operations and described.name is not None:
                 described.topic_authorized_operations = authorized_operations.ON_TOPIC
-            return described
-
-        topics = yield from each_in_steps(found, describe)
+            topics.append(described)
+            if not len(topics) % TOPICS_PER_STEP:
+                yield
         return MetadataResponse(
             cluster_authorized_operations=authorized_operations.ON_CLUSTER
             if request.include_cluster_authorized_operations
@@ -126,15 +134,6 @@ class Metadata:
                     error_code=code, name=topic.name, is_internal=topic.name in INTERNAL_TOPICS
                 )
 
-    def _describe(self, image: TopicImage) -> Steps[MetadataResponseTopic]:
-        partitions = yield from each(image.partitions.values(), self._describe_partition)
-        return MetadataResponseTopic(
-            name=image.name,
-            topic_id=image.topic_id,
-            is_internal=image.name in INTERNAL_TOPICS,
-            partitions=partitions,
-        )
-
     def _describe_partition(self, partition: PartitionImage) -> MetadataResponsePartition:
         has_leader = partition.leader != NO_LEADER
         return MetadataResponsePartition(
@@ -146,6 +145,17 @@ class Metadata:
             isr_nodes=list(partition.isr),
             offline_replicas=offline_replicas(self._metadata.image.brokers, partition),
         )
+
+
+def _described(
+    image: TopicImage, partitions: list[MetadataResponsePartition]
+) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=image.name,
+        topic_id=image.topic_id,
+        is_internal=image.name in INTERNAL_TOPICS,
+        partitions=partitions,
+    )
 
 
 def _is_by_id(topic: MetadataRequestTopic) -> bool:
