@@ -13,7 +13,8 @@ from broker.protocol.messages.describe_topic_partitions import (
 from broker.server.cluster import authorized_operations
 from broker.server.cluster.cluster_view import offline_replicas
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.network.dispatch import RequestContext
+from broker.server.network.dispatch import AnswerWalk, RequestContext
+from broker.server.network.walks import ITEMS_PER_STEP
 
 MAX_PARTITIONS_PER_PAGE = 2_000  # max.request.partition.size.limit
 
@@ -26,7 +27,7 @@ class DescribeTopicPartitions:
 
     def handle(
         self, context: RequestContext, request: DescribeTopicPartitionsRequest
-    ) -> DescribeTopicPartitionsResponse:
+    ) -> AnswerWalk:
         """Describe topics in the order of their names, from the cursor, up to a page."""
         by_name = self._metadata.image.topics.by_name
         names = sorted({topic.name for topic in request.topics} or by_name)
@@ -39,7 +40,9 @@ class DescribeTopicPartitions:
                 first_partition = request.cursor.partition_index
         left = max(1, min(request.response_partition_limit, MAX_PARTITIONS_PER_PAGE))
         topics: list[DescribeTopicPartitionsResponseTopic] = []
-        for name in names:
+        for number, name in enumerate(names, 1):
+            if not number % ITEMS_PER_STEP:
+                yield
             image = by_name.get(name)
             if image is None:
                 topics.append(_unknown(name))

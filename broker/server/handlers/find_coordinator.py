@@ -3,6 +3,8 @@
 v1 adds the key type. v4 asks for many keys at once, each answered with its own error (KIP-699).
 """
 
+from functools import partial
+
 from broker.coordinator.group.partitioning import partition_for
 from broker.errors import ErrorCode
 from broker.metadata.topic_names import CONSUMER_OFFSETS
@@ -15,6 +17,7 @@ from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.cluster_view import find_live
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import Answer, AnswerWalk, Later, RequestContext
+from broker.server.network.walks import each
 
 GROUP, TRANSACTION, SHARE = range(3)
 FIRST_VERSION_WITH_MANY_KEYS = 4
@@ -41,13 +44,9 @@ class FindCoordinator:
 
     def _respond(
         self, context: RequestContext, request: FindCoordinatorRequest
-    ) -> FindCoordinatorResponse:
+    ) -> FindCoordinatorResponse | AnswerWalk:
         if context.api_version >= FIRST_VERSION_WITH_MANY_KEYS:
-            return FindCoordinatorResponse(
-                coordinators=[
-                    self._find(context, request.key_type, key) for key in request.coordinator_keys
-                ]
-            )
+            return self._respond_with_many(context, request)
         found = self._find(context, request.key_type, request.key)
         return FindCoordinatorResponse(
             error_code=found.error_code,
@@ -55,6 +54,14 @@ class FindCoordinator:
             node_id=found.node_id,
             host=found.host,
             port=found.port,
+        )
+
+    def _respond_with_many(
+        self, context: RequestContext, request: FindCoordinatorRequest
+    ) -> AnswerWalk:
+        find = partial(self._find, context, request.key_type)
+        return FindCoordinatorResponse(
+            coordinators=(yield from each(request.coordinator_keys, find))
         )
 
     def _find(self, context: RequestContext, key_type: int, key: str) -> Coordinator:
