@@ -149,7 +149,7 @@ class ServedReplica:
         logs = LedLogs(self.partitions, clock, failures)
         sessions = FetchSessionCache(iter(range(1, 100)).__next__)
         self.clock, self.config = clock, config
-        self._produce = Produce(logs, self.parked_produces, metadata, Metrics())
+        self._produce = Produce(config, logs, self.parked_produces, metadata, Metrics())
         self.sessions = sessions
         self.fetch_handler = Fetch(config, logs, self.parked_fetches, sessions, metadata, Metrics())
         self.replay(
