@@ -1,19 +1,18 @@
 # `make help` lists the commands. Every one of them sets up what it needs in .venv first, and pip
 # shows how far it is: the first time Spark alone is 450 MB.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slowest check lint format style types contracts quick fix sim disk-damage chaos bench lock clean
+.PHONY: help setup demo test slowest check lint format style types contracts quick fix sim disk-damage chaos fuzz bench lock clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := broker services schemas millrace streams spark_analytics tests bench
 SEEDS ?= 1000
-MINUTES ?= 1
 SEED ?= 1
 MINUTES ?= 10
-# Processes that run tests side by side; `make test` runs in one unless asked: make test WORKERS=4
-WORKERS ?= 2
-PYTEST = $(BIN)/python -m pytest -q -n $(WORKERS)
+# Processes in which tests run side by side. Those of `make test` mostly wait, the others compute.
+WORKERS ?= 4
+PYTEST = $(BIN)/python -m pytest -q -n
 REPORT := build/tests.xml
 
 help: ## list the commands
@@ -48,9 +47,7 @@ demo: ## run the whole pipeline, Spark and dashboard too (LITE=1 without; ONCE=1
 	@$(BIN)/python -m millrace demo
 
 test: $(VENV)/.dev $(VENV)/.demo ## every test: fast, simulated, real clients, end to end
-	$(PYTEST) -m "" -rs --junitxml=$(REPORT)
-
-test: WORKERS = 0
+	$(PYTEST) $(WORKERS) -m "" -rs --junitxml=$(REPORT)
 
 slowest: $(VENV)/.dev ## where the last `make test` spent its time: the slowest twenty tests and files
 	@$(BIN)/python -m tests.lib.slowest $(REPORT)
@@ -80,17 +77,17 @@ contracts:
 	@$(call in_one_piece,$(BIN)/lint-imports)
 
 quick:
-	@$(PYTEST) || { echo "quick tests FAILED"; exit 1; }
+	@$(PYTEST) 2 || { echo "quick tests FAILED"; exit 1; }
 
 fix: $(VENV)/.dev ## format and mend what can be mended by itself
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
 sim: $(VENV)/.dev ## many seeded simulations: make sim SEEDS=10000
-	MILLRACE_SIM_SEEDS=$(SEEDS) $(PYTEST) -m "" tests/sim
+	MILLRACE_SIM_SEEDS=$(SEEDS) $(PYTEST) 2 -m "" tests/sim
 
 disk-damage: $(VENV)/.dev ## damage every file a node reads, in every way: make disk-damage SEEDS=2000
-	MILLRACE_DAMAGE_SEEDS=$(SEEDS) $(PYTEST) -m "" tests/broker/log/test_damage.py tests/interop/test_disk_damage.py
+	MILLRACE_DAMAGE_SEEDS=$(SEEDS) $(PYTEST) 2 -m "" tests/broker/log/test_damage.py tests/interop/test_disk_damage.py
 
 chaos: $(VENV)/.dev ## break a real cluster under load and judge it: make chaos MINUTES=10 SEED=1
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
