@@ -101,6 +101,7 @@ class LogDirectories:
         if log.topic_id == bytes(16) and topic_id != log.topic_id:
             write_partition_metadata(self._storage, log.directory, topic_id)
             log.topic_id = topic_id
+            log.has_new_directory = True
         if log.topic_id != topic_id:
             raise KafkaError(
                 ErrorCode.INCONSISTENT_TOPIC_ID,

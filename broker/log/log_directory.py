@@ -210,6 +210,8 @@ class LogDirectory:
             raise DamagedLog(f"{path} cannot be read: {error}") from error
         log.first_dirty_offset = written[CLEANER_CHECKPOINT].get(topic_partition, 0)
         log.topic_id = topic_id or bytes(16)
+        # Never flushed: its name and its topic id may not have reached the disk yet.
+        log.has_new_directory |= not hints.recovery_point
         return log
 
     def _refuse_unknown(

@@ -283,6 +283,16 @@ TestPartitionMachine.settings = settings(
 )
 
 
+def test_a_topic_id_written_before_a_restart_is_synced_with_the_first_flush() -> None:
+    machine = PartitionMachine()
+    machine.start(seed=5, compact=False, index_every=0)
+    machine.stop_cleanly()  # Empty, so nothing was flushed: the power takes its topic id away.
+    machine.stop_cleanly()
+    machine.append([b"a"], b"", False, 0, 0)
+    machine.stop_cleanly()
+    assert machine.log.topic_id == TOPIC_ID
+
+
 @pytest.mark.slow
 def test_many_more_histories() -> None:
     examples = settings(

@@ -17,7 +17,7 @@ def test_a_topic_can_be_read_while_every_partition_has_a_leader() -> None:
         assert inputs.absent() == list(INPUTS)
 
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-        made = admin.create_topics([NewTopic(ORDERS, num_partitions=4)])
+        made = admin.create_topics([NewTopic(ORDERS, num_partitions=4, replication_factor=1)])
         made[ORDERS].result()
         others = [name for name in INPUTS if name != ORDERS]
         until(lambda: inputs.absent() == others)
