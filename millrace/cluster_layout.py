@@ -1,11 +1,14 @@
 """The settings that make nodes of one machine a cluster: who votes, who listens where."""
 
 import base64
+import fcntl
 import os
 import random
 import socket
+import tempfile
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from functools import cache
 
 # Below the ports that a system gives to outgoing connections, so that a node that was down finds
 # its own free when it comes back.
@@ -65,7 +68,7 @@ def random_cluster_id() -> str:
 
 def free_ports() -> Iterator[int]:
     """Give ports that nothing listens on just now, no port twice."""
-    ports = _ports_of(os.environ.get("PYTEST_XDIST_WORKER", "gw0"))
+    ports = _PORTS[_own_share() :: _SHARES]
     for port in random.Random().sample(ports, len(ports)):
         with socket.socket() as probe:
             try:
@@ -75,10 +78,24 @@ def free_ports() -> Iterator[int]:
         yield port
 
 
-def _ports_of(worker: str) -> Sequence[int]:
-    """Give the ports of one of the processes in which pytest-xdist runs tests side by side.
+@cache
+def _own_share() -> int:
+    """Claim a share of the ports for this process, as long as it lives.
 
-    A node that is starting, or was killed and comes back, does not hold its port: nobody else may
-    be given it meanwhile.
+    A node that is starting, or was killed and comes back, does not hold its port: no other process
+    that runs clusters on this machine may be given it meanwhile.
     """
-    return _PORTS[int(worker.removeprefix("gw")) % _SHARES :: _SHARES]
+    for share in range(_SHARES):
+        path = os.path.join(tempfile.gettempdir(), f"millrace-ports-{share}.lock")
+        try:
+            claim = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError:
+            continue  # Another user's.
+        try:
+            # It lasts until the process ends: nothing closes the file before.
+            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(claim)
+            continue
+        return share
+    return os.getpid() % _SHARES

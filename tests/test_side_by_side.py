@@ -1,9 +1,13 @@
 """Which tests share a process and which come first; what the report of their durations says."""
 
-from millrace.cluster_layout import free_ports
+import subprocess
+import sys
+from pathlib import Path
+
 from tests.lib.side_by_side import group_of, ranks
 from tests.lib.slowest import slowest
 
+ROOT = Path(__file__).parents[1]
 REPORT = """<testsuites><testsuite>
   <testcase classname="tests.one.test_a" name="test_quick" time="0.5"/>
   <testcase classname="tests.one.test_a" name="test_slow[1]" time="20"/>
@@ -31,12 +35,27 @@ def test_the_longest_come_first():
     assert sorted(found, key=found.__getitem__) == ["demo", "x", "slow", "quick"]
 
 
-def test_processes_side_by_side_never_have_a_port_in_common(monkeypatch):
-    monkeypatch.setattr("millrace.cluster_layout._PORTS", range(20_000, 20_064))
-    given = []
-    for worker in ("gw0", "gw1", "gw2", "gw3"):
-        monkeypatch.setenv("PYTEST_XDIST_WORKER", worker)
-        given += free_ports()
+def test_processes_side_by_side_never_have_a_port_in_common():
+    code = (
+        "from millrace.cluster_layout import free_ports; print(*free_ports(), flush=True); input()"
+    )
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    given: list[str] = []
+    for process in processes:
+        assert process.stdout is not None
+        given += process.stdout.readline().split()
+    for process in processes:
+        process.communicate("\n")
+    assert len(given) > len(processes)
     assert len(given) == len(set(given))
 
 
