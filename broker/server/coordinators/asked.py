@@ -2,12 +2,14 @@
 
 AskedShard      one question; `response` is None until its shard has answered
 when_answered   the answer of the request, made when the last of its questions is answered
+all_answered    the same for a walk, which goes on then
 """
 
 from collections.abc import Callable, Sequence
 
 from broker.protocol.message import Message
 from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.walks import Steps
 
 
 class AskedShard:
@@ -52,3 +54,22 @@ def when_answered(
     for asked in questions:
         asked.on_answered = on_answered
     return context.defer()
+
+
+def all_answered(questions: Sequence[AskedShard]) -> Steps[None]:
+    """Wait, in a walk, until every question is answered."""
+    open_count = sum(asked.response is None for asked in questions)
+    if not open_count:
+        return
+
+    def wait(go_on: Callable[[], None]) -> None:
+        def on_answered() -> None:
+            nonlocal open_count
+            open_count -= 1
+            if not open_count:
+                go_on()
+
+        for asked in questions:
+            asked.on_answered = on_answered
+
+    yield wait

@@ -4,17 +4,30 @@ from typing import Any
 
 import pytest
 
+from broker.coordinator.group.shard import GroupShard
+from broker.errors import ErrorCode
 from broker.protocol.framing import encode_request
+from broker.protocol.message import Message
 from broker.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
 from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
+from broker.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from broker.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+)
+from broker.server.coordinators import parts
 from broker.server.network import turns
 from broker.server.network.turns import Turns
 from broker.server.network.walks import ITEMS_PER_STEP
-from tests.fuzz.in_process import answer_to, in_process_node
-from tests.fuzz.valid_requests import BROKER
+from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
+from tests.fuzz.valid_requests import BROKER, TOPIC
 
 NAMES = [f"{number:04d}" for number in range(20 * ITEMS_PER_STEP)]
 COORDINATORS = FindCoordinatorRequest(key_type=1, coordinator_keys=NAMES)
@@ -44,3 +57,79 @@ def test_many_entries_take_many_turns(monkeypatch: pytest.MonkeyPatch, request_,
         else [entry.name for entry in answer.topics]
     )
     assert found == NAMES
+
+
+ENTRIES = 40
+PART = 10
+
+
+def ask(node: InProcessNode, request: Message, version: int) -> Any:
+    frame = encode_request(request.__api_key__, version, 1, "test", request)[4:]
+    return answer_to(frame, node.send(BROKER, frame, steps=200))
+
+
+def record_asks(monkeypatch: pytest.MonkeyPatch, method: str) -> list[int]:
+    """Count the entries of each question to the shard."""
+    asked: list[int] = []
+    original = getattr(GroupShard, method)
+
+    def recording(shard: GroupShard, token: Any, who: Any, request: Any, now: Any) -> Any:
+        asked.append(
+            sum(
+                len(getattr(topic, "partition_indexes", None) or topic.partitions)
+                for topic in request.topics
+            )
+        )
+        return original(shard, token, who, request, now)
+
+    monkeypatch.setattr(parts, "MAX_ENTRIES_AT_ONCE", PART)
+    monkeypatch.setattr(GroupShard, method, recording)
+    return asked
+
+
+def commit_request(entry_count: int) -> OffsetCommitRequest:
+    """Name the two partitions there are, and one there is not, again and again."""
+    partitions = [
+        OffsetCommitRequestPartition(partition_index=number % 4, committed_offset=number)
+        for number in range(entry_count)
+    ]
+    topics = [OffsetCommitRequestTopic(name=TOPIC, partitions=partitions)]
+    return OffsetCommitRequest(group_id="many", topics=topics)
+
+
+def committed_offsets(node: InProcessNode) -> dict[int, int]:
+    """Fetch what the group has committed for each partition."""
+    groups = [OffsetFetchRequestGroup(group_id="many", topics=None)]
+    answer = ask(node, OffsetFetchRequest(groups=groups), 8)
+    return {
+        partition.partition_index: partition.committed_offset
+        for topic in answer.groups[0].topics
+        for partition in topic.partitions
+    }
+
+
+def test_a_commit_of_many_offsets_is_made_in_parts_and_answered_as_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with in_process_node() as node:
+        ask(node, FindCoordinatorRequest(key_type=0, coordinator_keys=["many"]), 4)
+        asked = record_asks(monkeypatch, "commit_offsets")
+        answer = ask(node, commit_request(ENTRIES), 8)
+        assert asked == [6, 4] * (ENTRIES // PART // 2)
+        assert committed_offsets(node) == {0: ENTRIES - 4, 1: ENTRIES - 3}
+    (topic,) = answer.topics
+    assert topic.name == TOPIC
+    codes = sorted((entry.partition_index, entry.error_code) for entry in topic.partitions)
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    each = ENTRIES // 4
+    assert (
+        codes == [(0, 0)] * each + [(1, 0)] * each + [(2, unknown)] * each + [(3, unknown)] * each
+    )
+
+
+def test_a_commit_of_usual_size_is_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    with in_process_node() as node:
+        ask(node, FindCoordinatorRequest(key_type=0, coordinator_keys=["many"]), 4)
+        asked = record_asks(monkeypatch, "commit_offsets")
+        ask(node, commit_request(PART), 8)
+        assert asked == [6]

@@ -1,0 +1,73 @@
+"""A request about very many partitions of one group is put to its shard part by part.
+
+One question to a shard is one turn of the loop, so it has no more than MAX_ENTRIES_AT_ONCE entries:
+a request with more becomes several questions, in its order, and their answers one answer. A part is
+one batch of records, so only a request that large may be carried out in part. Invariant: a request
+that is not large is one question, as it came.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+from broker.server.network.walks import Steps
+
+MAX_ENTRIES_AT_ONCE = 1_000
+"""A commit of so many takes the shard some milliseconds; hardly a group reads as many."""
+
+T = TypeVar("T")
+
+
+class AnsweredTopic(Protocol):
+    """A topic in a response, with what is said of each of its partitions."""
+
+    name: str
+    partitions: list[Any]
+
+
+AnsweredT = TypeVar("AnsweredT", bound=AnsweredTopic)
+
+
+def is_large(topics: Sequence[T], entries: Callable[[T], Sequence[object]]) -> bool:
+    """Tell whether a request about these topics is more than one question."""
+    return (
+        len(topics) > MAX_ENTRIES_AT_ONCE
+        or sum(len(entries(topic)) for topic in topics) > MAX_ENTRIES_AT_ONCE
+    )
+
+
+def parts_of(
+    topics: Iterable[T],
+    entries: Callable[[T], Sequence[object]],
+    cut: Callable[[T, slice], T],
+) -> Iterator[list[T]]:
+    """Split topics into parts; `cut` makes a topic with some of the entries of another."""
+    part: list[T] = []
+    left = MAX_ENTRIES_AT_ONCE
+    for topic in topics:
+        size, start = len(entries(topic)), 0
+        while True:
+            end = min(size, start + left)
+            part.append(topic if end - start == size else cut(topic, slice(start, end)))
+            left -= max(1, end - start)
+            start = end
+            if not left:
+                yield part
+                part, left = [], MAX_ENTRIES_AT_ONCE
+            if start == size:
+                break
+    if part:
+        yield part
+
+
+def joined(
+    parts: Iterable[list[AnsweredT]], key: Callable[[AnsweredT], Hashable]
+) -> Steps[list[AnsweredT]]:
+    """Put the answers to the parts together: each topic once, where it came first."""
+    topics: dict[Hashable, AnsweredT] = {}
+    for part in parts:
+        for topic in part:
+            first = topics.setdefault(key(topic), topic)
+            if first is not topic:
+                first.partitions += topic.partitions
+        yield
+    return list(topics.values())
