@@ -1,8 +1,11 @@
 """OffsetFetch (key 9), versions 0-10: how far groups have come.
 
 v2 adds a group-level error and "all topics" (null). v8 asks for many groups at once (KIP-709).
-v10 names topics by id; they are given their names here and their ids back in the answer.
+v10 names topics by id; they are given their names here and their ids back in the answer. A group of
+which very many partitions are asked is asked part by part (`parts`).
 """
+
+from collections.abc import Iterator
 
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.offset_fetch import (
@@ -17,10 +20,11 @@ from broker.protocol.messages.offset_fetch import (
 from broker.protocol.wire import ZERO_UUID
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.topic_references import resolve_topic
-from broker.server.coordinators.asked import AskedShard, answered, when_answered
+from broker.server.coordinators.asked import AskedShard, all_answered, answered, when_answered
 from broker.server.coordinators.groups import Groups
+from broker.server.coordinators.parts import is_large, joined, parts_of
 from broker.server.network.dispatch import AnswerWalk, RequestContext
-from broker.server.network.walks import distinct, each
+from broker.server.network.walks import Steps, distinct, each, each_in_steps
 
 FIRST_VERSION_WITH_MANY_GROUPS = 8
 FIRST_VERSION_WITH_GROUP_ERROR = 2
@@ -38,7 +42,11 @@ class OffsetFetch:
         """Answer every group, each from its own shard; all offsets of a group only once."""
         yield
         if context.api_version < FIRST_VERSION_WITH_MANY_GROUPS:
-            asked = self._ask(context, _as_group(request))
+            group = yield from _as_group(request)
+            if _is_large(group):
+                answers = yield from self._answer_in_parts(context, group)
+                return (yield from _single_of_parts(answers, context))
+            asked = self._ask(context, group)
             return when_answered(
                 context, (asked,), lambda: _single(self._answer(context, asked), context)
             )
@@ -46,6 +54,8 @@ class OffsetFetch:
             request.groups,
             lambda group: (group.group_id, None if group.topics is None else id(group)),
         )
+        if any((yield from each(groups, _is_large))):
+            return (yield from self._answer_large(context, groups))
         questions = yield from each(groups, lambda group: self._ask(context, group), per_step=1)
         return when_answered(
             context,
@@ -54,6 +64,31 @@ class OffsetFetch:
                 groups=[self._answer(context, asked) for asked in questions]
             ),
         )
+
+    def _answer_large(
+        self, context: RequestContext, groups: list[OffsetFetchRequestGroup]
+    ) -> AnswerWalk:
+        def answer(group: OffsetFetchRequestGroup) -> Steps[OffsetFetchResponseGroup]:
+            first, *others = yield from self._answer_in_parts(context, group)
+            if others:
+                topics = [part.topics for part in (first, *others)]
+                first.topics = yield from joined(topics, lambda topic: (topic.name, topic.topic_id))
+            return first
+
+        return OffsetFetchResponse(groups=(yield from each_in_steps(groups, answer)))
+
+    def _answer_in_parts(
+        self, context: RequestContext, group: OffsetFetchRequestGroup
+    ) -> Steps[list[OffsetFetchResponseGroup]]:
+        """Ask the group's shard part by part; if one is refused, that is the only answer."""
+        questions = []
+        for part in _parts(group):
+            questions.append(self._ask(context, part))
+            yield
+        yield from all_answered(questions)
+        answers = yield from each(questions, lambda asked: self._answer(context, asked), per_step=1)
+        refused = next((answer for answer in answers if answer.error_code), None)
+        return answers if refused is None else [refused]
 
     def _ask(self, context: RequestContext, group: OffsetFetchRequestGroup) -> AskedShard:
         by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
@@ -81,16 +116,52 @@ class OffsetFetch:
         return group
 
 
-def _as_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
+def _as_group(request: OffsetFetchRequest) -> Steps[OffsetFetchRequestGroup]:
     if request.topics is None:
         return OffsetFetchRequestGroup(group_id=request.group_id, topics=None)
-    return OffsetFetchRequestGroup(
-        group_id=request.group_id,
-        topics=[
-            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
-            for topic in request.topics
-        ],
+    topics = yield from each(
+        request.topics,
+        lambda topic: OffsetFetchRequestTopics(
+            name=topic.name, partition_indexes=topic.partition_indexes
+        ),
     )
+    return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+
+
+def _indexes(topic: OffsetFetchRequestTopics) -> list[int]:
+    return topic.partition_indexes
+
+
+def _is_large(group: OffsetFetchRequestGroup) -> bool:
+    return is_large(group.topics or (), _indexes)
+
+
+def _parts(group: OffsetFetchRequestGroup) -> Iterator[OffsetFetchRequestGroup]:
+    if group.topics is None or not _is_large(group):
+        yield group
+        return
+    for topics in parts_of(group.topics, _indexes, _cut):
+        yield OffsetFetchRequestGroup(
+            group_id=group.group_id,
+            member_id=group.member_id,
+            member_epoch=group.member_epoch,
+            topics=topics,
+        )
+
+
+def _cut(topic: OffsetFetchRequestTopics, some: slice) -> OffsetFetchRequestTopics:
+    return OffsetFetchRequestTopics(
+        name=topic.name, topic_id=topic.topic_id, partition_indexes=topic.partition_indexes[some]
+    )
+
+
+def _single_of_parts(
+    answers: list[OffsetFetchResponseGroup], context: RequestContext
+) -> AnswerWalk:
+    parts = yield from each(answers, lambda part: _single(part, context), per_step=1)
+    whole = parts[0]
+    whole.topics = yield from joined([part.topics for part in parts], lambda topic: topic.name)
+    return whole
 
 
 def _single(group: OffsetFetchResponseGroup, context: RequestContext) -> OffsetFetchResponse:

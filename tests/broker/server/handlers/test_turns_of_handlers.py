@@ -21,6 +21,8 @@ from broker.protocol.messages.offset_commit import (
 from broker.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
 )
 from broker.server.coordinators import parts
 from broker.server.network import turns
@@ -77,7 +79,7 @@ def record_asks(monkeypatch: pytest.MonkeyPatch, method: str) -> list[int]:
         asked.append(
             sum(
                 len(getattr(topic, "partition_indexes", None) or topic.partitions)
-                for topic in request.topics
+                for topic in request.topics or ()
             )
         )
         return original(shard, token, who, request, now)
@@ -133,3 +135,36 @@ def test_a_commit_of_usual_size_is_one_question(monkeypatch: pytest.MonkeyPatch)
         asked = record_asks(monkeypatch, "commit_offsets")
         ask(node, commit_request(PART), 8)
         assert asked == [6]
+
+
+FETCHED = list(range(ENTRIES))
+MANY_OF_ONE_GROUP = OffsetFetchRequest(
+    groups=[
+        OffsetFetchRequestGroup(group_id="few", topics=[]),
+        OffsetFetchRequestGroup(
+            group_id="many",
+            topics=[OffsetFetchRequestTopics(name=TOPIC, partition_indexes=FETCHED)],
+        ),
+    ]
+)
+MANY_OF_THE_ONLY_GROUP = OffsetFetchRequest(
+    group_id="many", topics=[OffsetFetchRequestTopic(name=TOPIC, partition_indexes=FETCHED)]
+)
+
+
+@pytest.mark.parametrize(
+    ("request_", "version", "empty"),
+    [(MANY_OF_ONE_GROUP, 8, [0]), (MANY_OF_THE_ONLY_GROUP, 7, [])],
+)
+def test_many_offsets_of_a_group_are_fetched_in_parts_and_answered_as_one(
+    monkeypatch: pytest.MonkeyPatch, request_: Message, version: int, empty: list[int]
+) -> None:
+    with in_process_node() as node:
+        ask(node, FindCoordinatorRequest(key_type=0, coordinator_keys=["many"]), 4)
+        ask(node, commit_request(4), 8)
+        asked = record_asks(monkeypatch, "fetch_offsets")
+        answer = ask(node, request_, version)
+    assert asked == empty + [PART] * (ENTRIES // PART)
+    (topic,) = answer.groups[1].topics if answer.groups else answer.topics
+    fetched = [(entry.partition_index, entry.committed_offset) for entry in topic.partitions]
+    assert fetched == [(0, 0), (1, 1), *[(index, -1) for index in FETCHED[2:]]]
