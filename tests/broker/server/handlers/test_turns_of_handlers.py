@@ -18,6 +18,11 @@ from broker.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from broker.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from broker.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -168,3 +173,29 @@ def test_many_offsets_of_a_group_are_fetched_in_parts_and_answered_as_one(
     (topic,) = answer.groups[1].topics if answer.groups else answer.topics
     fetched = [(entry.partition_index, entry.committed_offset) for entry in topic.partitions]
     assert fetched == [(0, 0), (1, 1), *[(index, -1) for index in FETCHED[2:]]]
+
+
+def delete_request(group_id: str) -> OffsetDeleteRequest:
+    partitions = [OffsetDeleteRequestPartition(partition_index=index % 4) for index in FETCHED]
+    topics = [OffsetDeleteRequestTopic(name=TOPIC, partitions=partitions)]
+    return OffsetDeleteRequest(group_id=group_id, topics=topics)
+
+
+def test_many_offsets_are_deleted_in_parts_and_answered_as_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with in_process_node() as node:
+        ask(node, FindCoordinatorRequest(key_type=0, coordinator_keys=["many"]), 4)
+        ask(node, commit_request(4), 8)
+        asked = record_asks(monkeypatch, "delete_offsets")
+        refused = ask(node, delete_request("nobody"), 0)
+        assert asked == [6, 4] * (ENTRIES // PART // 2)
+        answer = ask(node, delete_request("many"), 0)
+        assert committed_offsets(node) == {}
+    assert (refused.error_code, refused.topics) == (ErrorCode.GROUP_ID_NOT_FOUND, [])
+    (topic,) = answer.topics
+    codes = [(entry.partition_index, entry.error_code) for entry in topic.partitions]
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert sorted(codes) == sorted(
+        (index % 4, unknown if index % 4 > 1 else 0) for index in FETCHED
+    )
