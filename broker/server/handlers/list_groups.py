@@ -1,9 +1,18 @@
-"""ListGroups (key 16), versions 0-5: every group; v4 filters by state, v5 by type."""
+"""ListGroups (key 16), versions 0-5: every group; v4 filters by state, v5 by type.
 
+A filter may name anything, and as much as it likes; every shard is told only what can be.
+"""
+
+from broker.coordinator.group.classic_group import GroupState
+from broker.coordinator.group.describe import CLASSIC_GROUP_TYPE
 from broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from broker.server.coordinators.asked import when_answered
 from broker.server.coordinators.groups import Groups
-from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.dispatch import AnswerWalk, RequestContext
+from broker.server.network.walks import Steps, distinct
+
+STATES = frozenset(state.value.lower() for state in GroupState)
+TYPES = frozenset({CLASSIC_GROUP_TYPE})
 
 
 class ListGroups:
@@ -12,13 +21,13 @@ class ListGroups:
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
 
-    def handle(self, context: RequestContext, request: ListGroupsRequest) -> Answer:
+    def handle(self, context: RequestContext, request: ListGroupsRequest) -> AnswerWalk:
         """Gather the groups of all shards."""
+        states = yield from _shortened(request.states_filter, STATES)
+        types = yield from _shortened(request.types_filter, TYPES)
         questions = self._groups.ask_every_shard(
             context,
-            lambda shard, token, who, _: shard.list_groups(
-                token, who, request.states_filter, request.types_filter
-            ),
+            lambda shard, token, who, _: shard.list_groups(token, who, states, types),
         )
 
         def make() -> ListGroupsResponse:
@@ -29,3 +38,13 @@ class ListGroups:
             return ListGroupsResponse(groups=listed)
 
         return when_answered(context, questions, make)
+
+
+def _shortened(wanted: list[str], known: frozenset[str]) -> Steps[list[str]]:
+    """Keep each known name once, and one of all others: a filter that no group passes stays one."""
+
+    def name(said: str) -> str:
+        lowered = said.strip().lower()
+        return lowered if lowered in known else ""
+
+    return (yield from distinct(wanted, name))

@@ -13,6 +13,7 @@ from broker.protocol.messages.describe_topic_partitions import (
     TopicRequest,
 )
 from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
+from broker.protocol.messages.list_groups import ListGroupsRequest
 from broker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -199,3 +200,42 @@ def test_many_offsets_are_deleted_in_parts_and_answered_as_one(
     assert sorted(codes) == sorted(
         (index % 4, unknown if index % 4 > 1 else 0) for index in FETCHED
     )
+
+
+@pytest.mark.parametrize(
+    ("states", "types", "told_states", "told_types", "is_listed"),
+    [
+        ([], [], [], [], True),
+        (
+            [*NAMES, "Empty", " EMPTY"],
+            ["Classic", *NAMES],
+            ["0000", "Empty"],
+            ["Classic", "0000"],
+            True,
+        ),
+        (NAMES, [], ["0000"], [], False),
+        ([], NAMES, [], ["0000"], False),
+    ],
+)
+def test_a_shard_is_told_only_states_and_types_that_can_be(
+    monkeypatch: pytest.MonkeyPatch,
+    states: list[str],
+    types: list[str],
+    told_states: list[str],
+    told_types: list[str],
+    is_listed: bool,
+) -> None:
+    told: list[tuple[list[str], ...]] = []
+    original = GroupShard.list_groups
+
+    def recording(shard: GroupShard, token: Any, who: Any, *filters: list[str]) -> Any:
+        told.append(filters)
+        return original(shard, token, who, *filters)
+
+    with in_process_node() as node:
+        ask(node, FindCoordinatorRequest(key_type=0, coordinator_keys=["many"]), 4)
+        ask(node, commit_request(4), 8)
+        monkeypatch.setattr(GroupShard, "list_groups", recording)
+        answer = ask(node, ListGroupsRequest(states_filter=states, types_filter=types), 5)
+    assert set(map(str, told)) == {str((told_states, told_types))}
+    assert [group.group_id for group in answer.groups] == ["many"] * is_listed
