@@ -9,12 +9,19 @@ from broker.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
+    TopicRequest,
 )
 from broker.server.cluster import authorized_operations
 from broker.server.cluster.cluster_view import offline_replicas
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import AnswerWalk, RequestContext
-from broker.server.network.walks import ITEMS_PER_STEP
+from broker.server.network.walks import (
+    ITEMS_PER_STEP,
+    QUICK_ITEMS_PER_STEP,
+    distinct,
+    each,
+    in_order,
+)
 
 MAX_PARTITIONS_PER_PAGE = 2_000  # max.request.partition.size.limit
 
@@ -30,19 +37,23 @@ class DescribeTopicPartitions:
     ) -> AnswerWalk:
         """Describe topics in the order of their names, from the cursor, up to a page."""
         by_name = self._metadata.image.topics.by_name
-        names = sorted({topic.name for topic in request.topics} or by_name)
-        first_partition = 0
-        if request.cursor is not None:
-            if request.cursor.partition_index < 0:
-                return _refused(request)
-            names = [name for name in names if name >= request.cursor.topic_name]
-            if names and names[0] == request.cursor.topic_name:
-                first_partition = request.cursor.partition_index
+        cursor = request.cursor or Cursor(topic_name="", partition_index=0)
+        if cursor.partition_index < 0:
+            return DescribeTopicPartitionsResponse(
+                topics=(yield from each(request.topics, _refused))
+            )
+        asked = yield from each(
+            (yield from distinct(request.topics, _name)), _name, QUICK_ITEMS_PER_STEP
+        )
+        names = yield from in_order(asked or list(by_name))
         left = max(1, min(request.response_partition_limit, MAX_PARTITIONS_PER_PAGE))
         topics: list[DescribeTopicPartitionsResponseTopic] = []
         for number, name in enumerate(names, 1):
             if not number % ITEMS_PER_STEP:
                 yield
+            if name < cursor.topic_name:
+                continue
+            first_partition = cursor.partition_index if name == cursor.topic_name else 0
             image = by_name.get(name)
             if image is None:
                 topics.append(_unknown(name))
@@ -54,7 +65,6 @@ class DescribeTopicPartitions:
             end = min(len(image.partitions), first_partition + left)
             topics.append(self._describe(image, range(first_partition, end)))
             left -= max(0, end - first_partition)
-            first_partition = 0
             if end < len(image.partitions):
                 return DescribeTopicPartitionsResponse(
                     topics=topics, next_cursor=Cursor(topic_name=name, partition_index=end)
@@ -86,15 +96,14 @@ class DescribeTopicPartitions:
         )
 
 
-def _refused(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
-    """Say beside each topic that the request is wrong: there is no place for it at the top."""
-    return DescribeTopicPartitionsResponse(
-        topics=[
-            DescribeTopicPartitionsResponseTopic(
-                error_code=ErrorCode.INVALID_REQUEST, name=topic.name
-            )
-            for topic in request.topics
-        ]
+def _name(topic: TopicRequest) -> str:
+    return topic.name
+
+
+def _refused(topic: TopicRequest) -> DescribeTopicPartitionsResponseTopic:
+    """Say beside a topic that the request is wrong: there is no place for it at the top."""
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.INVALID_REQUEST, name=topic.name
     )
 
 

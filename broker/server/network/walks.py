@@ -6,7 +6,8 @@ through may change between two steps: a list of it is made first. A walk that ca
 something has happened yields how to wait for it.
 """
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+import heapq
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -19,6 +20,7 @@ Steps = Generator[Any, None, R]
 
 ITEMS_PER_STEP = 32
 """For what takes some microseconds each; what takes longer has a number of its own."""
+QUICK_ITEMS_PER_STEP = 1024
 
 
 def each(
@@ -53,6 +55,16 @@ def distinct(items: Iterable[T], key: Callable[[T], Hashable]) -> Steps[list[T]]
     kept: dict[Hashable, T] = {}
     for number, item in enumerate(items):
         kept.setdefault(key(item), item)
-        if number % 1024 == 1023:
+        if number % QUICK_ITEMS_PER_STEP == QUICK_ITEMS_PER_STEP - 1:
             yield
     return list(kept.values())
+
+
+def in_order(names: Sequence[str]) -> Steps[Iterator[str]]:
+    """Sort; what is returned still does a part of the work with each name that is taken."""
+    runs: list[list[str]] = []
+    for start in range(0, len(names), QUICK_ITEMS_PER_STEP):
+        if runs:
+            yield
+        runs.append(sorted(names[start : start + QUICK_ITEMS_PER_STEP]))
+    return heapq.merge(*runs)

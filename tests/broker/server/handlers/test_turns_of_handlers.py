@@ -9,6 +9,7 @@ from broker.errors import ErrorCode
 from broker.protocol.framing import encode_request
 from broker.protocol.message import Message
 from broker.protocol.messages.describe_topic_partitions import (
+    Cursor,
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
@@ -31,7 +32,7 @@ from broker.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from broker.server.coordinators import parts
-from broker.server.network import turns
+from broker.server.network import turns, walks
 from broker.server.network.turns import Turns
 from broker.server.network.walks import ITEMS_PER_STEP
 from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
@@ -239,3 +240,18 @@ def test_a_shard_is_told_only_states_and_types_that_can_be(
         answer = ask(node, ListGroupsRequest(states_filter=states, types_filter=types), 5)
     assert set(map(str, told)) == {str((told_states, told_types))}
     assert [group.group_id for group in answer.groups] == ["many"] * is_listed
+
+
+@pytest.mark.parametrize(("first", "partition"), [("", 0), ("0100", 0), (TOPIC, 1), (TOPIC, 0)])
+def test_topics_in_any_order_are_described_in_theirs_from_the_cursor(
+    monkeypatch: pytest.MonkeyPatch, first: str, partition: int
+) -> None:
+    monkeypatch.setattr(walks, "QUICK_ITEMS_PER_STEP", 7)
+    topics = [TopicRequest(name=name) for name in [*NAMES[::-1], "zz", TOPIC, *NAMES[:50]]]
+    cursor = Cursor(topic_name=first, partition_index=partition)
+    with in_process_node() as node:
+        answer = ask(node, DescribeTopicPartitionsRequest(topics=topics, cursor=cursor), 0)
+    expected = [name for name in [*NAMES, TOPIC, "zz"] if name >= first]
+    assert [topic.name for topic in answer.topics] == expected
+    (described,) = [topic for topic in answer.topics if topic.name == TOPIC]
+    assert [entry.partition_index for entry in described.partitions] == [0, 1][partition:]
