@@ -172,6 +172,10 @@ def _decode_in_pieces(
     return cast(Message, message)
 
 
+PIECES_TO_JOIN = 8_192
+"""Of an answer encoded in pieces: a step leaves no more than these for the last one."""
+
+
 def encode_response(header: RequestHeader, message: Message) -> list[Part]:
     """Encode a whole frame with its size; large record blobs are parts of their own."""
     codec = _response_codecs.get(header.api_key << 16 | header.api_version)
@@ -196,10 +200,21 @@ def encode_response_in_pieces(
     pieces: list[Buffer] = []
     parts: list[Part] = []
     try:
-        yield from encoder_in_pieces(type(message), header.api_version)(message, pieces, parts)
+        for _ in encoder_in_pieces(type(message), header.api_version)(message, pieces, parts):
+            if len(pieces) >= PIECES_TO_JOIN:
+                _join(pieces)
+            yield
     except ENCODING_FAILURES as error:
         raise _encode_error(header, message, error) from error
     return _framed(header, codec, pieces, parts)
+
+
+def _join(pieces: list[Buffer]) -> None:
+    """Make one of many: joining a million at the end would take long."""
+    first = pieces[0]
+    whole = first if isinstance(first, bytearray) else bytearray(first)
+    whole += b"".join(pieces[1:])
+    pieces[:] = [whole]
 
 
 def _encode_error(header: RequestHeader, message: Message, error: Exception) -> EncodeError:

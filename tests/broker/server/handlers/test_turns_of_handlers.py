@@ -6,6 +6,7 @@ import pytest
 
 from broker.coordinator.group.shard import GroupShard
 from broker.errors import ErrorCode
+from broker.protocol import framing
 from broker.protocol.framing import encode_request
 from broker.protocol.message import Message
 from broker.protocol.messages.describe_topic_partitions import (
@@ -13,7 +14,11 @@ from broker.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
-from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
+from broker.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from broker.protocol.messages.list_groups import ListGroupsRequest
 from broker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -53,6 +58,7 @@ def test_many_entries_take_many_turns(monkeypatch: pytest.MonkeyPatch, request_,
         taken += 1
         wait(self, take_turn)
 
+    monkeypatch.setattr(framing, "PIECES_TO_JOIN", 100)
     monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
     monkeypatch.setattr(Turns, "wait", counted)
     with in_process_node() as node:
@@ -66,6 +72,26 @@ def test_many_entries_take_many_turns(monkeypatch: pytest.MonkeyPatch, request_,
         else [entry.name for entry in answer.topics]
     )
     assert found == NAMES
+
+
+def test_no_step_of_encoding_leaves_many_pieces_to_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer = FindCoordinatorResponse(coordinators=[Coordinator(key=name) for name in NAMES])
+    header = framing.RequestHeader(10, 4, 1, "test")
+    lengths: list[int] = []
+    framed = framing._framed
+
+    def recording(header: Any, codec: Any, pieces: Any, parts: Any) -> Any:
+        lengths.append(len(pieces))
+        return framed(header, codec, pieces, parts)
+
+    monkeypatch.setattr(framing, "PIECES_TO_JOIN", 100)
+    monkeypatch.setattr(framing, "_framed", recording)
+    in_pieces = framing.finish(framing.encode_response_in_pieces(header, answer))
+    assert in_pieces == framing.encode_response(header, answer)
+    joined, at_once = lengths
+    assert joined < at_once / 3
 
 
 ENTRIES = 40
