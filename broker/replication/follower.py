@@ -116,6 +116,10 @@ class PartitionFollower:
             return self._handle_error(answer.error_code, now_ms)
         diverging = answer.diverging_epoch
         if diverging.epoch != UNKNOWN_EPOCH:
+            is_possible = 0 <= diverging.epoch <= asked.last_fetched_epoch
+            if not is_possible or diverging.end_offset < 0:
+                # No leader's log parts there; obeyed, it would cut what is committed.
+                return self.back_off(now_ms)
             leader_end = OffsetAndEpoch(diverging.end_offset, diverging.epoch)
             self.log.truncate_to(truncation_offset(self.log, leader_end))
             return FollowerOutcome.TRUNCATED
@@ -174,6 +178,8 @@ class PartitionFollower:
             or leader_start_offset > leader_end_offset
         ):
             return FollowerOutcome.STALE
+        if leader_start_offset < 0:
+            return self.back_off(now_ms)  # No log begins there.
         self._state = FollowerState.FETCHING
         if self.log.log_end_offset < leader_start_offset:
             self.log.truncate_fully_and_start_at(leader_start_offset)

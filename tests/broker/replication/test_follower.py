@@ -81,6 +81,27 @@ def test_it_cuts_where_both_logs_can_still_be_equal(own, told, end_offset):
     assert log.high_watermark == 0  # what it was told counts once it has come
 
 
+@pytest.mark.parametrize(
+    "told", [diverging(1, -1), diverging(0, -5), diverging(-2, 1), diverging(9, 1)]
+)
+def test_a_parting_that_cannot_be_cuts_nothing(told):
+    log = log_of(1, 1, 3)
+    follower = follower_of(log)
+    assert answer(follower, diverging_epoch=told) is FollowerOutcome.BACKING_OFF
+    assert log.log_end_offset == 3
+    assert follower.next_fetch(10) is not None
+
+
+@pytest.mark.parametrize("bounds", [(-1, -1), (-1, 2), (-3, 0)])
+def test_bounds_that_cannot_be_cut_nothing(bounds):
+    log = log_of(1, 1, 1)
+    follower = follower_of(log)
+    answer(follower, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    assert follower.handle_offsets(5, *bounds, 0) is FollowerOutcome.BACKING_OFF
+    assert log.log_end_offset == 3
+    assert follower.needs_offsets(10)
+
+
 def test_becoming_a_follower_cuts_nothing():
     log = log_of(1, 1, 1)
     log.advance_high_watermark(1)
