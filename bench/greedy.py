@@ -43,6 +43,7 @@ from broker.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
+from broker.protocol.wire import encode_uvarint
 from broker.records.build import build_batch
 from broker.records.compression import Codec
 
@@ -83,20 +84,10 @@ def api_versions_with_tags(count: int) -> bytes:
     """Ask with a header full of tags nobody knows."""
     tags = bytearray()
     for tag in range(count):
-        tags += uvarint(tag) + b"\0"
-    start = struct.pack(">hhih", ApiKey.API_VERSIONS, 3, 1, -1) + uvarint(count)
+        tags += encode_uvarint(tag) + b"\0"
+    start = struct.pack(">hhih", ApiKey.API_VERSIONS, 3, 1, -1) + encode_uvarint(count)
     content = start + bytes(tags) + b"\x02a\x02b\0"
     return struct.pack(">i", len(content)) + content
-
-
-def uvarint(value: int) -> bytes:
-    """Encode an unsigned varint."""
-    encoded = bytearray()
-    while value > 127:
-        encoded.append(value & 127 | 128)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
 
 
 def configs_of(name: str, times: int) -> bytes:
@@ -176,6 +167,9 @@ def ask_on_time(port: int, pipe: Pipe) -> None:
     seen: list[tuple[float, float]] = []
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.sendall(frame)
+        connection.recv(int.from_bytes(connection.recv(4, socket.MSG_WAITALL)), socket.MSG_WAITALL)
+        pipe.send("served once")
 
         def receive() -> None:
             while head := connection.recv(4, socket.MSG_WAITALL):
@@ -266,7 +260,7 @@ def measure(server: Millrace, load: Load) -> Outcome:
     ours, theirs = multiprocessing.Pipe()
     polite = multiprocessing.Process(target=ask_on_time, args=(server.port, theirs))
     polite.start()
-    time.sleep(0.5)
+    ours.recv()
     server.forget_peak()
     before = server.resident_bytes()
     started = time.monotonic()
