@@ -45,11 +45,6 @@ def each_in_steps(items: Iterable[T], make: Callable[[T], Steps[R]]) -> Steps[li
     return made
 
 
-def has_repeats(items: Sequence[T], key: Callable[[T], Hashable]) -> bool:
-    """Whether two items have the same key; quick for the usual one or few."""
-    return len(items) > 1 and len({key(item) for item in items}) < len(items)
-
-
 def distinct(items: Iterable[T], key: Callable[[T], Hashable]) -> Steps[list[T]]:
     """Keep the first item of every key: what is asked for twice is answered once."""
     kept: dict[Hashable, T] = {}

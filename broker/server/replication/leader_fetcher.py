@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from broker.config.replication_config import ReplicationConfig
 from broker.errors import ErrorCode, KafkaError
+from broker.model import TopicPartition
 from broker.protocol.message import Message
 from broker.protocol.messages.fetch import (
     FetchPartition,
@@ -32,6 +33,9 @@ from broker.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
+)
+from broker.protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse as Offset,
 )
 from broker.replication.fetch_session.fetcher_session import FetcherSession, SessionRequest
 from broker.replication.fetch_session.session_epochs import FINAL_EPOCH, NO_SESSION
@@ -364,7 +368,7 @@ class OffsetsQuestion:
         self._partitions = partitions
         self._lost = lost
         self._on_done = on_done
-        self._starts: dict[tuple[str, int], int] = {}
+        self._starts: dict[TopicPartition, Offset] = {}
         self._ask(EARLIEST, self._on_starts)
 
     def _ask(self, timestamp: int, on_answer: Callable[[Message | None], None]) -> None:
@@ -385,35 +389,49 @@ class OffsetsQuestion:
         self._connection.ask(request, LIST_OFFSETS_VERSION, timeout_ms, on_answer)
 
     def _on_starts(self, answer: Message | None) -> None:
-        self._starts = dict(self._offsets_in(answer))
+        self._starts = _offsets_in(answer)
         self._ask(LATEST, self._on_ends)
 
     def _on_ends(self, answer: Message | None) -> None:
-        now_ms = self._parts.clock.now_ms()
-        ends = dict(self._offsets_in(answer))
+        ends = _offsets_in(answer)
         for key, leader_epoch in self._lost.items():
             partition = self._partitions.get(key)
             if partition is None:
                 continue
-            follower, name = _follower_of(partition), partition.topic_partition
+            name = partition.topic_partition
+            start, end = self._starts.get(name), ends.get(name)
             try:
-                if name in self._starts and name in ends:
-                    follower.handle_offsets(leader_epoch, self._starts[name], ends[name], now_ms)
-                else:
-                    follower.back_off(now_ms)
+                self._tell(_follower_of(partition), leader_epoch, start, end)
             except (OSError, KafkaError) as error:
                 failure = error if isinstance(error, OSError) else OSError(str(error))
                 self._parts.on_failed(partition, failure)
         self._on_done()
 
-    def _offsets_in(self, answer: Message | None) -> Iterator[tuple[tuple[str, int], int]]:
-        if answer is None:
-            return
-        assert isinstance(answer, ListOffsetsResponse), answer
-        for topic in answer.topics:
-            for found in topic.partitions:
-                if not found.error_code:
-                    yield (topic.name, found.partition_index), found.offset
+    def _tell(
+        self,
+        follower: PartitionFollower,
+        leader_epoch: int,
+        start: Offset | None,
+        end: Offset | None,
+    ) -> None:
+        now_ms = self._parts.clock.now_ms()
+        if start is None or end is None:
+            follower.back_off(now_ms)
+        elif error_code := start.error_code or end.error_code:
+            follower.handle_offsets_error(leader_epoch, error_code, now_ms)
+        else:
+            follower.handle_offsets(leader_epoch, start.offset, end.offset, now_ms)
+
+
+def _offsets_in(answer: Message | None) -> dict[TopicPartition, Offset]:
+    if answer is None:
+        return {}
+    assert isinstance(answer, ListOffsetsResponse), answer
+    return {
+        TopicPartition(topic.name, found.partition_index): found
+        for topic in answer.topics
+        for found in topic.partitions
+    }
 
 
 def _follower_of(partition: Partition) -> PartitionFollower:

@@ -8,9 +8,12 @@ import pytest
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.framing import RequestHeader, decode_response, encode_response
 from broker.protocol.message import Message
+from broker.replication.follower import FollowerState
+from broker.server.handlers.list_offsets import ListOffsets
 from broker.server.network.client_connection import client_settings
 from broker.server.replication import leader_fetcher
 from broker.server.replication.leader_fetcher import FetcherParts, LeaderFetcher
+from tests.lib.logs import last_of
 from tests.lib.served_replica import Client, Context, ServedReplica, epoch_of, produced
 
 FOLLOWER = 2
@@ -25,6 +28,7 @@ class Link:
         self.is_broken = False
         self.requests: list[Any] = []
         self._client = Client()
+        self.before_offsets: Callable[[], None] = lambda: None
         self._open: list[tuple[Context, RequestHeader, OnAnswer]] = []
 
     def ask(self, request: Any, version: int, timeout_ms: int, on_answer: OnAnswer) -> None:
@@ -33,18 +37,24 @@ class Link:
             self.leader.loop.call_soon(on_answer, None)
             return
         context = Context(version, self._client)
-        header = RequestHeader(ApiKey.FETCH, version, 0, None)
-        answer = self.leader.fetch_handler.handle(context, request)
+        header = RequestHeader(request.__api_key__, version, 0, None)
+        answer = self._answer(context, request)
         if isinstance(answer, Message):
             context.reply(answer)
         self._open.append((context, header, on_answer))
+
+    def _answer(self, context: Any, request: Any) -> object:
+        if request.__api_key__ == ApiKey.FETCH:
+            return self.leader.fetch_handler.handle(context, request)
+        self.before_offsets()
+        return last_of(ListOffsets(self.leader.partitions, Any).handle(context, request))
 
     def deliver(self) -> None:
         """Bring the answers that are there, in the order of the requests."""
         while self._open and self._open[0][0].answer is not None:
             context, header, on_answer = self._open.pop(0)
             frame = b"".join(encode_response(header, context.answer))  # type: ignore[arg-type]
-            on_answer(decode_response(ApiKey.FETCH, header.api_version, frame[4:])[1])
+            on_answer(decode_response(header.api_key, header.api_version, frame[4:])[1])
 
     def pause(self) -> None: ...
 
@@ -164,3 +174,36 @@ def test_a_follower_cuts_off_what_its_leader_does_not_have(pair):
     pair.run(50)
     assert pair.logs()[0] == pair.logs()[1]
     assert pair.logs()[0][0] == 3
+
+
+def lose_the_start(pair: Pair) -> None:
+    """Have the leader delete what the follower has not fetched yet."""
+    for _ in range(3):
+        pair.leader.produce(acks=1)
+    pair.leader.change(isr=[1])
+    pair.leader.partition.log.advance_high_watermark(3)
+    pair.leader.partition.log.delete_records_before(3)
+
+
+def test_a_follower_whose_log_ends_before_its_leader_s_begins_starts_there(pair):
+    lose_the_start(pair)
+    pair.leader.produce(acks=1)
+    pair.run(2_000)
+    log = pair.follower.partition.log
+    assert (log.log_start_offset, log.log_end_offset) == (3, 4)
+
+
+def test_a_refusal_of_the_question_for_offsets_waits_for_the_metadata(pair):
+    lose_the_start(pair)
+    pair.link.before_offsets = lambda: pair.leader.change(leader=1)
+    pair.run(3_000)
+    assert pair.follower.partition.replica.follower.state is FollowerState.FENCED
+    asked = len(pair.link.requests)
+    pair.run(3_000)
+    assert len(pair.link.requests) == asked
+    pair.link.before_offsets = lambda: None
+    pair.follower.change(leader=1)
+    pair.follower.change(leader=1)
+    pair.fetcher.add(pair.follower.partition)
+    pair.run(2_000)
+    assert pair.follower.partition.log.log_end_offset == 3
