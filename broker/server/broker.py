@@ -22,6 +22,7 @@ from broker.server.cluster.lifecycle import Lifecycle
 from broker.server.cluster.metadata_waits import MetadataWaits
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.producer_ids import ProducerIds
+from broker.server.coordinators.shards import ShardParts
 from broker.server.metrics import Metrics
 from broker.server.network.client_connection import client_settings
 from broker.server.network.connection import Connection
@@ -74,7 +75,8 @@ class Broker:
         self._make_partitions(loop)
         self._make_replication(loop)
         self._make_background_work(loop)
-        self.groups = Groups(loop, config.group, clock, random_source, quorum, self.partitions)
+        shard_parts = ShardParts(loop, clock, quorum, self.partitions)
+        self.groups = Groups(shard_parts, config.group, random_source)
         self.producer_ids = ProducerIds(
             config.node_id, broker_epoch=lambda: self.lifecycle.epoch, ask=self.ask
         )

@@ -10,8 +10,8 @@ import struct
 from dataclasses import dataclass, field
 
 from broker.coordinator.group.config import GroupConfig
-from broker.coordinator.group.output import Instant, Output, RequestContext
 from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.output import Instant, Output, RequestContext
 from broker.errors import ErrorCode
 from broker.protocol.messages.heartbeat import HeartbeatRequest
 from broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol

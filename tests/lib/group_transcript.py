@@ -21,7 +21,7 @@ import struct
 from dataclasses import dataclass, field
 
 from broker.coordinator.group.config import GroupConfig
-from broker.coordinator.group.output import RequestContext
+from broker.coordinator.output import RequestContext
 from broker.errors import ErrorCode
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.framing import decode_request, decode_response, encode_request, encode_response

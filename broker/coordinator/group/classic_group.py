@@ -41,7 +41,7 @@ from broker.coordinator.group.member import (
     MemberProtocol,
     subscribed_topics,
 )
-from broker.coordinator.group.output import Waiting
+from broker.coordinator.output import Waiting
 from broker.errors import ErrorCode, KafkaError
 
 

@@ -8,8 +8,8 @@ unknown group as Dead (KIP-1043). ListGroups v4 adds states, v5 types, both as f
 from broker.coordinator.group.classic_group import ClassicGroup, GroupEvent, GroupState
 from broker.coordinator.group.member import Member
 from broker.coordinator.group.offsets import remove_group, remove_offset
-from broker.coordinator.group.output import RequestContext, Token
 from broker.coordinator.group.step import Step
+from broker.coordinator.output import RequestContext, Token
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.delete_groups import DeletableGroupResult
 from broker.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember

@@ -14,7 +14,6 @@ from uuid import UUID
 from broker.coordinator.group.classic_group import ClassicGroup, GroupState
 from broker.coordinator.group.config import MAX_PENDING_MEMBERS, GroupConfig, fits_record
 from broker.coordinator.group.member import Member, MemberProtocol
-from broker.coordinator.group.output import RequestContext, Token, Waiting
 from broker.coordinator.group.rebalance import (
     current_generation,
     join_refusal,
@@ -25,6 +24,7 @@ from broker.coordinator.group.rebalance import (
 )
 from broker.coordinator.group.records import group_record
 from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.coordinator.output import RequestContext, Token, Waiting
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.join_group import (
     JoinGroupRequest,

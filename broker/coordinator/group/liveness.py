@@ -5,7 +5,6 @@ administrator, by group_instance_id alone; v5 carries reasons.
 """
 
 from broker.coordinator.group.classic_group import ClassicGroup, GroupState
-from broker.coordinator.group.output import RequestContext, Token
 from broker.coordinator.group.rebalance import (
     complete_join,
     maybe_complete_join,
@@ -13,6 +12,7 @@ from broker.coordinator.group.rebalance import (
     remove_member,
 )
 from broker.coordinator.group.step import Step
+from broker.coordinator.output import RequestContext, Token
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from broker.protocol.messages.leave_group import (

@@ -13,9 +13,9 @@ here, as in Kafka.
 from broker.coordinator.group.classic_group import ClassicGroup, GroupState
 from broker.coordinator.group.config import MAX_TIMESTAMP_MS, fits_record
 from broker.coordinator.group.offset_store import NO_TIMESTAMP, NO_TOPIC_ID, OffsetAndMetadata
-from broker.coordinator.group.output import Output, RequestContext, Token
 from broker.coordinator.group.records import group_tombstone, offset_record
 from broker.coordinator.group.step import Step
+from broker.coordinator.output import Output, RequestContext, Token
 from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
 from broker.protocol.messages.offset_commit import (

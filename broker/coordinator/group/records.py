@@ -13,7 +13,7 @@ from struct import unpack_from
 from broker.coordinator.group.classic_group import ClassicGroup, GroupState
 from broker.coordinator.group.member import Member, MemberProtocol
 from broker.coordinator.group.offset_store import NO_TIMESTAMP, NO_TOPIC_ID, OffsetAndMetadata
-from broker.coordinator.group.output import CoordinatorRecord
+from broker.coordinator.output import CoordinatorRecord
 from broker.model import TopicPartition
 from broker.protocol.records.group import (
     GroupMetadataKey,

@@ -6,7 +6,7 @@ answer gets an error of the same kind instead, and asks again.
 
 from collections.abc import Callable
 
-from broker.coordinator.group.output import Reply
+from broker.coordinator.output import Reply
 from broker.errors import ErrorCode
 from broker.protocol.messages.delete_groups import DeletableGroupResult
 from broker.protocol.messages.describe_groups import DescribedGroup

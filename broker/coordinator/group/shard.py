@@ -21,7 +21,9 @@ from broker.coordinator.group import describe, join, liveness, offsets, rebalanc
 from broker.coordinator.group.classic_group import GroupEvent
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.offset_store import NO_TOPIC_ID
-from broker.coordinator.group.output import (
+from broker.coordinator.group.records import OffsetRecord, decode_record
+from broker.coordinator.group.step import Deadline, DeadlineKind, ShardState, Step
+from broker.coordinator.output import (
     TIMELESS,
     Instant,
     Output,
@@ -30,8 +32,6 @@ from broker.coordinator.group.output import (
     RequestContext,
     Token,
 )
-from broker.coordinator.group.records import OffsetRecord, decode_record
-from broker.coordinator.group.step import Deadline, DeadlineKind, ShardState, Step
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.heartbeat import HeartbeatRequest
 from broker.protocol.messages.join_group import JoinGroupRequest

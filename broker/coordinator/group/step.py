@@ -12,7 +12,7 @@ from broker.coordinator.group.classic_group import ClassicGroup
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.member import Member
 from broker.coordinator.group.offset_store import OffsetStore
-from broker.coordinator.group.output import (
+from broker.coordinator.output import (
     BATCH_OVERHEAD_BYTES,
     CoordinatorRecord,
     Instant,
@@ -23,7 +23,7 @@ from broker.coordinator.group.output import (
     Waiting,
     record_size_bytes,
 )
-from broker.coordinator.group.timers import Timers
+from broker.coordinator.timers import Timers
 from broker.errors import ErrorCode, KafkaError
 
 

@@ -8,7 +8,6 @@ timeout is removed, since the others would wait for nothing in the next rebalanc
 
 from broker.coordinator.group.classic_group import ClassicGroup, GroupEvent, GroupState
 from broker.coordinator.group.member import Member
-from broker.coordinator.group.output import RequestContext, Token, Waiting
 from broker.coordinator.group.rebalance import (
     answer_sync,
     prepare_rebalance,
@@ -18,6 +17,7 @@ from broker.coordinator.group.rebalance import (
 )
 from broker.coordinator.group.records import group_record
 from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.coordinator.output import RequestContext, Token, Waiting
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 

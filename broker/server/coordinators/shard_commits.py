@@ -1,20 +1,28 @@
-"""What one group shard has said and nobody has been told yet, because it is not committed.
+"""What one shard has said and nobody has been told yet, because it is not committed.
 
 A shard runs ahead of the commit; its replies do not. Whatever it says is told when the last record
 it has written before is committed, in the order it was said. So nobody sees state that may be lost.
-What takes longer than `offsets.commit.timeout.ms` is refused, and may be committed all the same.
+What takes longer than the shard's time-out is refused, and may be committed all the same; effects
+have no deadline, they begin when it is committed or never.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
-from broker.coordinator.group.output import Reply
-from broker.coordinator.group.refusals import refuse
+from broker.coordinator.output import Output, Reply
 from broker.errors import ErrorCode
 from broker.server.replication.partitions import Partition
 
-Deliver = Callable[[Reply], None]
+
+class Outlets(NamedTuple):
+    """Where what a shard says goes."""
+
+    deliver: Callable[[Reply], None]
+    refuse: Callable[[Reply, ErrorCode], Reply]
+    begin: Callable[[object], None]
+    """An effect of a committed output."""
 
 
 class ShardCommits:
@@ -25,12 +33,12 @@ class ShardCommits:
         loop: asyncio.AbstractEventLoop,
         partition: Partition,
         timeout_ms: int,
-        deliver: Deliver,
+        outlets: Outlets,
     ) -> None:
         self._loop = loop
         self._partition = partition
         self._timeout_ms = timeout_ms
-        self.deliver = deliver
+        self.outlets = outlets
         self._open: deque[_Commit] = deque()
 
     def note_append(self) -> None:
@@ -47,13 +55,16 @@ class ShardCommits:
         """Give what waits for a commit so much time, and no more."""
         commit.timer = self._loop.call_later(self._timeout_ms / 1000, commit.on_deadline)
 
-    def tell(self, replies: list[Reply]) -> None:
+    def tell(self, output: Output) -> None:
         """Tell what the shard has said, now or when it is committed."""
         if self._open:
-            self._open[-1].replies += replies
+            self._open[-1].replies += output.replies
+            self._open[-1].effects += output.effects
             return
-        for reply in replies:
-            self.deliver(reply)
+        for reply in output.replies:
+            self.outlets.deliver(reply)
+        for effect in output.effects:
+            self.outlets.begin(effect)
 
     def finish(self, commit: "_Commit", code: ErrorCode | None) -> None:
         """Tell what waited for a commit, or refuse it with a code."""
@@ -61,6 +72,9 @@ class ShardCommits:
         if commit in self._open:
             self._open.remove(commit)
         commit.tell(code)
+        if code is None:
+            for effect in commit.effects:
+                self.outlets.begin(effect)
 
     def refuse_all(self, code: ErrorCode) -> None:
         """Refuse whatever is not told: the shard is given up."""
@@ -71,13 +85,14 @@ class ShardCommits:
 class _Commit:
     """The end of one append, and what was said after it."""
 
-    __slots__ = ("_commits", "replies", "timer")
+    __slots__ = ("_commits", "effects", "replies", "timer")
 
     timer: asyncio.TimerHandle
 
     def __init__(self, commits: ShardCommits) -> None:
         self._commits = commits
         self.replies: list[Reply] = []
+        self.effects: list[object] = []
 
     def on_committed(self, error_code: ErrorCode) -> None:
         # That fewer replicas are left than should be does not make it undone.
@@ -92,5 +107,6 @@ class _Commit:
 
     def tell(self, code: ErrorCode | None) -> None:
         replies, self.replies = self.replies, []
+        outlets = self._commits.outlets
         for reply in replies:
-            self._commits.deliver(reply if code is None else refuse(reply, code))
+            outlets.deliver(reply if code is None else outlets.refuse(reply, code))

@@ -5,7 +5,7 @@ v1 adds the key type. v4 asks for many keys at once, each answered with its own 
 
 from functools import partial
 
-from broker.coordinator.group.partitioning import partition_for
+from broker.coordinator.partitioning import partition_for
 from broker.errors import ErrorCode
 from broker.metadata.topic_names import CONSUMER_OFFSETS
 from broker.protocol.messages.find_coordinator import (

@@ -4,8 +4,8 @@ import pytest
 
 from broker.coordinator.group.classic_group import GroupState
 from broker.coordinator.group.config import GroupConfig
-from broker.coordinator.group.output import Reply, RequestContext
 from broker.coordinator.group.refusals import refuse
+from broker.coordinator.output import Reply, RequestContext
 from broker.errors import ErrorCode
 from broker.protocol.messages.join_group import JoinGroupResponse
 from broker.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity

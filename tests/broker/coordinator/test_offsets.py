@@ -4,7 +4,7 @@ import pytest
 
 from broker.coordinator.group.classic_group import GroupState
 from broker.coordinator.group.config import MAX_NAME_BYTES, GroupConfig
-from broker.coordinator.group.output import RequestContext
+from broker.coordinator.output import RequestContext
 from broker.errors import ErrorCode
 from broker.protocol.messages.offset_commit import (
     OffsetCommitRequest,

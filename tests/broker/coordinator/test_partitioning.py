@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.coordinator.group.partitioning import java_string_hash, partition_for
+from broker.coordinator.partitioning import java_string_hash, partition_for
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.coordinator.group.timers import Timers
+from broker.coordinator.timers import Timers
 
 
 def test_deadlines_come_up_in_order_and_ties_in_the_order_they_were_set():

@@ -1,4 +1,4 @@
-"""Which partition of `__consumer_offsets` a group lives in: Java's String.hashCode, made positive.
+"""Which partition of its topic a group or a transactional id lives in: Java's String.hashCode.
 
 Clients never compute this; but Kafka's tools and brokers do, so it must agree with them.
 """
@@ -15,8 +15,8 @@ def java_string_hash(text: str) -> int:
     return hash_code - (1 << 32) if hash_code >= 1 << 31 else hash_code
 
 
-def partition_for(group_id: str, partition_count: int) -> int:
-    """Return the group's partition, as Kafka's `Utils.abs(hashCode) % partitions` does."""
-    hash_code = java_string_hash(group_id)
+def partition_for(coordinator_key: str, partition_count: int) -> int:
+    """Return the key's partition, as Kafka's `Utils.abs(hashCode) % partitions` does."""
+    hash_code = java_string_hash(coordinator_key)
     # Java's own abs(INT32_MIN) is negative; Kafka defines it as zero.
     return (0 if hash_code == INT32_MIN else abs(hash_code)) % partition_count

@@ -1,17 +1,18 @@
-"""What goes into a group shard and what comes out: the contract with the shell.
+"""What goes into a shard and what comes out: the contract with the shell.
 
-The shell owns the order. For each `Output`, in the order the shard returned them:
+A shard owns one partition of an internal topic. The shell owns the order. For each `Output`, in the
+order the shard returned them:
 
-1. append `records` (if any) to the shard's partition of `__consumer_offsets`, as the batches that
+1. append `records` (if any) to the shard's partition, as the batches that
    `batches(max_batch_bytes)` yields: one, unless a bulk of tombstones outgrows it;
 2. wait until that batch, and every batch of this shard before it, is committed;
-3. send `replies`.
+3. send `replies`, and begin `effects`: what the shard wants of others.
 
 An output without records follows the same queue: it waits for the batches before it and then goes
 at once. So nobody ever sees state that is not committed, although the shard moves ahead of the
 commit. If an append fails, the shell sends `shard.unload(code)` to whoever is parked, turns
-the replies it still holds into refusals (`refusals.refuse(reply, code)`), drops the shard and
-loads a new one from the log. There is no undo.
+the replies it still holds into refusals (the shard's own `refuse(reply, code)`), forgets the
+effects, drops the shard and loads a new one from the log. There is no undo.
 """
 
 from collections.abc import Hashable, Iterator
@@ -77,10 +78,12 @@ def record_size_bytes(record: CoordinatorRecord) -> int:
 
 @dataclass(slots=True)
 class Output:
-    """What one input caused: records first, replies once they are committed."""
+    """What one input caused: records first, replies and effects once they are committed."""
 
     records: list[CoordinatorRecord] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
+    effects: list[object] = field(default_factory=list)
+    """In the words of the shard's own package; a reply may be refused by a deadline, these wait."""
 
     @property
     def batch_size_bytes(self) -> int:

@@ -1,0 +1,310 @@
+"""The shell around the shards of one internal topic: appends their records, then sends replies.
+
+One shard per partition of the topic that this broker leads, each the owner of the keys (groups,
+transactional ids) that fall into it. A shard returns records, replies and effects; the records are
+appended as one batch, and replies and effects go out when that is committed (`shard_commits`). If
+an append fails the shard is dropped, everyone it owes an answer is refused, and a new one is loaded
+from the log (`shard_loading`): until it is there its keys get COORDINATOR_LOAD_IN_PROGRESS.
+
+What kind of shard it is, a `ShardKind` says; `Groups` and its like add what only their kind knows.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from broker.coordinator.output import Instant, Output, Reply, Token
+from broker.coordinator.output import RequestContext as ShardContext
+from broker.coordinator.partitioning import partition_for
+from broker.errors import ErrorCode, KafkaError
+from broker.log.append import AppendOrigin
+from broker.protocol.message import Message
+from broker.records.build import build_batch
+from broker.records.errors import CorruptBatch
+from broker.server.clock import Clock
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.coordinators.asked import AskedShard, when_answered
+from broker.server.coordinators.shard_commits import Outlets, ShardCommits
+from broker.server.coordinators.shard_loading import load
+from broker.server.network.connection import Connection
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.replication.partitions import Partition, Partitions
+
+log = logging.getLogger("millrace.coordinators")
+
+
+class Shard(Protocol):
+    """What every shard can do, beside the requests that are its own."""
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Apply one record, in log order, while loading."""
+
+    def loaded(self, now: Instant) -> Output:
+        """Begin to serve: all records are replayed."""
+
+    def unload(self, code: ErrorCode) -> list[Reply]:
+        """End the shard; return a refusal for everyone it owes an answer."""
+
+    def forget(self, token: Token, now: Instant) -> Output:
+        """Take note that nobody waits for this reply any more."""
+
+    def next_deadline_ms(self) -> int | None:
+        """Tell when `on_deadline` must be called; None when nothing is due."""
+
+    def on_deadline(self, now: Instant) -> Output:
+        """Act on every deadline that has passed."""
+
+
+ShardT = TypeVar("ShardT", bound=Shard)
+Ask = Callable[[ShardT, AskedShard, ShardContext, Instant], Output]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardKind(Generic[ShardT]):
+    """Which shards these are."""
+
+    topic: str
+    make: Callable[[], ShardT]
+    refuse: Callable[[Reply, ErrorCode], Reply]
+    """Turn an answer that can no longer be given into a refusal."""
+    commit_timeout_ms: int
+    begin: Callable[[int, Any], None] = lambda number, effect: None
+    """Begin a committed effect of a shard."""
+
+
+class ShardParts(NamedTuple):
+    """What the shards of any kind work with."""
+
+    loop: asyncio.AbstractEventLoop
+    clock: Clock
+    metadata: ClusterMetadata
+    partitions: Partitions
+
+
+class _Loading(NamedTuple, Generic[ShardT]):
+    """A shard on its way."""
+
+    shard: ShardT
+    partition: Partition
+    pieces: Iterator[None]
+
+
+class Shards(Generic[ShardT]):
+    """Every shard of one kind that this broker owns."""
+
+    def __init__(self, parts: ShardParts, kind: ShardKind[ShardT]) -> None:
+        self._loop, self._clock, self._metadata, self._partitions = parts
+        self._kind = kind
+        self._shards: dict[int, ShardT] = {}
+        self._commits: dict[int, ShardCommits] = {}
+        self._loading: dict[int, _Loading[ShardT]] = {}
+        self._damaged: set[int] = set()
+        """Led here, and nobody can read them; their keys have no coordinator."""
+        # When each timer fires is kept here: uvloop gives a handle that does not know it for a time
+        # that has come already.
+        self._timers: dict[int, tuple[float, asyncio.Handle]] = {}
+        self._open: dict[Connection, dict[AskedShard, None]] = {}
+        """What is asked and not answered."""
+
+    # --- loading ---
+
+    def follow_partitions(self) -> None:
+        """Have a shard for each partition of the topic that this broker leads."""
+        led = {
+            partition.topic_partition.partition
+            for partition in self._partitions.topic(self._kind.topic)
+            if partition.leader is not None
+        }
+        for number in self._shards.keys() - led:
+            self._unload_shard(number)
+        for number in self._loading.keys() - led:
+            del self._loading[number]
+        self._damaged &= led
+        for number in sorted(led - self._shards.keys() - self._loading.keys() - self._damaged):
+            self._begin_to_load(number)
+
+    def _unload_shard(self, number: int) -> None:
+        """Send away who waits here: its keys have another coordinator now."""
+        self._commits.pop(number).refuse_all(ErrorCode.NOT_COORDINATOR)
+        for reply in self._shards.pop(number).unload(ErrorCode.NOT_COORDINATOR):
+            self._deliver(reply)
+        running = self._timers.pop(number, None)
+        if running is not None:
+            running[1].cancel()
+
+    def _begin_to_load(self, number: int) -> None:
+        """Load the first piece of a shard, which is nearly always all of it."""
+        shard = self._kind.make()
+        partition = self._partitions.get(self._kind.topic, number)
+        loading = _Loading(shard, partition, load(shard, partition.log))
+        self._loading[number] = loading
+        self._go_on_loading(number, loading)
+
+    def _go_on_loading(self, number: int, loading: _Loading[ShardT]) -> None:
+        if self._loading.get(number) is not loading:
+            return  # It is led elsewhere by now.
+        try:
+            has_more = next(loading.pieces, self) is not self
+        except (CorruptBatch, KafkaError) as error:
+            del self._loading[number]
+            self._damaged.add(number)
+            log.error(
+                "shard cannot be loaded directory=%s reason=%s: restore it, or delete the records "
+                "up to behind the damage, and start again",
+                loading.partition.log.directory,
+                error,
+            )
+            return
+        if has_more:
+            self._loop.call_soon(self._go_on_loading, number, loading)
+            return
+        del self._loading[number]
+        self._shards[number] = loading.shard
+        outlets = Outlets(self._deliver, self._kind.refuse, partial(self._kind.begin, number))
+        commits = self._commits[number] = ShardCommits(
+            self._loop, loading.partition, self._kind.commit_timeout_ms, outlets
+        )
+        # What the leader before has written, and nobody here knows yet to be committed.
+        commits.note_append()
+        self._run(number, loading.shard.loaded(self._now()))
+
+    def _number_of(self, coordinator_key: str) -> int:
+        """Return the shard of a key; raises NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
+        topic = self._metadata.image.topics.by_name.get(self._kind.topic)
+        if topic is not None:
+            number = partition_for(coordinator_key, len(topic.partitions))
+            if number in self._shards:
+                return number
+            if number in self._loading:
+                raise KafkaError(
+                    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+                    "The coordinator is loading and hence can't process requests.",
+                )
+        raise KafkaError(ErrorCode.NOT_COORDINATOR, "This is not the correct coordinator.")
+
+    def _now(self) -> Instant:
+        return Instant(now_ms=self._clock.now_ms(), timestamp_ms=self._clock.timestamp_ms())
+
+    # --- requests ---
+
+    def answer(self, context: RequestContext, coordinator_key: str, ask: Ask[ShardT]) -> Answer:
+        """Put one request to the key's shard; its answer may come later. Raises KafkaError."""
+        asked = self.ask(context, coordinator_key, ask)
+        return when_answered(context, (asked,), lambda: _message(asked))
+
+    def ask(self, context: RequestContext, coordinator_key: str, ask: Ask[ShardT]) -> AskedShard:
+        """Put one question to the key's shard; see `when_answered`. Raises KafkaError."""
+        return self._ask(context, self._number_of(coordinator_key), ask)
+
+    def ask_every_shard(self, context: RequestContext, ask: Ask[ShardT]) -> list[AskedShard]:
+        """Put the same question to all shards. Raises KafkaError while one is being loaded."""
+        if self._loading:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return [self._ask(context, number, ask) for number in sorted(self._shards)]
+
+    def _ask(self, context: RequestContext, number: int, ask: Ask[ShardT]) -> AskedShard:
+        asked = AskedShard(context, number)
+        shard_context = ShardContext(
+            api_version=context.api_version,
+            client_id=context.header.client_id or "",
+            client_host=f"/{context.connection.peer.host}",
+        )
+        self._run(number, ask(self._shards[number], asked, shard_context, self._now()))
+        if asked.response is None:
+            self._open.setdefault(context.connection, {})[asked] = None
+        return asked
+
+    def on_closed(self, connection: Connection) -> None:
+        """Forget whoever waited on a connection that is gone."""
+        for asked in self._open.pop(connection, {}):
+            shard = self._shards.get(asked.shard_number)
+            if shard is not None:
+                self._run(asked.shard_number, shard.forget(asked, self._now()))
+
+    def run_all(self, act: Callable[[ShardT], Output]) -> None:
+        """Put one input to every shard."""
+        for number, shard in list(self._shards.items()):
+            # An append that fails for one may take others along.
+            if self._shards.get(number) is shard:
+                self._run(number, act(shard))
+
+    def stop(self) -> None:
+        """Stop all timers."""
+        for _, timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    # --- effects ---
+
+    def _run(self, number: int, output: Output) -> None:
+        commits = self._commits[number]
+        if output.records:
+            try:
+                self._append(number, output)
+            except (KafkaError, OSError) as error:
+                self._on_append_failed(number, output, error)
+                return
+            commits.note_append()
+        commits.tell(output)
+        self._schedule(number)
+
+    def _append(self, number: int, output: Output) -> None:
+        timestamp_ms = self._clock.timestamp_ms()
+        partition = self._partitions.get(self._kind.topic, number)
+        for records in output.batches(partition.log.config.max_message_bytes):
+            self._partitions.append(
+                partition,
+                build_batch([(key, value, (), timestamp_ms) for key, value in records]),
+                timestamp_ms=timestamp_ms,
+                origin=AppendOrigin.COORDINATOR,
+            )
+
+    def _on_append_failed(self, number: int, output: Output, error: Exception) -> None:
+        log.error(
+            "a shard could not append topic=%s shard=%d error=%s", self._kind.topic, number, error
+        )
+        code = ErrorCode.NOT_COORDINATOR
+        for reply in output.replies:
+            self._deliver(self._kind.refuse(reply, code))
+        self._unload_shard(number)
+        self.follow_partitions()
+
+    def _deliver(self, reply: Reply) -> None:
+        asked = reply.token
+        assert isinstance(asked, AskedShard), asked
+        of_connection = self._open.get(asked.context.connection)
+        if of_connection is not None:
+            of_connection.pop(asked, None)
+            if not of_connection:
+                del self._open[asked.context.connection]
+        asked.answer(reply.response)
+
+    # --- time ---
+
+    def _schedule(self, number: int) -> None:
+        """Keep one timer a shard; one that fires too early finds nothing due and is set again."""
+        deadline_ms = self._shards[number].next_deadline_ms()
+        running = self._timers.get(number)
+        if deadline_ms is None:
+            if running is not None:
+                running[1].cancel()
+                del self._timers[number]
+            return
+        when = self._loop.time() + max(0, deadline_ms - self._clock.now_ms()) / 1000
+        if running is not None:
+            if running[0] <= when:
+                return
+            running[1].cancel()
+        self._timers[number] = when, self._loop.call_at(when, self._on_deadline, number)
+
+    def _on_deadline(self, number: int) -> None:
+        del self._timers[number]
+        self._run(number, self._shards[number].on_deadline(self._now()))
+
+
+def _message(asked: AskedShard) -> Message:
+    assert isinstance(asked.response, Message), asked.response
+    return asked.response

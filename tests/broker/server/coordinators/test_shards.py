@@ -1,0 +1,112 @@
+"""The shell around shards: what is held until it is committed, and the timer under uvloop."""
+
+import asyncio
+
+import pytest
+import uvloop
+
+from broker.coordinator.output import Output, Reply
+from broker.errors import ErrorCode
+from broker.records.build import build_batch
+from broker.server.coordinators.shard_commits import Outlets, ShardCommits
+from broker.server.coordinators.shards import ShardKind, ShardParts, Shards
+from tests.lib.served_replica import ServedReplica, SimulatedLoop
+
+TOPIC = "orders"
+
+
+class Shard:
+    """Has one deadline, and then none."""
+
+    def __init__(self, deadline_ms):
+        self.deadline_ms = deadline_ms
+
+    def next_deadline_ms(self):
+        return self.deadline_ms
+
+    def on_deadline(self, now):
+        self.deadline_ms = None
+        return Output()
+
+
+class Clock:
+    def now_ms(self):
+        return 1_000
+
+    def timestamp_ms(self):
+        return 0
+
+
+def kind() -> ShardKind:
+    return ShardKind(TOPIC, make=lambda: Shard(None), refuse=refuse, commit_timeout_ms=1)
+
+
+def refuse(reply: Reply, code: ErrorCode) -> Reply:
+    return Reply(reply.token, code)
+
+
+@pytest.mark.parametrize("new_loop", [uvloop.new_event_loop, asyncio.new_event_loop])
+def test_a_deadline_that_has_come_already_can_be_looked_at_again(new_loop):
+    loop = new_loop()
+    try:
+        shards = Shards(ShardParts(loop, Clock(), None, None), kind())
+        shard = shards._shards[0] = Shard(deadline_ms=1_000)
+        shards._commits[0] = ShardCommits(loop, None, 1, Outlets(None, None, None))
+        shards._run(0, Output())
+        shards._run(0, Output())
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.run_until_complete(asyncio.sleep(0))
+        assert shard.deadline_ms is None
+    finally:
+        shards.stop()
+        loop.close()
+
+
+class Committing:
+    """A shard's commits on a partition with two followers that are slow."""
+
+    def __init__(self, timeout_ms: int = 5_000) -> None:
+        self.loop = SimulatedLoop()
+        self.served = ServedReplica()
+        self.partition = self.served.partitions.get(TOPIC, 0)
+        self.said: list[object] = []
+        outlets = Outlets(self.said.append, refuse, self.said.append)
+        self.commits = ShardCommits(self.loop, self.partition, timeout_ms, outlets)
+
+    def say(self, name: str) -> tuple[Reply, str]:
+        reply, effect = Reply(name, "done"), f"effect of {name}"
+        batch = build_batch([(b"key", name.encode(), (), 0)])
+        self.served.partitions.append(self.partition, batch, timestamp_ms=0)
+        self.commits.note_append()
+        self.commits.tell(Output(replies=[reply], effects=[effect]))
+        return reply, effect
+
+    def commit(self) -> None:
+        for waits in self.partition.leader.waits.take_all():
+            waits.on_committed(ErrorCode.NONE)
+
+
+def test_replies_and_effects_wait_for_the_commit_in_their_order():
+    shard = Committing()
+    first, second = shard.say("first"), shard.say("second")
+    assert shard.said == []
+    shard.commit()
+    assert shard.said == [*first, *second]
+
+
+def test_a_reply_has_a_deadline_and_an_effect_has_none():
+    shard = Committing(timeout_ms=100)
+    _, effect = shard.say("slow")
+    shard.loop.advance(100)
+    refused = Reply("slow", ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert shard.said == [refused]
+    shard.commit()
+    assert shard.said == [refused, effect]
+
+
+def test_what_a_lost_leadership_leaves_uncommitted_has_no_effect():
+    shard = Committing()
+    shard.say("lost")
+    for waits in shard.partition.leader.waits.take_all():
+        waits.on_sent_away()
+    assert shard.said == [Reply("lost", ErrorCode.NOT_COORDINATOR)]
