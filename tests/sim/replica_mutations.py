@@ -15,6 +15,7 @@ from broker.replication.divergence import UNKNOWN_EPOCH, find_divergence
 from broker.replication.follower import FetchPosition, PartitionFollower
 from broker.replication.follower_progress import FollowerProgress
 from broker.replication.isr import InSyncReplicas
+from broker.replication.isr_changes import IsrChanges
 from broker.replication.leader import PartitionLeader
 from tests.sim import replica_cluster
 from tests.sim.replica_controller import SimulatedController
@@ -210,6 +211,21 @@ def count_before_comparing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     original_read = ReplicaNode._read
     monkeypatch.setattr(ReplicaNode, "_read", read)
+
+
+def resend_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Send a change of the in-sync set again and forget the copy that may still arrive.
+
+    Not among MUTATIONS: seeds meet it too seldom. `test_late_copy` tells its history.
+    """
+
+    def handle_no_answer(self: IsrChanges, now_ms: int) -> None:
+        original(self, now_ms)
+        for waiting in self._waiting.values():
+            waiting.unanswered_at_ms = None
+
+    original = IsrChanges.handle_no_answer
+    monkeypatch.setattr(IsrChanges, "handle_no_answer", handle_no_answer)
 
 
 MUTATIONS = [

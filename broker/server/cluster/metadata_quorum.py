@@ -40,5 +40,9 @@ class AskController(Protocol):
         on_response: Callable[[Message], None],
         *,
         timeout_ms: int,
+        is_sent_once: bool = False,
     ) -> None:
-        """Call `on_response` with its answer, or with a refusal when the time is over."""
+        """Call `on_response` with its answer, or with a refusal when the time is over.
+
+        With `is_sent_once` also when the connection is lost: then it may yet be carried out.
+        """

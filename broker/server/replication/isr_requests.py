@@ -78,7 +78,14 @@ class IsrRequests:
         if request is None:
             self._schedule()
             return
-        self._ask(request, ALTER_PARTITION_VERSION, self._on_response, timeout_ms=TIMEOUT_MS)
+        self._ask(
+            request,
+            ALTER_PARTITION_VERSION,
+            self._on_response,
+            timeout_ms=TIMEOUT_MS,
+            # `IsrChanges` has to know of every copy that may be under way.
+            is_sent_once=True,
+        )
 
     def _schedule(self) -> None:
         deadline_ms = self._changes.next_deadline_ms()

@@ -3,7 +3,8 @@
 Requests go one at a time, in their order. While there is no leader they wait; an answer of
 NOT_CONTROLLER and a lost connection are tried again; only the caller's timeout ends that. A request
 whose connection was lost may have been carried out: then its second try is answered by what the
-first one did (TOPIC_ALREADY_EXISTS), as with any Kafka client.
+first one did (TOPIC_ALREADY_EXISTS), as with any Kafka client. Who has to know of every copy that
+may be under way asks with `is_sent_once`: it hears of the lost connection and asks again itself.
 """
 
 import asyncio
@@ -43,12 +44,15 @@ class Leadership(Protocol):
 class _Question:
     """A request and its caller; `on_response` is None once that was answered."""
 
-    __slots__ = ("api_version", "deadline_ms", "on_response", "request", "timer")
+    __slots__ = ("api_version", "deadline_ms", "is_sent_once", "on_response", "request", "timer")
 
-    def __init__(self, request: Message, api_version: int, on_response: OnResponse) -> None:
+    def __init__(
+        self, request: Message, api_version: int, on_response: OnResponse, *, is_sent_once: bool
+    ) -> None:
         self.request = request
         self.api_version = api_version
         self.on_response: OnResponse | None = on_response
+        self.is_sent_once = is_sent_once
         self.deadline_ms = 0
         self.timer: asyncio.TimerHandle | None = None
 
@@ -77,13 +81,20 @@ class ControllerChannel:
         self._is_closed = False
 
     def ask(
-        self, request: Message, api_version: int, on_response: OnResponse, *, timeout_ms: int
+        self,
+        request: Message,
+        api_version: int,
+        on_response: OnResponse,
+        *,
+        timeout_ms: int,
+        is_sent_once: bool = False,
     ) -> None:
         """Ask; `on_response` is called exactly once, maybe before this returns.
 
-        After `timeout_ms` it gets a refusal, REQUEST_TIMED_OUT.
+        After `timeout_ms` it gets a refusal, REQUEST_TIMED_OUT; with `is_sent_once` also as soon as
+        the connection is lost on which it was sent.
         """
-        question = _Question(request, api_version, on_response)
+        question = _Question(request, api_version, on_response, is_sent_once=is_sent_once)
         if self._is_closed:
             self._refuse(question, "This node is stopping.")
             return
@@ -105,7 +116,9 @@ class ControllerChannel:
             connection.close()
             self._connection = None
             # Its answer will never come now.
-            self._under_way = None
+            lost, self._under_way = self._under_way, None
+            if lost is not None and lost.is_sent_once:
+                self._tell_of_loss(lost)
         self._advance()
 
     def close(self) -> None:
@@ -168,6 +181,10 @@ class ControllerChannel:
         if self._under_way is not question:
             return
         self._under_way = None
+        if response is None and question.is_sent_once:
+            self._tell_of_loss(question)
+            self._advance()
+            return
         if response is None or is_elsewhere(response):
             backoff_ms = self._parts.settings.retry_backoff_ms
             self._retry = self._parts.loop.call_later(backoff_ms / 1000, self._try_again)
@@ -189,6 +206,10 @@ class ControllerChannel:
             self._queue.remove(question)
         self._refuse(question, "The active controller did not answer in time.")
         self._advance()
+
+    def _tell_of_loss(self, question: _Question) -> None:
+        self._queue.remove(question)
+        self._refuse(question, "The connection to the active controller was lost.")
 
     def _refuse(self, question: _Question, why: str) -> None:
         error = KafkaError(ErrorCode.REQUEST_TIMED_OUT, why)
