@@ -12,10 +12,11 @@ from broker.log.log_start import OpenHints
 from broker.log.partition_log import PartitionLog
 from broker.log.recovery import open_partition_log
 from broker.log.storage import Storage
-from broker.model import TopicPartition
+from broker.model import OffsetAndEpoch, TopicPartition
 from broker.records.batch import RecordBatch, split_batches
 from broker.records.errors import TooMuchAtOnce
 from broker.records.record import Record
+from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
 
 R = TypeVar("R")
 NOW_MS = 1_700_000_000_000
@@ -115,3 +116,9 @@ def read_records(log: PartitionLog, max_bytes: int = 1024 * 1024) -> list[Record
         for record in batch.records()
         if record.offset >= log.log_start_offset
     ]
+
+
+def store_snapshot(log: PartitionRaftLog, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
+    """Keep a snapshot of this node's own state."""
+    log.write_snapshot(snapshot_id, 0, data)
+    assert log.finish_snapshot(snapshot_id)

@@ -20,6 +20,7 @@ from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
 from broker.server.quorum.raft.quorum_state_file import load_quorum_state, save_quorum_state
 from broker.server.quorum.raft.snapshot_files import SnapshotFiles
 from broker.server.quorum.raft.snapshot_format import build_snapshot, snapshot_values
+from tests.lib.logs import store_snapshot
 from tests.lib.simulated_storage import SimulatedStorage
 
 DIRECTORY = f"/logs/{METADATA_TOPIC}-0"
@@ -158,7 +159,7 @@ class SimulatedNode:
             return
         if snapshot_id not in self.log.snapshot_ids():
             data = build_snapshot(self.machine.values, snapshot_id.leader_epoch, EPOCH_MS, EPOCH_MS)
-            self.log.store_snapshot(snapshot_id, data)
+            store_snapshot(self.log, snapshot_id, data)
         if is_cleaning:
             self.log.delete_before_snapshot(snapshot_id)
 

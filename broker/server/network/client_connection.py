@@ -156,11 +156,6 @@ class ClientConnection:
             _cancel(waiting.timer)
         self._waiting.clear()
 
-    @property
-    def is_connected(self) -> bool:
-        """Whether there is a connection now."""
-        return self._socket is not None
-
     # Connecting.
 
     def _connect_after_pause(self) -> None:

@@ -29,6 +29,7 @@ from broker.raft.quorum_state import (
 )
 from broker.raft.roles import Candidate, Follower, Leader, Resigned, Unattached
 from broker.records.build import build_batch
+from tests.lib.logs import store_snapshot
 from tests.lib.protocol_messages import sample
 from tests.lib.quorum_peer import CLUSTER_ID, Peer, announce, ask_vote, batch_of, only, pull
 
@@ -252,7 +253,7 @@ def test_a_part_of_a_snapshot_that_does_not_fit_is_not_installed(change):
 @pytest.mark.parametrize("size_bytes", [-1, 0])
 def test_a_snapshot_or_a_log_is_asked_for_in_parts_of_a_sensible_size(size_bytes):
     peer = Peer(epochs=(1,), voters=(1,))
-    peer.log.store_snapshot(OffsetAndEpoch(1, 1), b"0123456789")
+    store_snapshot(peer.log, OffsetAndEpoch(1, 1), b"0123456789")
     partition = fetch_snapshot.PartitionSnapshot(
         current_leader_epoch=peer.node.leader_epoch,
         snapshot_id=fetch_snapshot.SnapshotId(end_offset=1, epoch=1),

@@ -17,6 +17,7 @@ from broker.raft.messages import (
 from broker.raft.quorum_state import QuorumState
 from broker.raft.roles import Follower, Prospective
 from broker.records.build import build_batch
+from tests.lib.logs import store_snapshot
 from tests.lib.quorum_peer import CLUSTER_ID, Peer, announce, batch_of, only, pull
 
 SNAPSHOT_ID = OffsetAndEpoch(10, 3)
@@ -178,7 +179,7 @@ def leader_with_snapshot() -> Peer:
     peer = leader(voters=(1,))
     for value in "abcd":
         peer.carry_out(peer.node.append(batch_of(value), 0)[1])
-    peer.log.store_snapshot(OffsetAndEpoch(3, 1), b"0123456789")
+    store_snapshot(peer.log, OffsetAndEpoch(3, 1), b"0123456789")
     peer.log.delete_before_snapshot(OffsetAndEpoch(3, 1))
     return peer
 

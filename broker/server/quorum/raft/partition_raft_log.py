@@ -206,11 +206,6 @@ class PartitionRaftLog:
         self._log.truncate_fully_and_start_at(snapshot_id.offset, self._wall_clock_ms())
         self._snapshots.remove_before(snapshot_id.offset)
 
-    def store_snapshot(self, snapshot_id: OffsetAndEpoch, data: BytesLike) -> None:
-        """Keep a snapshot of this node's own state, which is of committed records only."""
-        self._snapshots.write(snapshot_id, 0, data)
-        self._snapshots.finish(snapshot_id)
-
     def finish_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
         """Keep a snapshot of this node's own state that was written part by part.
 

@@ -13,6 +13,7 @@ from broker.protocol.records.metadata import (
 from broker.raft.config import NEVER_MS
 from broker.server.quorum.quorum import Quorum
 from broker.server.quorum.raft.snapshot_format import snapshot_values
+from tests.lib.logs import store_snapshot
 from tests.lib.quorum_nodes import create_topic, open_quorum, run
 
 BETWEEN = "metadata.log.max.record.bytes.between.snapshots"
@@ -109,7 +110,7 @@ def test_an_own_snapshot_goes_when_the_leader_sent_a_later_one(tmp_path: Path) -
         for name in "abc":
             assert await create_topic(quorum, name) == 0
         later = OffsetAndEpoch(quorum.applied_offset, quorum.leader_epoch)
-        log.store_snapshot(later, b"")
+        store_snapshot(log, later, b"")
         log.delete_before_snapshot(later)
         snapshots._write_slice(early)
         assert log.snapshot_ids() == [later]

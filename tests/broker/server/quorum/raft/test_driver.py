@@ -12,6 +12,7 @@ from broker.raft.quorum_state import DamagedQuorumState, QuorumState
 from broker.records.errors import CorruptBatch
 from broker.server.quorum.raft.driver import Effects, RaftDriver
 from broker.server.quorum.raft.quorum_state_file import load_quorum_state, save_quorum_state
+from tests.lib.logs import store_snapshot
 from tests.lib.quorum_peer import DIRECTORY, ask_vote, batch_of, open_raft_log, pull
 from tests.lib.simulated_storage import SimulatedStorage
 
@@ -72,7 +73,7 @@ def test_a_snapshot_is_loaded_where_the_log_does_not_begin_at_0():
     for value in "abc":
         diary.driver.take(diary.node.append(batch_of(value), 0)[1])
     diary.driver.run(0)
-    diary.log.store_snapshot(OffsetAndEpoch(3, 1), b"state")
+    store_snapshot(diary.log, OffsetAndEpoch(3, 1), b"state")
     diary.log.delete_before_snapshot(OffsetAndEpoch(3, 1))
     diary.lines.clear()
     config = RaftConfig(node_id=1, voters=(1,), cluster_id="cluster")

@@ -9,7 +9,7 @@ from broker.records.errors import CorruptBatch
 from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
 from broker.server.quorum.raft.snapshot_files import SnapshotFiles
 from broker.server.quorum.raft.snapshot_format import build_snapshot, snapshot_values
-from tests.lib.logs import open_log
+from tests.lib.logs import open_log, store_snapshot
 from tests.lib.quorum_peer import DIRECTORY, batch_of, open_raft_log
 from tests.lib.simulated_storage import SimulatedStorage
 
@@ -45,7 +45,7 @@ def test_an_empty_log_has_epoch_0(storage):
 
 def test_a_snapshot_takes_the_place_of_records(log, storage):
     snapshot_id = OffsetAndEpoch(3, 2)
-    log.store_snapshot(snapshot_id, b"state")
+    store_snapshot(log, snapshot_id, b"state")
     assert (log.start_offset, log.snapshot_ids()) == (0, [snapshot_id])
     log.delete_before_snapshot(snapshot_id)
     assert (log.start_offset, log.end_offset) == (3, 5)
@@ -58,7 +58,7 @@ def test_a_snapshot_takes_the_place_of_records(log, storage):
 
 def test_an_older_snapshot_goes_with_its_records(log):
     for snapshot_id in (OffsetAndEpoch(2, 1), OffsetAndEpoch(5, 4)):
-        log.store_snapshot(snapshot_id, b"state")
+        store_snapshot(log, snapshot_id, b"state")
     log.delete_before_snapshot(OffsetAndEpoch(5, 4))
     assert log.snapshot_ids() == [OffsetAndEpoch(5, 4)]
     assert (log.start_offset, log.end_offset, log.last_epoch) == (5, 5, 4)
@@ -68,7 +68,7 @@ def test_an_older_snapshot_goes_with_its_records(log):
 @pytest.mark.parametrize("calls", range(24))
 def test_a_crash_while_a_snapshot_is_installed(log, storage, calls, keep_unsynced):
     older, newer = OffsetAndEpoch(2, 1), OffsetAndEpoch(9, 6)
-    log.store_snapshot(older, b"old")
+    store_snapshot(log, older, b"old")
     log.write_snapshot(newer, 0, b"new")
     storage.fail_after(calls)
     is_installed = False
@@ -97,7 +97,7 @@ def test_an_unfinished_snapshot_is_removed(log, storage):
 
 
 def test_snapshot_files_have_kafkas_names(log, storage):
-    log.store_snapshot(OffsetAndEpoch(3, 2), b"state")
+    store_snapshot(log, OffsetAndEpoch(3, 2), b"state")
     assert "00000000000000000003-0000000002.checkpoint" in storage.names(DIRECTORY)
 
 
@@ -123,7 +123,7 @@ def test_a_snapshot_is_complete_only_with_its_footer():
 
 def test_a_log_whose_snapshot_is_lost_is_not_begun_in_the_middle(log, storage):
     snapshot_id = OffsetAndEpoch(3, 2)
-    log.store_snapshot(snapshot_id, b"state")
+    store_snapshot(log, snapshot_id, b"state")
     log.delete_before_snapshot(snapshot_id)
     log.flush()
     storage.remove(f"{DIRECTORY}/{3:020d}-{2:010d}.checkpoint")
