@@ -8,10 +8,6 @@ from struct import error as StructError  # noqa: N812 - an exception class in di
 from struct import unpack_from
 from typing import Any, NamedTuple, TypeAlias
 
-from broker.cli.record_schemas import (
-    TransactionLogKey,
-    TransactionLogValue,
-)
 from broker.cli.record_schemas_security import SECURITY_RECORDS
 from broker.cli.record_schemas_share import (
     ShareSnapshotKey,
@@ -40,6 +36,7 @@ from broker.protocol.records.quorum import (
     SnapshotHeaderRecord,
     VotersRecord,
 )
+from broker.protocol.records.transaction import TransactionLogKey, TransactionLogValue
 from broker.protocol.structs import decode_struct
 from broker.protocol.wire import DecodeError, decode_uvarint
 from broker.records.control import ControlType, control_type, end_marker

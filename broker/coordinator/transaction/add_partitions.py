@@ -1,0 +1,165 @@
+"""AddPartitionsToTxn and AddOffsetsToTxn: what a transaction will write to, said before it does.
+
+From v4 on brokers ask, for their producers: the leader of a partition adds it with the first batch
+(transactions of version 2), or only verifies that its producer has added it (`verify_only`), so
+that no late batch makes a transaction that nobody will ever end (KIP-890).
+"""
+
+from collections.abc import Iterable
+
+from broker.coordinator.output import RequestContext, Token
+from broker.coordinator.transaction.state import PREPARED, TransactionState
+from broker.coordinator.transaction.step import Step
+from broker.coordinator.transaction.transaction import (
+    TRANSACTION_VERSION_WITH_EPOCH_BUMP,
+    Transaction,
+)
+from broker.errors import ErrorCode, KafkaError
+from broker.model import TopicPartition
+from broker.protocol.messages.add_offsets_to_txn import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+)
+from broker.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+
+FIRST_VERSION_WITH_PRODUCER_FENCED = 2
+FIRST_VERSION_OF_BROKERS = 4
+
+
+def told_in(context: RequestContext, code: ErrorCode) -> ErrorCode:
+    """Give a code as a version knows it."""
+    is_old = context.api_version < FIRST_VERSION_WITH_PRODUCER_FENCED
+    if is_old and code == ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return code
+
+
+def refuse_add(
+    context: RequestContext, request: AddPartitionsToTxnTransaction, code: ErrorCode
+) -> AddPartitionsToTxnResult:
+    """Refuse every partition: a transaction takes all of them or none."""
+    return result(request, told_in(context, code))
+
+
+def refuse_add_offsets(
+    context: RequestContext, request: AddOffsetsToTxnRequest, code: ErrorCode
+) -> AddOffsetsToTxnResponse:
+    """Refuse."""
+    return AddOffsetsToTxnResponse(error_code=told_in(context, code))
+
+
+def add_partitions(
+    step: Step, token: Token, context: RequestContext, request: AddPartitionsToTxnTransaction
+) -> None:
+    """Take partitions into a transaction, or begin one. That they exist is checked already."""
+    is_by_broker = context.api_version >= FIRST_VERSION_OF_BROKERS
+    _add(
+        step,
+        _transaction(step, request),
+        request.transactional_id,
+        _partitions(request),
+        TRANSACTION_VERSION_WITH_EPOCH_BUMP if is_by_broker else 0,
+    )
+    step.reply(token, result(request, ErrorCode.NONE))
+
+
+def verify_partitions(
+    step: Step, token: Token, context: RequestContext, request: AddPartitionsToTxnTransaction
+) -> None:
+    """Say of each partition whether it belongs to the producer's open transaction."""
+    transaction = _transaction(step, request)
+    step.reply(
+        token,
+        AddPartitionsToTxnResult(
+            transactional_id=request.transactional_id,
+            topic_results=[
+                AddPartitionsToTxnTopicResult(
+                    name=topic.name,
+                    results_by_partition=[
+                        AddPartitionsToTxnPartitionResult(
+                            partition_index=index,
+                            partition_error_code=ErrorCode.NONE
+                            if TopicPartition(topic.name, index) in transaction.partitions
+                            else ErrorCode.TRANSACTION_ABORTABLE,
+                        )
+                        for index in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ],
+        ),
+    )
+
+
+def add_offsets(
+    step: Step,
+    token: Token,
+    request: AddOffsetsToTxnRequest,
+    offsets_partition: TopicPartition,
+) -> None:
+    """Take a group's partition of the offsets topic into a transaction."""
+    transaction = step.transaction_of(
+        request.transactional_id, request.producer_id, request.producer_epoch
+    )
+    _validate_open(transaction)
+    _add(step, transaction, request.transactional_id, {offsets_partition}, 0)
+    step.reply(token, AddOffsetsToTxnResponse())
+
+
+def _transaction(step: Step, request: AddPartitionsToTxnTransaction) -> Transaction:
+    transaction = step.transaction_of(
+        request.transactional_id, request.producer_id, request.producer_epoch
+    )
+    _validate_open(transaction)
+    return transaction
+
+
+def _validate_open(transaction: Transaction) -> None:
+    if transaction.state in PREPARED:
+        raise KafkaError(
+            ErrorCode.CONCURRENT_TRANSACTIONS, "The transaction before it is not complete yet."
+        )
+
+
+def _add(
+    step: Step,
+    transaction: Transaction,
+    transactional_id: str,
+    partitions: Iterable[TopicPartition],
+    client_version: int,
+) -> None:
+    is_ongoing = transaction.state is TransactionState.ONGOING
+    if is_ongoing and transaction.partitions.issuperset(partitions):
+        return
+    added = transaction.add_partitions(partitions, client_version, step.now.timestamp_ms)
+    step.write(transactional_id, added)
+
+
+def _partitions(request: AddPartitionsToTxnTransaction) -> frozenset[TopicPartition]:
+    return frozenset(
+        TopicPartition(topic.name, index) for topic in request.topics for index in topic.partitions
+    )
+
+
+def result(request: AddPartitionsToTxnTransaction, code: ErrorCode) -> AddPartitionsToTxnResult:
+    """Say the same of every partition of a transaction."""
+    return AddPartitionsToTxnResult(
+        transactional_id=request.transactional_id,
+        topic_results=[
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnPartitionResult(
+                        partition_index=index, partition_error_code=code
+                    )
+                    for index in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )

@@ -1,0 +1,152 @@
+"""EndTxn: commit or abort, and say so again to whoever did not hear it.
+
+Up to v4 the producer keeps its epoch: the state alone tells a repeat from a mistake. From v5 on
+(transactions of version 2, KIP-890) ending a transaction raises the epoch, so a request that was
+delayed can never end a later transaction, and a repeat is known by its epoch, one below the current
+one; or, when the epochs were used up, by its id, the one before:
+
+    state             commit again   abort again   commit        abort
+    EMPTY             fenced         fenced        INVALID       a new epoch
+    ONGOING           fenced         fenced        ends it       ends it
+    PREPARE_COMMIT    CONCURRENT     INVALID       fenced        fenced
+    PREPARE_ABORT     INVALID        CONCURRENT    fenced        fenced
+    COMPLETE_COMMIT   told again     INVALID       INVALID       a new epoch
+    COMPLETE_ABORT    INVALID        told again    INVALID       a new epoch
+
+INVALID is INVALID_TXN_STATE, CONCURRENT is CONCURRENT_TRANSACTIONS, fenced is PRODUCER_FENCED.
+
+The answer is sent when PREPARE_* is committed: from then on the outcome cannot change. When the
+epochs are used up it names the producer's next id at once; Kafka does so from the next request on.
+"""
+
+from broker.coordinator.output import RequestContext, Token
+from broker.coordinator.transaction.add_partitions import told_in
+from broker.coordinator.transaction.state import PREPARED, TransactionState
+from broker.coordinator.transaction.step import Step, fenced, validate_transactional_id
+from broker.coordinator.transaction.transaction import (
+    MAX_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    TRANSACTION_VERSION_WITH_EPOCH_BUMP,
+    Transaction,
+)
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+
+FIRST_VERSION_WITH_EPOCH_BUMP = 5
+
+ENDED = {
+    TransactionState.PREPARE_COMMIT: True,
+    TransactionState.COMPLETE_COMMIT: True,
+    TransactionState.PREPARE_ABORT: False,
+    TransactionState.COMPLETE_ABORT: False,
+}
+"""How a transaction has ended: whether it was committed."""
+
+
+def refuse_end(context: RequestContext, request: EndTxnRequest, code: ErrorCode) -> EndTxnResponse:
+    """Refuse."""
+    return EndTxnResponse(
+        error_code=told_in(context, code),
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=NO_PRODUCER_EPOCH,
+    )
+
+
+def end_transaction(
+    step: Step, token: Token, context: RequestContext, request: EndTxnRequest
+) -> None:
+    """End the producer's transaction, once, however often it asks."""
+    if context.api_version >= FIRST_VERSION_WITH_EPOCH_BUMP:
+        producer_id, producer_epoch = _end_and_bump(step, request)
+        step.reply(token, EndTxnResponse(producer_id=producer_id, producer_epoch=producer_epoch))
+    else:
+        _end(step, request)
+        step.reply(token, EndTxnResponse())
+
+
+def _end(step: Step, request: EndTxnRequest) -> None:
+    """End a transaction whose producer keeps its epoch."""
+    transaction = step.transaction_of(
+        request.transactional_id, request.producer_id, request.producer_epoch
+    )
+    if transaction.state is TransactionState.ONGOING:
+        _prepare(step, request, transaction, 0)
+        return
+    _validate_repeat(transaction, request)
+
+
+def _end_and_bump(step: Step, request: EndTxnRequest) -> tuple[int, int]:
+    """End a transaction and return the id and epoch of the next one."""
+    validate_transactional_id(request.transactional_id)
+    transaction = step.shard.transactions.get(request.transactional_id)
+    if transaction is None or not _is_known(transaction, request):
+        raise KafkaError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            "The producer id is not assigned to this transactional id.",
+        )
+    if _is_repeat(transaction, request):
+        _validate_repeat(transaction, request)
+        return transaction.identity
+    is_current = request.producer_epoch == transaction.producer_epoch
+    if not is_current or transaction.state in PREPARED:
+        raise fenced()
+    if request.committed and transaction.state is not TransactionState.ONGOING:
+        raise _invalid(transaction)
+    version = TRANSACTION_VERSION_WITH_EPOCH_BUMP
+    return _prepare(step, request, transaction, version).identity
+
+
+def _is_known(transaction: Transaction, request: EndTxnRequest) -> bool:
+    return request.producer_id == transaction.producer_id or _has_overflowed(transaction, request)
+
+
+def _has_overflowed(transaction: Transaction, request: EndTxnRequest) -> bool:
+    """Tell a repeat from before the last epoch of an id was used up."""
+    return (
+        request.producer_id == transaction.previous_producer_id
+        and request.producer_epoch == MAX_EPOCH - 1
+        and transaction.producer_epoch == 0
+    )
+
+
+def _is_repeat(transaction: Transaction, request: EndTxnRequest) -> bool:
+    """Tell whether this transaction's end was asked for with this epoch before."""
+    if transaction.state not in ENDED:
+        return False
+    is_one_below = request.producer_epoch + 1 == transaction.producer_epoch
+    return is_one_below or _has_overflowed(transaction, request)
+
+
+def _validate_repeat(transaction: Transaction, request: EndTxnRequest) -> None:
+    """Raise what a producer is told that ends what has ended, or what never began."""
+    if ENDED.get(transaction.state) is not request.committed:
+        raise _invalid(transaction)
+    if transaction.state in PREPARED:
+        raise KafkaError(
+            ErrorCode.CONCURRENT_TRANSACTIONS, "The markers of the transaction are being written."
+        )
+
+
+def _prepare(
+    step: Step, request: EndTxnRequest, transaction: Transaction, client_version: int
+) -> Transaction:
+    has_bump = client_version >= TRANSACTION_VERSION_WITH_EPOCH_BUMP
+    next_producer_id = NO_PRODUCER_ID
+    if has_bump and transaction.is_exhausted:
+        next_producer_id = step.next_producer_id()
+    prepared = transaction.prepare(
+        is_commit=request.committed,
+        client_version=client_version,
+        next_producer_id=next_producer_id,
+        timestamp_ms=step.now.timestamp_ms,
+    )
+    step.write(request.transactional_id, prepared)
+    return prepared
+
+
+def _invalid(transaction: Transaction) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_TXN_STATE,
+        f"The transaction is in state {transaction.state.value}.",
+    )

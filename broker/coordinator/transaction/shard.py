@@ -1,0 +1,199 @@
+"""One partition of `__transaction_state`: dispatches every input to the file named for it.
+
+This is the shell's whole interface. Every request handler has one shape,
+
+    shard.<handler>(token, context, request, now) -> Output
+
+and every token is answered in the output of its own call. Requests that name several transactional
+ids are split by the shell: the reply's response is then the element for one of them
+(`AddPartitionsToTxnResult`, DescribeTransactions' `TransactionState`).
+
+The effects of an output are `SendMarkers`; `markers_written` tells what became of them. Any input
+can move the next deadline: ask `next_deadline_ms()` after each.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+from broker.coordinator.output import Instant, Output, Reply, RequestContext, Token
+from broker.coordinator.transaction import (
+    add_partitions,
+    describe,
+    end_txn,
+    init_producer_id,
+    sweep,
+)
+from broker.coordinator.transaction.config import TransactionConfig
+from broker.coordinator.transaction.markers import SendMarkers
+from broker.coordinator.transaction.records import decode_record
+from broker.coordinator.transaction.state import PREPARED
+from broker.coordinator.transaction.step import ShardState, Step, Sweep
+from broker.errors import ErrorCode, KafkaError
+from broker.model import TopicPartition
+from broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from broker.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTransaction
+from broker.protocol.messages.end_txn import EndTxnRequest
+from broker.protocol.messages.init_producer_id import InitProducerIdRequest
+
+RequestT = TypeVar("RequestT")
+Handler = Callable[[Step, Token, RequestContext, RequestT], None]
+Refuse = Callable[[RequestContext, RequestT, ErrorCode], object]
+
+
+class TransactionShard:
+    """All transactional ids of one partition.
+
+    Lifecycle: construct, `replay` every record of the partition, `loaded(now)`, then handlers,
+    `markers_written` and `on_deadline`; at the end `unload(code)`.
+    """
+
+    def __init__(
+        self,
+        config: TransactionConfig,
+        *,
+        take_producer_id: Callable[[], int | None],
+        transaction_version: Callable[[], int],
+    ) -> None:
+        self.state: Final = ShardState(config, take_producer_id, transaction_version)
+
+    # Loading and unloading.
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Apply one record, in log order, while loading. Handlers apply their own records.
+
+        Raises DecodeError for a damaged record; keys of a later kind are skipped.
+        """
+        record = decode_record(key, value)
+        if record is not None:
+            self.state.put(*record)
+
+    def loaded(self, now: Instant) -> Output:
+        """Go on with every transaction that was being ended."""
+        step = Step(self.state, now)
+        for transactional_id, transaction in list(self.state.transactions.items()):
+            if transaction.state in PREPARED:
+                step.end(transactional_id, transaction)
+        if self.state.ongoing:
+            step.schedule(Sweep.ABORT_TIMED_OUT)
+        if self.state.transactions:
+            step.schedule(Sweep.REMOVE_EXPIRED)
+        return step.output
+
+    def unload(self, code: ErrorCode) -> list[Reply]:
+        """End the shard; it owes nobody an answer."""
+        return []
+
+    # Requests of producers, and of brokers for them.
+
+    def init_producer_id(
+        self, token: Token, context: RequestContext, request: InitProducerIdRequest, now: Instant
+    ) -> Output:
+        """InitProducerId, v0-5, with a transactional id."""
+        refuse = init_producer_id.refuse_init
+        handle = init_producer_id.init_producer_id
+        return self._handle(handle, refuse, token, context, request, now)
+
+    def add_partitions(
+        self,
+        token: Token,
+        context: RequestContext,
+        request: AddPartitionsToTxnTransaction,
+        now: Instant,
+    ) -> Output:
+        """One transaction of an AddPartitionsToTxn, v0-5.
+
+        Whether there are such partitions is for the caller to check.
+        """
+        handle: Handler[AddPartitionsToTxnTransaction] = add_partitions.add_partitions
+        if request.verify_only:
+            handle = add_partitions.verify_partitions
+        return self._handle(handle, add_partitions.refuse_add, token, context, request, now)
+
+    def add_offsets(
+        self,
+        token: Token,
+        context: RequestContext,
+        request: AddOffsetsToTxnRequest,
+        offsets_partition: TopicPartition,
+        now: Instant,
+    ) -> Output:
+        """AddOffsetsToTxn, v0-4; the caller knows where the group's offsets are."""
+        refuse = add_partitions.refuse_add_offsets
+
+        def handle(
+            step: Step, token: Token, context: RequestContext, request: AddOffsetsToTxnRequest
+        ) -> None:
+            add_partitions.add_offsets(step, token, request, offsets_partition)
+
+        return self._handle(handle, refuse, token, context, request, now)
+
+    def end_transaction(
+        self, token: Token, context: RequestContext, request: EndTxnRequest, now: Instant
+    ) -> Output:
+        """EndTxn, v0-5."""
+        refuse = end_txn.refuse_end
+        return self._handle(end_txn.end_transaction, refuse, token, context, request, now)
+
+    # Administration.
+
+    def describe_transaction(
+        self, token: Token, context: RequestContext, transactional_id: str, now: Instant
+    ) -> Output:
+        """One transactional id of a DescribeTransactions, v0."""
+        handle, refuse = describe.describe_transaction, describe.refuse_describe
+        return self._handle(handle, refuse, token, context, transactional_id, now)
+
+    def transactions(self, token: Token, now: Instant) -> Output:
+        """Answer all transactions as they are now, as (transactional id, `Transaction`)."""
+        step = Step(self.state, now)
+        step.reply(token, list(self.state.transactions.items()))
+        return step.output
+
+    # Events that are no requests.
+
+    def markers_written(
+        self, markers: SendMarkers, partitions: Iterable[TopicPartition], now: Instant
+    ) -> Output:
+        """These partitions have their markers, or are gone; the last completes the transaction."""
+        step = Step(self.state, now)
+        if self.state.endings.note_written(markers, partitions):
+            transactional_id = markers.transactional_id
+            prepared = self.state.transactions[transactional_id]
+            step.write(transactional_id, prepared.complete(now.timestamp_ms))
+        return step.output
+
+    def forget(self, token: Token, now: Instant) -> Output:
+        """The connection of a request is closed; none waits here."""
+        return Output()
+
+    def next_deadline_ms(self) -> int | None:
+        """When `on_deadline` must be called (monotonic); None when nothing is due."""
+        return self.state.timers.next_deadline_ms()
+
+    def on_deadline(self, now: Instant) -> Output:
+        """Go on with every sweep that is due, once."""
+        step = Step(self.state, now)
+        for due in list(self.state.timers.pop_due(now.now_ms)):
+            sweep.run(step, due)
+        return step.output
+
+    def _handle(
+        self,
+        handler: Handler[RequestT],
+        refuse: Refuse[RequestT],
+        token: Token,
+        context: RequestContext,
+        request: RequestT,
+        now: Instant,
+    ) -> Output:
+        """Run a handler; the one place where a refusal becomes an answer."""
+        step = Step(self.state, now)
+        try:
+            handler(step, token, context, request)
+        except KafkaError as refusal:
+            code = refusal.code
+        else:
+            return step.output
+        assert step.output == Output(), ("a refusal changes nothing", step.output)
+        step.reply(token, refuse(context, request, code))
+        return step.output

@@ -1,0 +1,177 @@
+"""One input being handled: the shard's state, the time, and the output that is growing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from broker.coordinator.output import (
+    BATCH_OVERHEAD_BYTES,
+    CoordinatorRecord,
+    Instant,
+    Output,
+    Reply,
+    Token,
+    record_size_bytes,
+)
+from broker.coordinator.timers import Timers
+from broker.coordinator.transaction.config import MAX_TRANSACTIONAL_ID_BYTES, TransactionConfig
+from broker.coordinator.transaction.markers import Endings
+from broker.coordinator.transaction.records import transaction_record
+from broker.coordinator.transaction.state import PREPARED, TransactionState
+from broker.coordinator.transaction.transaction import NO_PRODUCER_ID, Transaction
+from broker.errors import ErrorCode, KafkaError
+
+
+class Sweep(Enum):
+    """What a deadline is for."""
+
+    ABORT_TIMED_OUT = "transactions that take too long"
+    REMOVE_EXPIRED = "transactional ids that nobody uses"
+
+
+@dataclass(slots=True)
+class ShardState:
+    """Everything a shard knows. Persisted: `transactions`.
+
+    Invariants: `ongoing` names exactly the transactions in ONGOING; after loading there is an
+    ending for exactly those in PREPARE_COMMIT and PREPARE_ABORT; a sweep is scheduled while there
+    is anything it could find.
+    """
+
+    config: TransactionConfig
+    take_producer_id: Callable[[], int | None]
+    """Gives an id that no producer ever had; None when there is none at hand."""
+    transaction_version: Callable[[], int]
+    """The cluster's."""
+    transactions: dict[str, Transaction] = field(default_factory=dict)
+    ongoing: dict[str, None] = field(default_factory=dict)
+    endings: Endings = field(default_factory=Endings)
+    timers: Timers[Sweep] = field(default_factory=Timers)
+    not_looked_at: dict[Sweep, list[str]] = field(default_factory=dict)
+    """The ids that a sweep has still to look at."""
+
+    def put(self, transactional_id: str, transaction: Transaction | None) -> None:
+        """Apply one record."""
+        if transaction is None:
+            self.transactions.pop(transactional_id, None)
+            self.ongoing.pop(transactional_id, None)
+            return
+        self.transactions[transactional_id] = transaction
+        if transaction.state is TransactionState.ONGOING:
+            self.ongoing[transactional_id] = None
+        else:
+            self.ongoing.pop(transactional_id, None)
+
+
+@dataclass(slots=True)
+class Step:
+    """One input, from the state before it to its output."""
+
+    shard: ShardState
+    now: Instant
+    output: Output = field(default_factory=Output)
+
+    def reply(self, token: Token, response: object) -> None:
+        """Answer a request."""
+        self.output.replies.append(Reply(token, response))
+
+    def write(self, transactional_id: str, transaction: Transaction | None) -> None:
+        """Move a transactional id on; raises UNKNOWN_SERVER_ERROR for what no batch can hold."""
+        record = transaction_record(transactional_id, transaction, self.shard.transaction_version())
+        if not self._fits(record):
+            # So does Kafka: the client has no name for a transaction that is too large.
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, "The transaction has too many partitions."
+            )
+        self.output.records.append(record)
+        self.shard.put(transactional_id, transaction)
+        if transaction is None:
+            return
+        if transaction.state in PREPARED:
+            self.end(transactional_id, transaction)
+        if transaction.state is TransactionState.ONGOING:
+            self.schedule(Sweep.ABORT_TIMED_OUT)
+        self.schedule(Sweep.REMOVE_EXPIRED)
+
+    def end(self, transactional_id: str, transaction: Transaction) -> None:
+        """Have the markers written; where there is no partition there is nothing to wait for."""
+        is_commit = transaction.state is TransactionState.PREPARE_COMMIT
+        markers = self.shard.endings.begin(transactional_id, transaction, is_commit)
+        if markers.partitions:
+            self.output.effects.append(markers)
+        elif self.shard.endings.note_written(markers, ()):
+            self.write(transactional_id, transaction.complete(self.now.timestamp_ms))
+
+    def schedule(self, sweep: Sweep, delay_ms: int | None = None) -> None:
+        """Have a sweep, unless there will be one."""
+        if sweep in self.shard.timers:
+            return
+        if delay_ms is None:
+            config = self.shard.config
+            delay_ms = {
+                Sweep.ABORT_TIMED_OUT: config.abort_check_interval_ms,
+                Sweep.REMOVE_EXPIRED: config.expiration_check_interval_ms,
+            }[sweep]
+        self.shard.timers.schedule(sweep, self.now.now_ms + delay_ms)
+
+    def _fits(self, record: CoordinatorRecord) -> bool:
+        limit_bytes = self.shard.config.max_batch_bytes
+        return BATCH_OVERHEAD_BYTES + record_size_bytes(record) <= limit_bytes
+
+    def next_producer_id(self) -> int:
+        """Take an id; raises COORDINATOR_LOAD_IN_PROGRESS, as Kafka while it waits for a block."""
+        producer_id = self.shard.take_producer_id()
+        if producer_id is None:
+            raise KafkaError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "Producer ID block is full, waiting."
+            )
+        return producer_id
+
+    def transaction_of(
+        self, transactional_id: str, producer_id: int, producer_epoch: int | None = None
+    ) -> Transaction:
+        """Return a producer's transaction; raises INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING.
+
+        And PRODUCER_FENCED for another epoch than its own, when one is given.
+        """
+        validate_transactional_id(transactional_id)
+        transaction = self.shard.transactions.get(transactional_id)
+        if transaction is None or transaction.producer_id != producer_id:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+                "The producer attempted to use a producer id which is not currently assigned to "
+                "its transactional id.",
+            )
+        if producer_epoch not in {None, transaction.producer_epoch}:
+            raise fenced()
+        return transaction
+
+    def fence(self, transactional_id: str, transaction: Transaction) -> None:
+        """Abort an ongoing transaction over the head of its producer."""
+        next_producer_id = NO_PRODUCER_ID
+        if transaction.is_exhausted:
+            # Without one the producer keeps its id, with the last epoch of all.
+            taken = self.shard.take_producer_id()
+            next_producer_id = NO_PRODUCER_ID if taken is None else taken
+        self.write(
+            transactional_id,
+            transaction.fence(
+                server_version=self.shard.transaction_version(),
+                next_producer_id=next_producer_id,
+                timestamp_ms=self.now.timestamp_ms,
+            ),
+        )
+
+
+def validate_transactional_id(transactional_id: str) -> None:
+    """Raise INVALID_REQUEST for one that nobody can have."""
+    is_too_long = len(transactional_id.encode()) > MAX_TRANSACTIONAL_ID_BYTES
+    if not transactional_id or is_too_long:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The transactional id is empty, or too long.")
+
+
+def fenced() -> KafkaError:
+    """Make the refusal for a producer that has been replaced."""
+    return KafkaError(
+        ErrorCode.PRODUCER_FENCED, "There is a newer producer with the same transactionalId."
+    )
