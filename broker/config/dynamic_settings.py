@@ -1,7 +1,8 @@
 """Broker settings that can change at run time (KIP-226), for one broker or for all.
 
 What can change is what the broker reads anew: the topics' defaults, the cleaner, the limits on
-connections. Kafka's thread counts are accepted, since its tools set them, and have no effect.
+connections, how fast replicas are copied. Kafka's thread counts are accepted, since its tools set
+them, and have no effect.
 """
 
 from collections.abc import Mapping
@@ -25,11 +26,16 @@ _CLEANER = {
     "log.cleaner.threads",
 }
 _CONNECTIONS = {"max.connections", "max.connections.per.ip"}
+_THROTTLES = {
+    "follower.replication.throttled.rate",
+    "leader.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+}
 _TOPIC_DEFAULTS = {
     synonym.name for setting in TOPIC_SETTINGS.values() for synonym in setting.synonyms
 }
 
-DYNAMIC_SETTINGS = (_TOPIC_DEFAULTS | _CLEANER | _CONNECTIONS | _WITHOUT_EFFECT) & set(
+DYNAMIC_SETTINGS = (_TOPIC_DEFAULTS | _CLEANER | _CONNECTIONS | _THROTTLES | _WITHOUT_EFFECT) & set(
     KNOWN_SETTINGS
 )
 

@@ -63,6 +63,7 @@ early.start.listeners LIST -
 fetch.max.bytes INT 57671680
 fetch.purgatory.purge.interval.requests INT 1000
 follower.fetch.last.tiered.offset.enable BOOLEAN false
+follower.replication.throttled.rate LONG 9223372036854775807
 group.consumer.assignment.interval.ms INT 1000
 group.consumer.assignors LIST uniform,range
 group.consumer.heartbeat.interval.ms INT 5000
@@ -124,6 +125,7 @@ inter.broker.listener.name STRING -
 kafka.metrics.polling.interval.secs INT 10
 kafka.metrics.reporters LIST ""
 leader.imbalance.check.interval.seconds LONG 300
+leader.replication.throttled.rate LONG 9223372036854775807
 listener.security.protocol.map STRING SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT
 listeners LIST PLAINTEXT://127.0.0.1:9092
 log.cleaner.backoff.ms LONG 15000
@@ -234,6 +236,7 @@ remote.log.storage.manager.class.name STRING -
 remote.log.storage.manager.class.path STRING -
 remote.log.storage.manager.impl.prefix STRING rsm.config.
 remote.log.storage.system.enable BOOLEAN false
+replica.alter.log.dirs.io.max.bytes.per.second LONG 9223372036854775807
 replica.fetch.backoff.ms INT 1000
 replica.fetch.max.bytes INT 1048576
 replica.fetch.min.bytes INT 1

@@ -10,6 +10,15 @@ RACK_AWARE_SELECTOR = "RackAwareReplicaSelector"
 
 
 @dataclass(frozen=True, slots=True)
+class CopyLimit:
+    """How fast something is copied, and over which windows that is measured."""
+
+    bytes_per_second: int
+    window_ms: int
+    window_count: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicationConfig:
     """How this broker follows others, and is followed."""
 
@@ -30,6 +39,12 @@ class ReplicationConfig:
     """The listener by which brokers reach each other."""
     selects_by_rack: bool
     """Whether consumers are sent to a replica in their own rack (KIP-392)."""
+    leader_limit: CopyLimit
+    """What is sent of throttled replicas (KIP-73)."""
+    follower_limit: CopyLimit
+    """What is fetched of them."""
+    move_limit: CopyLimit
+    """What is copied between log directories."""
 
 
 def read_replication_config(values: Values, listeners: tuple[Endpoint, ...]) -> ReplicationConfig:
@@ -49,6 +64,21 @@ def read_replication_config(values: Values, listeners: tuple[Endpoint, ...]) -> 
         fetch_session_slots=values.integer("max.incremental.fetch.session.cache.slots", 0),
         listener_name=read_inter_broker_name(values, listeners),
         selects_by_rack=_selects_by_rack(values),
+        leader_limit=_copy_limit(values, "leader.replication.throttled.rate", "replication"),
+        follower_limit=_copy_limit(values, "follower.replication.throttled.rate", "replication"),
+        move_limit=_copy_limit(
+            values,
+            "replica.alter.log.dirs.io.max.bytes.per.second",
+            "alter.log.dirs.replication",
+        ),
+    )
+
+
+def _copy_limit(values: Values, name: str, windows: str) -> CopyLimit:
+    return CopyLimit(
+        bytes_per_second=values.integer(name, 0),
+        window_ms=values.integer(f"{windows}.quota.window.size.seconds", 1) * 1_000,
+        window_count=values.integer(f"{windows}.quota.window.num", 1),
     )
 
 

@@ -57,6 +57,7 @@ early.start.listeners Listeners that open before the node is ready.
 fetch.max.bytes The most bytes one answer to a Fetch carries.
 fetch.purgatory.purge.interval.requests After how many requests finished waits for records are dropped.
 follower.fetch.last.tiered.offset.enable Whether a new follower begins at the last offset in remote storage.
+follower.replication.throttled.rate How many bytes a second this broker fetches of throttled replicas.
 group.consumer.assignment.interval.ms The least time between two assignments of a consumer group.
 group.consumer.assignors The assignors a consumer group may choose from, the default first.
 group.consumer.heartbeat.interval.ms How often a member of a consumer group sends a heartbeat.
@@ -118,6 +119,7 @@ inter.broker.listener.name The listener that brokers reach each other by.
 kafka.metrics.polling.interval.secs How often the metrics reporters below are asked.
 kafka.metrics.reporters Classes that report the older metrics.
 leader.imbalance.check.interval.seconds The time between two looks for leaderships to give back.
+leader.replication.throttled.rate How many bytes a second this broker sends of throttled replicas.
 listener.security.protocol.map Which security protocol each listener speaks.
 listeners The names and addresses this node listens on.
 log.cleaner.backoff.ms How long the cleaner sleeps when there is nothing to compact.
@@ -228,6 +230,7 @@ remote.log.storage.manager.class.name The class that copies segments to remote s
 remote.log.storage.manager.class.path Where the storage class is found.
 remote.log.storage.manager.impl.prefix What the names of the storage class's own settings begin with.
 remote.log.storage.system.enable Whether topics may use remote storage.
+replica.alter.log.dirs.io.max.bytes.per.second How many bytes a second are copied between the log directories.
 replica.fetch.backoff.ms How long a follower waits after a failed fetch of a partition.
 replica.fetch.max.bytes The most bytes of one partition that a follower asks for.
 replica.fetch.min.bytes The fewest bytes a follower wants an answer for.

@@ -14,7 +14,7 @@ from broker.log.checkpoints import write_partition_metadata
 from broker.log.config import LogConfig
 from broker.log.local_log import LocalLog
 from broker.log.log_directory import DirectorySettings, LogDirectory
-from broker.log.moves import advance_move, begin_move, finish_move
+from broker.log.moves import MovedPiece, advance_move, begin_move, finish_move
 from broker.log.partition_log import PartitionLog
 from broker.log.recovery import DamagedLog
 from broker.log.storage import Storage
@@ -149,8 +149,8 @@ class LogDirectories:
     def move(self, topic_partition: TopicPartition, path: str) -> bool:
         """Begin to move a partition to another directory; False when it lies there already.
 
-        Call `advance_move` until it says that the move is done. Another move under way is given
-        up. Raises KafkaError as AlterReplicaLogDirs answers it.
+        Call `advance_move` until it gives the log that has taken the place. Another move under way
+        is given up. Raises KafkaError as AlterReplicaLogDirs answers it.
         """
         source = self._by_partition.get(topic_partition)
         target = next((x for x in self.directories if x.path == path), None)
@@ -172,20 +172,17 @@ class LogDirectories:
 
     def advance_move(
         self, topic_partition: TopicPartition, max_bytes: int, timestamp_ms: int
-    ) -> PartitionLog | None:
-        """Copy a piece of a partition that is being moved.
-
-        When it is done, gives the log that has taken the place of the former one, of which
-        nothing may be used any more.
-        """
+    ) -> MovedPiece:
+        """Copy a piece of a partition that is being moved; the last one ends the move."""
         source = self._by_partition[topic_partition]
         target = next(x for x in self.directories if topic_partition in x.future_logs)
         log, future = source.logs[topic_partition], target.future_logs[topic_partition]
-        if not advance_move(log, future, max_bytes):
-            return None
+        size_bytes = advance_move(log, future, max_bytes)
+        if future.log_end_offset < log.log_end_offset:
+            return MovedPiece(size_bytes)
         future = finish_move(topic_partition, source, target, timestamp_ms)
         self._by_partition[topic_partition] = target
-        return future
+        return MovedPiece(size_bytes, future)
 
     def next_flush_ms(self) -> int | None:
         """Give the wall-clock time at which a log wants to be flushed, None if none does."""

@@ -6,11 +6,21 @@ becomes one that is to be deleted and the future one gets its name. A start in b
 it was.
 """
 
+from typing import NamedTuple
+
 from broker.errors import ErrorCode, KafkaError
 from broker.log.directory_names import FUTURE_EXTENSION, directory_name
 from broker.log.log_directory import LogDirectory
 from broker.log.partition_log import PartitionLog
 from broker.model import TopicPartition
+
+
+class MovedPiece(NamedTuple):
+    """What one step of a move has done."""
+
+    size_bytes: int
+    log: PartitionLog | None = None
+    """What has taken the place of the former log, of which nothing may be used any more."""
 
 
 def begin_move(log: PartitionLog, target: LogDirectory, unique: bytes) -> PartitionLog:
@@ -26,15 +36,15 @@ def begin_move(log: PartitionLog, target: LogDirectory, unique: bytes) -> Partit
     return future
 
 
-def advance_move(log: PartitionLog, future: PartitionLog, max_bytes: int) -> bool:
-    """Copy a piece; True when the future log has everything the current one has."""
+def advance_move(log: PartitionLog, future: PartitionLog, max_bytes: int) -> int:
+    """Copy a piece; give its size."""
     _align(log, future)
     offset = future.log_end_offset
     found = log.read(offset, max_bytes=max_bytes, max_offset=log.log_end_offset, is_replica=True)
     for part in found.parts:
         future.append_as_follower(part if isinstance(part, bytes) else part.read())
     future.advance_high_watermark(log.high_watermark)
-    return future.log_end_offset == log.log_end_offset
+    return found.size_bytes
 
 
 def _align(log: PartitionLog, future: PartitionLog) -> None:

@@ -58,13 +58,23 @@ class FollowerOutcome(Enum):
 class PartitionFollower:
     """Invariant: below its high watermark its log equals that of every leader to come."""
 
-    __slots__ = ("_state", "backoff_ms", "leader_epoch", "leader_id", "log", "retry_at_ms")
+    __slots__ = (
+        "_state",
+        "backoff_ms",
+        "is_in_sync",
+        "leader_epoch",
+        "leader_id",
+        "log",
+        "retry_at_ms",
+    )
 
     def __init__(self, log: ReplicaLog, *, backoff_ms: int) -> None:
         self.log = log
         self.backoff_ms = backoff_ms  # replica.fetch.backoff.ms
         self.leader_id = NO_LEADER
         self.leader_epoch = -1
+        self.is_in_sync = False
+        """Whether the metadata counts it as in sync: then no throttle holds it back."""
         self.retry_at_ms = 0
         self._state = FollowerState.IDLE
 

@@ -110,6 +110,7 @@ class Replica(Generic[T]):
             self.leader = None
         if self.follower is None:
             self.follower = PartitionFollower(self.log, backoff_ms=self._settings.backoff_ms)
+        self.follower.is_in_sync = self.node_id in partition.isr
         change.became_follower = self.follower.follow(partition)
 
     def update_min_insync_replicas(self, min_insync_replicas: int, now_ms: int) -> bool:

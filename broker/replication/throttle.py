@@ -12,19 +12,27 @@ from collections.abc import Iterable
 
 WINDOW_MS = 1_000  # replication.quota.window.size.seconds
 WINDOW_COUNT = 11  # replication.quota.window.num
+NO_LIMIT = 2**63 - 1
 ALL_PARTITIONS = frozenset({-1})
 
 
-class WindowedRate:
-    """Invariant: ascending windows, at most `window_count`, none that ended before all of them."""
+class RateLimit:
+    """A limit and what was moved. Invariant: ascending windows, none that ended before all."""
 
-    __slots__ = ("_total", "_windows", "window_count", "window_ms")
+    __slots__ = ("_total_bytes", "_windows", "limit_bytes_per_second", "window_count", "window_ms")
 
-    def __init__(self, *, window_ms: int = WINDOW_MS, window_count: int = WINDOW_COUNT) -> None:
+    def __init__(
+        self,
+        limit_bytes_per_second: int = NO_LIMIT,
+        *,
+        window_ms: int = WINDOW_MS,
+        window_count: int = WINDOW_COUNT,
+    ) -> None:
+        self.limit_bytes_per_second = limit_bytes_per_second
         self.window_ms = window_ms
         self.window_count = window_count
         self._windows: deque[list[int]] = deque()  # [begin_ms, bytes]
-        self._total = 0
+        self._total_bytes = 0
 
     def record(self, size_bytes: int, now_ms: int) -> None:
         """Count bytes that were moved."""
@@ -33,7 +41,7 @@ class WindowedRate:
         if not windows or now_ms - windows[-1][0] >= self.window_ms:
             windows.append([now_ms, 0])
         windows[-1][1] += size_bytes
-        self._total += size_bytes
+        self._total_bytes += size_bytes
 
     def bytes_per_second(self, now_ms: int) -> float:
         """Return the rate until now."""
@@ -41,22 +49,40 @@ class WindowedRate:
         if not self._windows:
             return 0.0
         elapsed_ms = max(now_ms - self._windows[0][0], self.window_ms)
-        return self._total * 1_000 / elapsed_ms
+        return self._total_bytes * 1_000 / elapsed_ms
+
+    def is_exceeded(self, now_ms: int) -> bool:
+        """Return whether more was moved than the limit allows."""
+        return self.bytes_per_second(now_ms) > self.limit_bytes_per_second
+
+    def wait_ms(self, now_ms: int) -> int:
+        """Return when to ask again, 0 for now: the rate falls as time goes by.
+
+        No later than after a window, for the limit may be lifted.
+        """
+        if not self.is_exceeded(now_ms):
+            return 0
+        limit = self.limit_bytes_per_second
+        if limit <= 0:
+            return self.window_ms
+        allowed_at_ms = self._windows[0][0] + -(-self._total_bytes * 1_000 // limit)
+        return min(max(1, allowed_at_ms - now_ms), self.window_ms)
 
     def _expire(self, now_ms: int) -> None:
         oldest_ms = now_ms - self.window_ms * self.window_count
         while self._windows and self._windows[0][0] <= oldest_ms:
-            self._total -= self._windows.popleft()[1]
+            self._total_bytes -= self._windows.popleft()[1]
 
 
 class ReplicationThrottle:
     """One side, leader or follower, of one broker."""
 
-    __slots__ = ("_rate", "_replicas", "limit_bytes_per_second")
+    __slots__ = ("_replicas", "is_used", "rate")
 
-    def __init__(self, rate: WindowedRate | None = None) -> None:
-        self.limit_bytes_per_second: int | None = None
-        self._rate = rate or WindowedRate()
+    def __init__(self, rate: RateLimit | None = None) -> None:
+        self.rate = rate or RateLimit()
+        self.is_used = False
+        """Whether any partition is limited: where none is, nobody need ask for one."""
         self._replicas: dict[str, frozenset[int]] = {}
 
     def throttle(self, topic: str, partitions: Iterable[int]) -> None:
@@ -66,24 +92,17 @@ class ReplicationThrottle:
             self._replicas[topic] = chosen
         else:
             self._replicas.pop(topic, None)
+        self.is_used = bool(self._replicas)
 
     def is_throttled(self, topic: str, partition: int) -> bool:
-        """Return whether a partition is limited."""
+        """Return whether a partition is limited: then whatever is moved of it counts."""
         chosen = self._replicas.get(topic)
         return chosen is not None and (partition in chosen or chosen >= ALL_PARTITIONS)
 
-    def record(self, topic: str, partition: int, size_bytes: int, now_ms: int) -> None:
-        """Count what was moved of a partition, if that is limited, whoever it was for."""
-        if self._replicas and self.is_throttled(topic, partition):
-            self._rate.record(size_bytes, now_ms)
-
     def must_wait(self, topic: str, partition: int, *, is_in_sync: bool, now_ms: int) -> bool:
         """Return whether a replica gets nothing of a partition for now."""
-        if is_in_sync or not self._replicas or self.limit_bytes_per_second is None:
-            return False
         return (
-            self.is_throttled(topic, partition)
-            and self._rate.bytes_per_second(now_ms) > self.limit_bytes_per_second
+            not is_in_sync and self.is_throttled(topic, partition) and self.rate.is_exceeded(now_ms)
         )
 
 

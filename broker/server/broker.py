@@ -36,6 +36,7 @@ from broker.server.replication.parked_produces import ParkedProduces
 from broker.server.replication.partitions import Partition, Partitions
 from broker.server.replication.replica_fetchers import ReplicaFetchers
 from broker.server.replication.replicas import Replicas
+from broker.server.replication.throttles import Throttles
 from broker.server.storage.cleaner import Cleaner
 from broker.server.storage.deleted_files import DeletedFiles
 from broker.server.storage.failures import StorageFailures
@@ -120,7 +121,8 @@ class Broker:
             wake=self.parked_fetches.wake,
             on_flush_wanted=self.flusher.schedule,
         )
-        self.led_logs = LedLogs(self.partitions, self.clock, self.failures)
+        self.throttles = Throttles(self.config.node_id, self.config.replication, self.metadata)
+        self.led_logs = LedLogs(self.partitions, self.clock, self.failures, self.throttles.leader)
         self.deleted_files = DeletedFiles(loop, self.log_directories, self.clock)
         self.replicas = Replicas(
             self.settings,
@@ -151,6 +153,7 @@ class Broker:
             on_failed=self._on_follower_failed,
             on_moved=self.partitions.on_high_watermark,
             on_bytes=self.metrics.note_replicated_in,
+            throttle=self.throttles.follower,
         )
         self.replica_fetchers = ReplicaFetchers(parts, self.metadata)
 
@@ -167,7 +170,12 @@ class Broker:
             loop, self.config, self.clock, self.log_directories, self.deleted_files
         )
         self.mover = Mover(
-            loop, self.clock, self.log_directories, self.failures, on_moved=self._on_moved
+            loop,
+            self.clock,
+            self.log_directories,
+            self.failures,
+            self.throttles.moves,
+            on_moved=self._on_moved,
         )
         self.cleaner = Cleaner(
             loop, self.config.cleaner, self.clock, self._logs, self.deleted_files, self.failures
@@ -181,6 +189,7 @@ class Broker:
     def _follow(self) -> None:
         """Begin to follow the metadata: all that it says now, then every change."""
         self.settings.refresh()
+        self.throttles.follow_all()
         self.replicas.open_all()
         self.directory_assignments.look_at_all()
         self.groups.follow_partitions()
@@ -191,6 +200,7 @@ class Broker:
         """Follow what a batch of records, or a snapshot, has changed."""
         if self.lifecycle.is_following:
             self.settings.apply(delta)
+            self.throttles.apply(delta)
             self.replicas.apply(delta)
             self.directory_assignments.apply(delta)
             if delta.changed_brokers:
@@ -207,6 +217,7 @@ class Broker:
         """Put new settings to work where they are not read each time."""
         settings = self.settings.current
         self.replicas.update_configs()
+        self.throttles.change(settings.replication)
         self.listeners.limit(settings.max_connections, settings.max_connections_per_ip)
         self.cleaner.change(settings.cleaner)
 

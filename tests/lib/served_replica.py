@@ -1,6 +1,6 @@
 """One broker's replicas, as their handlers see them: simulated disk, time and loop, no socket."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,6 +43,7 @@ from broker.server.replication.parked_fetches import ParkedFetches
 from broker.server.replication.parked_produces import ParkedProduces
 from broker.server.replication.partitions import Partitions
 from broker.server.replication.replicas import Replicas
+from broker.server.replication.throttles import Throttles
 from tests.lib.logs import NOW_MS
 from tests.lib.simulated_storage import SimulatedStorage
 
@@ -121,6 +122,7 @@ class ServedReplica:
         min_isr: int = 2,
         leader: int = 1,
         settings: Mapping[str, str] | None = None,
+        directories: Sequence[str] = ("/data",),
     ) -> None:
         self.loop: Any = SimulatedLoop()
         self.image = MetadataImage()
@@ -131,7 +133,7 @@ class ServedReplica:
         of_directories = DirectorySettings(
             "cluster", node_id, lambda topic: LogConfig(), lambda: b"directory-id-one"
         )
-        self.directories = LogDirectories(SimulatedStorage(), ["/data"], of_directories)
+        self.directories = LogDirectories(SimulatedStorage(), list(directories), of_directories)
         self.directories.open(NOW_MS)
         self.parked_fetches = ParkedFetches(self.loop)
         self.parked_produces = ParkedProduces(self.loop)
@@ -146,7 +148,8 @@ class ServedReplica:
             dynamic, metadata, self.partitions, self.directories, clock, on_deleted=lambda: None
         )
         failures: Any = SimpleNamespace()
-        logs = LedLogs(self.partitions, clock, failures)
+        self.throttles = Throttles(node_id, config.replication, metadata)
+        logs = LedLogs(self.partitions, clock, failures, self.throttles.leader)
         sessions = FetchSessionCache(iter(range(1, 100)).__next__)
         self.clock, self.config = clock, config
         self._produce = Produce(config, logs, self.parked_produces, metadata, Metrics())
@@ -177,11 +180,17 @@ class ServedReplica:
         """Let the metadata change, and follow it."""
         for record in records:
             self.image.replay(record)
-        self.replicas.apply(self.image.take_delta())
+        delta = self.image.take_delta()
+        self.throttles.apply(delta)
+        self.replicas.apply(delta)
 
     def change(self, **fields: Any) -> None:
         """Let the controller change the partition."""
         self.replay(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, **fields))
+
+    def set_topic(self, name: str, value: str) -> None:
+        """Let a setting of the topic change."""
+        self.replay(ConfigRecord(resource_type=2, resource_name=TOPIC, name=name, value=value))
 
     @property
     def partition(self) -> Any:

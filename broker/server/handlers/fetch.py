@@ -78,7 +78,7 @@ class Fetch:
             return self._walk(question, read)
         read.run(question.asked)
         read.is_first = False
-        if read.is_enough or request.max_wait_ms <= 0 or not read.partitions:
+        if read.is_enough or request.max_wait_ms <= 0 or not read.can_wait:
             return self._finish(question, read)
         return self._park(question, read)
 
@@ -134,7 +134,7 @@ class Fetch:
         """Read very many partitions step by step."""
         yield from read.walk(question.asked)
         read.is_first = False
-        if read.is_enough or question.request.max_wait_ms <= 0 or not read.partitions:
+        if read.is_enough or question.request.max_wait_ms <= 0 or not read.can_wait:
             return self._finish(question, read)
 
         def read_all() -> AnswerWalk:
@@ -183,6 +183,9 @@ class Fetch:
             self._metrics.fetched_bytes += read.size_bytes
         else:
             self._metrics.replicated_out_bytes += read.size_bytes
+            if read.throttled_bytes:
+                logs = self._logs
+                logs.throttle.rate.record(read.throttled_bytes, logs.clock.now_ms())
         session_id, answers = NO_SESSION, read.answers
         if question.session is not None:
             session_id = question.session.session_id

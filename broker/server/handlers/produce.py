@@ -75,7 +75,8 @@ class Produce:
     ) -> None:
         self._max_unpacked_bytes = UNPACKED_PER_REQUEST_BYTE * config.max_frame_bytes
         self._large_batches = LargeBatches()
-        self._partitions, self._clock, self._failures = led_logs
+        self._partitions, self._clock = led_logs.partitions, led_logs.clock
+        self._failures = led_logs.failures
         self._parked_produces = parked_produces
         self._metadata = metadata
         self._metrics = metrics

@@ -3,6 +3,9 @@
 The first batch of the first partition that has one is always returned whole, however small the
 limits are, so that a consumer can make progress (KIP-74). A consumer reads what is committed, a
 follower all there is; where a follower reads from is counted as its position, once a request.
+
+A throttled replica that is not in sync reads nothing while it had too much (KIP-73): the request
+waits as if there were nothing, and its other partitions go on.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -55,10 +58,12 @@ class FetchRead:
         "_now_ms",
         "answers",
         "is_first",
+        "is_held_back",
         "misdirected",
         "partitions",
         "reader",
         "size_bytes",
+        "throttled_bytes",
     )
 
     def __init__(self, logs: LedLogs, reader: Reader) -> None:
@@ -68,7 +73,11 @@ class FetchRead:
         self.reader = reader
         self.is_first = True
         """Whether the request has just come: then a follower's position is noted."""
+        self.is_held_back = False
+        """Whether a throttle keeps it from reading something."""
         self.size_bytes = 0
+        self.throttled_bytes = 0
+        """Those of partitions that are throttled."""
         self.partitions: list[Partition] = []
         """Those that can be read: it may wait for them."""
         self.answers: list[tuple[Key, PartitionData]] = []
@@ -85,6 +94,11 @@ class FetchRead:
     def is_enough(self) -> bool:
         """Whether the answer need not wait: enough bytes, or something else to tell."""
         return self._has_news or self.size_bytes >= self.reader.min_bytes
+
+    @property
+    def can_wait(self) -> bool:
+        """Whether there may be more to read later."""
+        return bool(self.partitions) or self.is_held_back
 
     def run(self, asked: Iterable[tuple[Key, FetchPartition]]) -> None:
         """Read every partition asked for."""
@@ -147,11 +161,18 @@ class FetchRead:
         else:
             end = log.last_stable_offset if reader.is_read_committed else log.high_watermark
         left_bytes = reader.max_bytes - self.size_bytes
+        throttle = self._logs.throttle
+        is_throttled = (
+            reader.follower is not None
+            and throttle.is_used
+            and throttle.is_throttled(*partition.topic_partition)
+        )
+        is_held_back = is_throttled and self._must_wait(partition)
         read = log.read(
             wanted.fetch_offset,
-            max_bytes=max(0, min(wanted.partition_max_bytes, left_bytes)),
+            max_bytes=0 if is_held_back else max(0, min(wanted.partition_max_bytes, left_bytes)),
             max_offset=end,
-            minimum_one_batch=self.size_bytes == 0,
+            minimum_one_batch=self.size_bytes == 0 and not is_held_back,
             with_aborted_transactions=reader.is_read_committed,
             is_replica=reader.follower is not None,
         )
@@ -159,7 +180,12 @@ class FetchRead:
             position = FollowerPosition(wanted.fetch_offset, wanted.log_start_offset)
             self._logs.partitions.note_follower(partition, reader.follower, position, self._now_ms)
         self.size_bytes += read.size_bytes
-        self.partitions.append(partition)
+        if is_throttled:
+            self.throttled_bytes += read.size_bytes
+        if is_held_back:
+            self.is_held_back = True  # An append is nothing to it: only time helps.
+        else:
+            self.partitions.append(partition)
         return PartitionData(
             partition_index=wanted.partition,
             high_watermark=log.high_watermark,
@@ -167,6 +193,16 @@ class FetchRead:
             log_start_offset=log.log_start_offset,
             aborted_transactions=self._aborted(read.aborted_transactions),
             records=read.parts or b"",
+        )
+
+    def _must_wait(self, partition: Partition) -> bool:
+        leader, follower = partition.leader, self.reader.follower
+        assert leader is not None, partition.topic_partition
+        assert follower is not None, partition.topic_partition
+        return self._logs.throttle.must_wait(
+            *partition.topic_partition,
+            is_in_sync=follower.replica_id in leader.isr.committed,
+            now_ms=self._now_ms,
         )
 
     def _aborted(self, aborted: list[AbortedRange]) -> list[AbortedTransaction] | None:

@@ -7,7 +7,8 @@
                 the clients; the connection is paused meanwhile
 
 What each partition asks and makes of its answer is decided by its `PartitionFollower`. One that
-lies outside of the leader's log asks for the leader's offsets first (ListOffsets).
+lies outside of the leader's log asks for the leader's offsets first (ListOffsets). One that a
+throttle holds back is left out of the question until there is room for it (KIP-73).
 """
 
 import asyncio
@@ -40,6 +41,7 @@ from broker.protocol.messages.list_offsets import (
 from broker.replication.fetch_session.fetcher_session import FetcherSession, SessionRequest
 from broker.replication.fetch_session.session_epochs import FINAL_EPOCH, NO_SESSION
 from broker.replication.follower import FetchPosition, FollowerOutcome, PartitionFollower
+from broker.replication.throttle import ReplicationThrottle
 from broker.server.clock import Clock
 from broker.server.network.client_connection import ClientConnection, ClientSettings
 from broker.server.replication.partitions import Partition
@@ -71,6 +73,7 @@ class FetcherParts(NamedTuple):
     """Told when a follower's high watermark may have moved."""
     on_bytes: Callable[[int], None]
     """Told how many bytes have been appended."""
+    throttle: ReplicationThrottle
 
 
 class LeaderFetcher:
@@ -139,14 +142,21 @@ class LeaderFetcher:
         now_ms = self._parts.clock.now_ms()
         self._ask_offsets(now_ms)
         asked: Asked = {}
+        is_throttled = self._parts.throttle.is_used
         for key, partition in self._partitions.items():
-            if key not in self._asked:
+            if key not in self._asked and not (is_throttled and self._must_wait(partition, now_ms)):
                 position = _follower_of(partition).next_fetch(now_ms)
                 if position is not None:
                     asked[key] = position
         if asked:
             self._send(asked, self._request_for(asked))
         self._wait_for_backoff(now_ms)
+
+    def _must_wait(self, partition: Partition, now_ms: int) -> bool:
+        is_in_sync = _follower_of(partition).is_in_sync
+        return self._parts.throttle.must_wait(
+            *partition.topic_partition, is_in_sync=is_in_sync, now_ms=now_ms
+        )
 
     def _request_for(self, asked: Asked) -> SessionRequest:
         """Say what is different from the last request, or all when another one is under way."""
@@ -160,14 +170,17 @@ class LeaderFetcher:
         return session.next_request()
 
     def _wait_for_backoff(self, now_ms: int) -> None:
-        """Look again when the first partition that backs off is due."""
-        waiting = [
-            follower.retry_at_ms
+        """Look again when the first partition that backs off, or is held back, is due."""
+        waits_ms = [
+            follower.retry_at_ms - now_ms
             for follower in map(_follower_of, self._partitions.values())
             if follower.retry_at_ms > now_ms
         ]
-        if waiting:
-            self._schedule(min(waiting) - now_ms)
+        throttle = self._parts.throttle
+        if throttle.is_used and (throttle_ms := throttle.rate.wait_ms(now_ms)):
+            waits_ms.append(throttle_ms)
+        if waits_ms:
+            self._schedule(min(waits_ms))
 
     def _send(self, asked: Asked, said: SessionRequest) -> None:
         parts, config = self._parts, self._parts.config
@@ -297,6 +310,9 @@ class LeaderFetcher:
             return 0
         size_bytes = len(answer.records) if answer.records else 0
         partition.uncommitted_bytes += size_bytes
+        throttle = self._parts.throttle
+        if throttle.is_used and throttle.is_throttled(*partition.topic_partition):
+            throttle.rate.record(size_bytes, self._parts.clock.now_ms())
         if log_of.high_watermark != before:
             self._parts.on_moved(partition)
         partition.lag = max(0, answer.high_watermark - log_of.log_end_offset)

@@ -74,9 +74,13 @@ class Partition:
     def use_log(self, log: PartitionLog) -> None:
         """Go on with a copy of the log that has all of it."""
         self.log = self.replica.log = log
-        for role in (self.replica.leader, self.replica.follower):
-            if role is not None:
-                role.log = log
+        leader, follower = self.replica.leader, self.replica.follower
+        if leader is not None:
+            leader.log = log
+            # An epoch that has no records yet is not copied with them.
+            log.become_leader(leader.leader_epoch)
+        if follower is not None:
+            follower.log = log
 
 
 class FollowerPosition(NamedTuple):

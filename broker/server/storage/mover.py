@@ -1,4 +1,7 @@
-"""Moves partitions between log directories, a piece at a time, while they are used (KIP-113)."""
+"""Moves partitions between log directories, a piece at a time, while they are used (KIP-113).
+
+No faster than `replica.alter.log.dirs.io.max.bytes.per.second`.
+"""
 
 import asyncio
 import logging
@@ -7,6 +10,7 @@ from collections.abc import Callable
 from broker.log.log_directories import LogDirectories
 from broker.log.partition_log import PartitionLog
 from broker.model import TopicPartition
+from broker.replication.throttle import RateLimit
 from broker.server.clock import Clock
 from broker.server.storage.failures import StorageFailures
 
@@ -25,6 +29,7 @@ class Mover:
         clock: Clock,
         log_directories: LogDirectories,
         failures: StorageFailures,
+        rate: RateLimit,
         *,
         on_moved: Callable[[PartitionLog], None],
     ) -> None:
@@ -32,6 +37,7 @@ class Mover:
         self._clock = clock
         self._log_directories = log_directories
         self._failures = failures
+        self._rate = rate
         self._on_moved = on_moved
         self._timer: asyncio.TimerHandle | None = None
 
@@ -53,11 +59,14 @@ class Mover:
 
     def _schedule(self) -> None:
         if self._timer is None and self._log_directories.moving():
-            self._timer = self._loop.call_later(PAUSE_SECONDS, self._advance)
+            wait_s = self._rate.wait_ms(self._clock.now_ms()) / 1000
+            self._timer = self._loop.call_later(max(PAUSE_SECONDS, wait_s), self._advance)
 
     def _advance(self) -> None:
         self._timer = None
         for topic_partition in self._log_directories.moving():
+            if self._rate.is_exceeded(self._clock.now_ms()):
+                break
             try:
                 self._advance_one(topic_partition)
             except OSError as error:
@@ -65,10 +74,11 @@ class Mover:
         self._schedule()
 
     def _advance_one(self, topic_partition: TopicPartition) -> None:
-        moved = self._log_directories.advance_move(
+        piece = self._log_directories.advance_move(
             topic_partition, PIECE_BYTES, self._clock.timestamp_ms()
         )
-        if moved is None:
+        self._rate.record(piece.size_bytes, self._clock.now_ms())
+        if piece.log is None:
             return
-        self._on_moved(moved)
-        log.info("move done topic_partition=%s log_dir=%s", topic_partition, moved.directory)
+        self._on_moved(piece.log)
+        log.info("move done topic_partition=%s log_dir=%s", topic_partition, piece.log.directory)

@@ -271,7 +271,7 @@ def test_a_partition_moves_to_another_directory(restarts: bool) -> None:
     expected = read_records(log)
     assert directories.move(KEY, "/b")
     assert directories.moving() == [KEY]
-    assert directories.advance_move(KEY, 300, NOW_MS) is None
+    assert directories.advance_move(KEY, 300, NOW_MS).log is None
     if restarts:
         directories.close()
         storage.crash(keep_unsynced=False)
@@ -282,7 +282,7 @@ def test_a_partition_moves_to_another_directory(restarts: bool) -> None:
     append(log)
     moved = None
     while moved is None:
-        moved = directories.advance_move(KEY, 300, NOW_MS)
+        moved = directories.advance_move(KEY, 300, NOW_MS).log
     assert directories.get(KEY) is moved
     assert moved.directory == "/b/orders-0"
     assert read_records(moved)[:-1] == expected
@@ -313,7 +313,7 @@ def test_a_move_follows_truncation_and_may_be_given_up() -> None:
     log.advance_high_watermark(4)
     moved = None
     while moved is None:
-        moved = directories.advance_move(KEY, 200, NOW_MS)
+        moved = directories.advance_move(KEY, 200, NOW_MS).log
     assert [record.key for record in read_records(moved)] == [b"k", b"new", b"new", b"new"]
     assert directories.move(KEY, "/a")
     assert not directories.move(KEY, "/b")

@@ -82,6 +82,7 @@ class Pair:
             on_failed=lambda partition, error: pytest.fail(str(error)),
             on_moved=self.follower.partitions.on_high_watermark,
             on_bytes=lambda size_bytes: None,
+            throttle=self.follower.throttles.follower,
         )
         self.fetcher = LeaderFetcher(parts, ("127.0.0.1", 9001))
         self.fetcher.add(self.follower.partition)
@@ -207,3 +208,35 @@ def test_a_refusal_of_the_question_for_offsets_waits_for_the_metadata(pair):
     pair.fetcher.add(pair.follower.partition)
     pair.run(2_000)
     assert pair.follower.partition.log.log_end_offset == 3
+
+
+def throttle(pair: Pair) -> None:
+    """Let the follower be out of sync, throttled, and have just had too much."""
+    for node in (pair.leader, pair.follower):
+        node.change(isr=[1, 3])
+    pair.follower.set_topic("follower.replication.throttled.replicas", "0:2")
+    rate = pair.follower.throttles.follower.rate
+    rate.limit_bytes_per_second = 1
+    pair.leader.produce(acks=1)
+    pair.run(10)
+    assert rate.is_exceeded(pair.follower.clock.now_ms())
+
+
+def test_a_throttled_follower_out_of_sync_asks_nothing_until_the_rate_allows_for_it(pair):
+    throttle(pair)
+    asked = len(pair.link.requests)
+    pair.leader.produce(acks=1)
+    pair.run(2_000)
+    assert len(pair.link.requests) == asked
+    assert pair.follower.partition.log.log_end_offset == 1
+    pair.follower.throttles.follower.rate.limit_bytes_per_second = 1_000_000
+    pair.run(1_000)
+    assert pair.follower.partition.log.log_end_offset == 2
+
+
+def test_a_throttled_follower_in_sync_goes_on(pair):
+    throttle(pair)
+    pair.follower.change(isr=[1, 2, 3])
+    pair.leader.produce(acks=1)
+    pair.run(1_000)
+    assert pair.follower.partition.log.log_end_offset == 2

@@ -191,3 +191,48 @@ def test_nobody_is_sent_elsewhere_unless_a_selector_is_chosen():
     node.follow(2, 1)
     node.follow(3, 1)
     assert fetched(node.fetch(0, rack_id="rack-2")).preferred_read_replica == -1
+
+
+def throttled_leader() -> ServedReplica:
+    """Give a leader of two that are in sync and broker 3, which has just had a batch too much."""
+    node = ServedReplica(isr=(1, 2))
+    for _ in range(2):
+        node.produce(acks=1)
+    node.throttles.leader.rate.limit_bytes_per_second = 1
+    node.set_topic("leader.replication.throttled.replicas", "0:1")
+    assert fetched(node.follow(3, 0)).records
+    return node
+
+
+def test_a_throttled_replica_out_of_sync_waits_until_the_rate_allows_for_it():
+    node = throttled_leader()
+    assert not fetched(node.follow(3, 0)).records
+    waits = node.follow(3, 0, wait_ms=500)
+    node.produce(acks=1)  # which is nothing to it
+    node.loop.advance(499)
+    assert waits.answer is None
+    node.throttles.leader.rate.limit_bytes_per_second = 1_000_000
+    node.loop.advance(1)
+    assert fetched(waits).records
+
+
+def test_replicas_in_sync_and_consumers_are_never_throttled():
+    node = throttled_leader()
+    assert fetched(node.follow(2, 0)).records
+    node.partition.log.advance_high_watermark(2)
+    assert fetched(node.fetch(0)).records
+
+
+def test_only_the_replicas_a_topic_names_are_throttled():
+    node = throttled_leader()
+    for named in ("0:2", ""):
+        node.set_topic("leader.replication.throttled.replicas", named)
+        assert fetched(node.follow(3, 0)).records
+    node.set_topic("leader.replication.throttled.replicas", "*")
+    assert not fetched(node.follow(3, 0)).records
+
+
+def test_a_throttled_replica_that_asks_is_heard_of_all_the_same():
+    node = throttled_leader()
+    node.follow(3, 2)
+    assert node.isr_changes  # it has everything, and joins

@@ -1,0 +1,58 @@
+"""How fast this broker copies: replication as leader and as follower, and moves of its own.
+
+The rates are settings of the broker, which replicas they hold back is a setting of each topic
+(KIP-73). Both follow the metadata; the rules are in `broker.replication.throttle`.
+"""
+
+from broker.config.replication_config import CopyLimit, ReplicationConfig
+from broker.metadata.delta import MetadataDelta
+from broker.replication.throttle import RateLimit, ReplicationThrottle, replicas_on
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.cluster.resources import TOPIC
+
+LEADER_REPLICAS = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
+
+
+class Throttles:
+    """Invariant: a topic is throttled as its settings say, and no topic that is gone."""
+
+    def __init__(self, node_id: int, config: ReplicationConfig, metadata: ClusterMetadata) -> None:
+        self._node_id = node_id
+        self._metadata = metadata
+        self.leader = ReplicationThrottle(_rate_limit(config.leader_limit))
+        self.follower = ReplicationThrottle(_rate_limit(config.follower_limit))
+        self.moves = _rate_limit(config.move_limit)
+
+    def change(self, config: ReplicationConfig) -> None:
+        """Follow the broker's settings; what was moved before goes on to count."""
+        self.leader.rate.limit_bytes_per_second = config.leader_limit.bytes_per_second
+        self.follower.rate.limit_bytes_per_second = config.follower_limit.bytes_per_second
+        self.moves.limit_bytes_per_second = config.move_limit.bytes_per_second
+
+    def follow_all(self) -> None:
+        """Begin with what all topics say now."""
+        for name in self._metadata.image.topics.by_name:
+            self._follow(name)
+
+    def apply(self, delta: MetadataDelta) -> None:
+        """Follow what has changed of the topics."""
+        for deleted in delta.deleted_topics:
+            self._follow(deleted.name)
+        for resource_type, name in delta.changed_configs:
+            if resource_type == TOPIC:
+                self._follow(name)
+
+    def _follow(self, topic: str) -> None:
+        settings = self._metadata.image.configs.settings_of(TOPIC, topic)
+        for throttle, name in (
+            (self.leader, LEADER_REPLICAS),
+            (self.follower, FOLLOWER_REPLICAS),
+        ):
+            throttle.throttle(topic, replicas_on(self._node_id, settings.get(name, "")))
+
+
+def _rate_limit(limit: CopyLimit) -> RateLimit:
+    return RateLimit(
+        limit.bytes_per_second, window_ms=limit.window_ms, window_count=limit.window_count
+    )
