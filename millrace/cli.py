@@ -17,6 +17,11 @@ TOOLS = {
     "reassign-partitions": "move partitions between brokers (kafka-reassign-partitions)",
     "replica-verification": "compare the replicas of partitions (kafka-replica-verification)",
     "cluster": "cluster id, endpoints, unregistering a broker (kafka-cluster)",
+    "groups": "list groups of every type (kafka-groups)",
+    "consumer-groups": "list, describe, reset, delete consumer groups (kafka-consumer-groups)",
+    "get-offsets": "offsets of partitions at a time (kafka-get-offsets)",
+    "delete-records": "delete records before an offset (kafka-delete-records)",
+    "broker-api-versions": "API versions of the brokers (kafka-broker-api-versions)",
     "storage": "format a node's directories, or tell what is in them (kafka-storage)",
     "dump-log": "print the files of a log directory (kafka-dump-log)",
 }

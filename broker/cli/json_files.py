@@ -1,6 +1,10 @@
-"""The JSON files that tools read and write: partitions to elect, topics to move, assignments."""
+"""The JSON files that tools read and write.
+
+Partitions to elect, topics to move, assignments, offsets to delete up to.
+"""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -77,6 +81,20 @@ def assignments(content: Any) -> Assignments:
             if directory != ANY_LOG_DIRECTORY:
                 found.log_directories[Replica(broker_id, *partition)] = str(directory)
     return found
+
+
+def offsets_to_delete(content: Any) -> dict[TopicPartition, int]:
+    """Give the offset of each partition of an `--offset-json-file`; raises ToolFailed."""
+    _check_version(content)
+    entries = _entries(content, "partitions")
+    if entries is None:
+        raise ToolFailed("Missing partitions field")
+    listed = [(_partition(entry), int(_field(entry, "offset", int))) for entry in entries]
+    counts = Counter(partition for partition, _ in listed)
+    twice = ",".join(str(partition) for partition, count in counts.items() if count > 1)
+    if twice:
+        raise ToolFailed(f"Offset json file contains duplicate topic partitions: {twice}")
+    return dict(listed)
 
 
 def assignment_text(

@@ -15,7 +15,8 @@ from typing import NoReturn
 
 from broker.cli.admin import topics as admin
 from broker.cli.admin.client import AdminClient
-from broker.cli.admin.replica_logs import fetch_replicas, offsets_at
+from broker.cli.admin.leaders import list_offsets, successes
+from broker.cli.admin.replica_logs import fetch_replicas
 from broker.cli.admin.settings import AdminSettings, admin_settings
 from broker.cli.admin.topics import TopicDescription
 from broker.cli.arguments import ToolFailed, check_required, tool_parser
@@ -105,7 +106,9 @@ class _Verification:
         unknown = self._hosts.keys() - client.nodes().nodes.keys()
         if unknown:
             raise ToolFailed(f"All brokers must be up at the start: {sorted(unknown)} are not.")
-        begin = offsets_at(client, topics, options.time)
+        partitions = {one for hosted in self._hosts.values() for one in hosted}
+        listed = successes(list_offsets(client, sorted(partitions), options.time))
+        begin = {partition: found.offset for partition, found in listed.items()}
         if missing := [found for found, offset in begin.items() if offset < 0]:
             raise ToolFailed(f"There is nothing so late in {missing[0]}.")
         self._comparison = ReplicaComparison(begin)

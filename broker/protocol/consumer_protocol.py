@@ -7,12 +7,15 @@ read as the latest one we do: by the rule of this protocol it only adds fields a
 """
 
 from struct import unpack_from
+from typing import TypeVar
 
 from broker.protocol.message import Message, Struct, array, binary, int32, string
 from broker.protocol.structs import DECODING_FAILURES, decoder
 from broker.protocol.wire import Buffer, DecodeError
 
 LATEST_VERSION = 3
+
+Content = TypeVar("Content", bound=Message)
 
 
 class TopicPartition(Struct):
@@ -35,13 +38,22 @@ class ConsumerProtocolAssignment(Message, versions="0-3"):
 
 def decode_subscription(data: Buffer) -> ConsumerProtocolSubscription:
     """Decode a member's metadata with the version in front. Raises DecodeError."""
+    return _decode(ConsumerProtocolSubscription, data, "subscription")
+
+
+def decode_assignment(data: Buffer) -> ConsumerProtocolAssignment:
+    """Decode a member's assignment with the version in front. Raises DecodeError."""
+    return _decode(ConsumerProtocolAssignment, data, "assignment")
+
+
+def _decode(kind: type[Content], data: Buffer, what: str) -> Content:
     view = memoryview(data)
     try:
         (version,) = unpack_from(">h", view)
         if version < 0:
             raise DecodeError(f"consumer protocol version {version}")
-        decode = decoder(ConsumerProtocolSubscription, min(version, LATEST_VERSION))
-        subscription: ConsumerProtocolSubscription = decode(view, 2, len(view))[0]
+        decode = decoder(kind, min(version, LATEST_VERSION))
+        content: Content = decode(view, 2, len(view))[0]
     except DECODING_FAILURES as error:
-        raise DecodeError(f"not a subscription: {error}") from error
-    return subscription
+        raise DecodeError(f"not a {what}: {error}") from error
+    return content

@@ -4,16 +4,20 @@ import json
 import re
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import confluent_kafka
 import pytest
 
+from broker.protocol.api_keys import API_VERSION_RANGES
 from millrace.launch import program_command, program_environment
 from millrace.testing import LocalBroker
-from tests.lib.apache_kafka import kafka_libs, run_tool, running_node
+from tests.lib.apache_kafka import Tool, ToolResult, kafka_libs, run_tools, running_node
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
@@ -26,14 +30,19 @@ MAIN_CLASSES = {
     "topics": "org.apache.kafka.tools.TopicCommand",
     "configs": "kafka.admin.ConfigCommand",
     "features": "org.apache.kafka.tools.FeatureCommand",
+    "groups": "org.apache.kafka.tools.GroupsCommand",
+    "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
 }
 BY_COMMAND = {"cluster"}  # their bootstrap servers are an argument of the command
 
 
 def arguments_of(tool: str, bootstrap: str, line: str) -> list[str]:
-    first, *rest = line.split()
-    server = ["--bootstrap-server", bootstrap]
-    return [first, *server, *rest] if tool in BY_COMMAND else [*server, first, *rest]
+    words = line.split()
+    place = 1 if tool in BY_COMMAND else 0
+    return [*words[:place], "--bootstrap-server", bootstrap, *words[place:]]
 
 
 @pytest.fixture
@@ -141,6 +150,43 @@ def test_the_cluster_and_moves_that_change_nothing(tool: Run, tmp_path: Path) ->
     assert all(line.startswith("Feature: ") for line in lines)
 
 
+def test_records_and_groups_come_and_go(tool: Run, bootstrap: str, tmp_path: Path) -> None:
+    assert tool("topics", "--create --topic kept --partitions 2")[0] == 0
+    produce(bootstrap, "kept")
+    file = tmp_path / "offsets.json"
+    entries = [
+        {"topic": topic, "partition": 0, "offset": offset}
+        for topic, offset in (("kept", 40), ("nosuch", 1))
+    ]
+    file.write_text(json.dumps({"version": 1, "partitions": entries}))
+    assert tool("delete-records", f"--offset-json-file {file}") == (
+        1,
+        [
+            "Executing records delete operation",
+            "Records delete operation completed:",
+            "partition: kept-0\tlow_watermark: 40",
+            "partition: nosuch-0\terror: This server does not host this topic-partition.",
+        ],
+    )
+    assert tool("get-offsets", "--topic kept --time earliest") == (0, ["kept:0:40", "kept:1:0"])
+    set_back = "--reset-offsets --group readers --topic kept --to-offset 7 --execute"
+    status, lines = tool("consumer-groups", set_back)
+    assert (status, [line.split()[-1] for line in lines[1:]]) == (0, ["NEW-OFFSET", "40", "0"])
+    status, lines = tool("consumer-groups", "--describe --group readers")
+    assert (status, [line.split()[3:6] for line in lines[2:]]) == (
+        0,
+        [["40", "100", "60"], ["0", "0", "0"]],
+    )
+    deleted = tool("consumer-groups", "--delete-offsets --group readers --topic kept:0")
+    assert deleted[1][-1].split() == ["kept", "0", "Successful"]
+    assert len(tool("consumer-groups", "--describe --group readers")[1]) == 3
+    status, lines = tool("groups", "--list --consumer")
+    assert (status, lines[1].split()) == (0, ["readers", "Classic"])
+    assert tool("consumer-groups", "--delete --group readers")[0] == 0
+    assert tool("consumer-groups", "--describe --group readers")[0] == 1
+    assert tool("broker-api-versions", "")[1][0].endswith("(id: 1 rack: null isFenced: false) -> (")
+
+
 def verified(bootstrap: str, start: list[str]) -> list[str]:
     """Run a replica verification, which never ends, until it reports; gives what it printed."""
     command = [*start, "--broker-list", bootstrap, "--time", "-2", "--report-interval-ms", "1"]
@@ -187,6 +233,27 @@ def comparable(lines: list[str]) -> list[str]:
     return [re.sub(r"Epoch: \d+", "Epoch: N", line).rstrip() for line in lines]
 
 
+class Apache(NamedTuple):
+    """A node of Apache Kafka, and what its tools say about it."""
+
+    libs: str
+    bootstrap: str
+
+    def say(self, lines: list[tuple[str, str]]) -> list[ToolResult]:
+        tools = [
+            Tool(MAIN_CLASSES[name], tuple(arguments_of(name, self.bootstrap, line)))
+            for name, line in lines
+        ]
+        return run_tools(self.libs, tools)
+
+
+@pytest.fixture(scope="module")
+def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apache]:
+    libs = kafka_libs()
+    with running_node(libs, tmp_path_factory.mktemp("apache")) as bootstrap:
+        yield Apache(libs, bootstrap)
+
+
 SAME = [
     ("topics", "--describe --topic same"),
     ("configs", "--describe --topic same"),
@@ -196,26 +263,127 @@ SAME = [
 
 @pytest.mark.timeout(120)
 def test_kafka_s_tools_and_ours_print_the_same_about_apache_kafka(
-    run: Callable[[str], Run], tmp_path: Path
+    run: Callable[[str], Run], apache: Apache
 ) -> None:
-    libs = kafka_libs()
-    with running_node(libs, tmp_path) as bootstrap:
-        tool = run(bootstrap)
-        create = "--create --topic same --partitions 3 --config retention.ms=1000"
-        assert tool("topics", create) == (0, ["Created topic same."])
-        for name, line in SAME:
-            theirs = run_tool(libs, MAIN_CLASSES[name], *arguments_of(name, bootstrap, line))
-            assert theirs.returncode == 0, theirs.stderr
-            status, lines = tool(name, line)
-            assert (status, comparable(lines)) == (0, comparable(theirs.stdout.splitlines()))
-        assert tool("topics", "--delete --topic same")[0] == 0
-        until(lambda: tool("topics", "--create --topic same --partitions 1")[0] == 0)
-        produce(bootstrap, "same")
-        java = ["java", "-Xmx256m", "-cp", f"{libs}/*"]
-        theirs_verified = verified(bootstrap, [*java, f"{TOOLS}.ReplicaVerificationTool"])
-        ours = program_command("broker", "replica-verification")
-        assert verified(bootstrap, ours) == theirs_verified == VERIFIED
-        status, lines = tool("metadata-quorum", "describe --status")
-        assert status == 0
-        assert lines[1].split() == ["LeaderId:", "1"]
-        assert len(tool("metadata-quorum", "describe --replication")[1]) == 2
+    tool = run(apache.bootstrap)
+    create = "--create --topic same --partitions 3 --config retention.ms=1000"
+    assert tool("topics", create) == (0, ["Created topic same."])
+    for (name, line), theirs in zip(SAME, apache.say(SAME), strict=True):
+        assert theirs.status == 0, theirs.errors
+        status, lines = tool(name, line)
+        assert (status, comparable(lines)) == (0, comparable(theirs.output.splitlines()))
+    assert tool("topics", "--delete --topic same")[0] == 0
+    until(lambda: tool("topics", "--create --topic same --partitions 1")[0] == 0)
+    produce(apache.bootstrap, "same")
+    java = ["java", "-Xmx256m", "-cp", f"{apache.libs}/*"]
+    theirs_verified = verified(apache.bootstrap, [*java, f"{TOOLS}.ReplicaVerificationTool"])
+    ours = program_command("broker", "replica-verification")
+    assert verified(apache.bootstrap, ours) == theirs_verified == VERIFIED
+    status, lines = tool("metadata-quorum", "describe --status")
+    assert status == 0
+    assert lines[1].split() == ["LeaderId:", "1"]
+    assert len(tool("metadata-quorum", "describe --replication")[1]) == 2
+
+
+SAME_ABOUT_GROUPS = [
+    ("groups", "--list"),
+    ("groups", "--list --consumer"),
+    ("groups", "--list --group-type consumer"),
+    ("consumer-groups", "--list"),
+    ("consumer-groups", "--list --state --type"),
+    ("consumer-groups", "--list --state empty --type classic"),
+    ("consumer-groups", "--describe --all-groups"),
+    ("consumer-groups", "--describe --group classic --group new --offsets --verbose"),
+    ("consumer-groups", "--describe --all-groups --members"),
+    ("consumer-groups", "--describe --all-groups --members --verbose"),
+    ("consumer-groups", "--describe --all-groups --state"),
+    ("consumer-groups", "--describe --all-groups --state --verbose"),
+    *(
+        ("consumer-groups", f"--reset-offsets --group reset --topic read --dry-run --{rule}")
+        for rule in (
+            "to-earliest",
+            "to-latest",
+            "to-current",
+            "to-offset 7",
+            "to-offset 1000",
+            "shift-by -1",
+            "by-duration PT1H",
+            "by-duration PT0S",
+            "to-datetime 2000-01-01T00:00:00.000",
+        )
+    ),
+    ("consumer-groups", "--reset-offsets --group reset --all-topics --to-latest --export"),
+    ("consumer-groups", "--reset-offsets --group reset --from-file PLAN --dry-run"),
+    ("get-offsets", ""),
+    ("get-offsets", "--exclude-internal-topics --time -2"),
+    ("get-offsets", "--topic-partitions read:1-,:0 --time earliest-local"),
+    ("get-offsets", "--topic read --partitions 0,1 --time -5"),
+    ("get-offsets", "--topic read --time -3"),
+    ("broker-api-versions", ""),
+]
+
+
+@contextmanager
+def reading(bootstrap: str, *groups: dict[str, str]) -> Iterator[None]:
+    """Keep a member in each of these groups, with these settings."""
+    consumers = []
+    for settings in groups:
+        settings |= {"bootstrap.servers": bootstrap, "enable.auto.commit": "false"}
+        consumers.append(confluent_kafka.Consumer(settings))
+        consumers[-1].subscribe(["read"])
+    is_over = threading.Event()
+
+    def poll() -> None:
+        while not is_over.is_set():
+            for consumer in consumers:
+                consumer.poll(0.02)
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    try:
+        until(lambda: all(consumer.assignment() for consumer in consumers))
+        for consumer in consumers:
+            read = [confluent_kafka.TopicPartition("read", 0, 3, leader_epoch=0)]
+            if consumer.assignment()[0].partition == 0:
+                consumer.commit(offsets=read, asynchronous=False)
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+        for consumer in consumers:
+            consumer.close()
+
+
+@pytest.mark.timeout(120)
+def test_kafka_s_tools_and_ours_print_the_same_about_groups(
+    run: Callable[[str], Run], apache: Apache, tmp_path: Path
+) -> None:
+    tool = run(apache.bootstrap)
+    assert tool("topics", "--create --topic read --partitions 2")[0] == 0
+    produce(apache.bootstrap, "read")
+    reset = "--reset-offsets --group reset --topic read:0,1 --execute"
+    assert tool("consumer-groups", f"{reset} --to-offset 5")[0] == 0
+    plan = tmp_path / "plan.csv"
+    plan.write_text("read,0,3\nread,1,0\n")
+    wanted = [(name, line.replace("PLAN", str(plan))) for name, line in SAME_ABOUT_GROUPS]
+    members = ({"group.id": "classic", "group.instance.id": "static"}, {"group.id": "classic"})
+    new = {"group.id": "new", "group.protocol": "consumer"}
+    with reading(apache.bootstrap, *members, new):
+        theirs = apache.say(wanted)
+        ours = [tool(name, line) for name, line in wanted]
+    for (name, line), their, (status, lines) in zip(wanted, theirs, ours, strict=True):
+        assert (status, unordered(lines)) == (
+            their.status,
+            unordered(their.output.splitlines()),
+        ), f"{name} {line}"
+
+
+def unordered(lines: list[str]) -> list[str]:
+    """Kafka's tools go through hash maps; and we say nothing of APIs that we do not speak."""
+    ours = {str(key.value) for key in API_VERSION_RANGES}
+    kept = []
+    for line in lines:
+        api = re.match(r"\t\w+\((\d+)\): ", line)
+        is_spoken = api is None or api[1] in ours
+        kept.append((line if is_spoken else line.partition(" [usable")[0]).rstrip(","))
+    return sorted(kept)

@@ -5,17 +5,21 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from millrace.cluster_layout import free_ports
 from tests.lib.side_by_side import one_at_a_time
 
-RESOLVE = Path(__file__).parents[1] / "interop" / "java" / "resolve.sh"
+JAVA = Path(__file__).parents[1] / "interop" / "java"
+RESOLVE = JAVA / "resolve.sh"
+RUN_TOOLS = JAVA / "RunTools.java"
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 START_SECONDS = 60
 
@@ -33,6 +37,48 @@ def run_tool(libs: str, main_class: str, *arguments: str) -> subprocess.Complete
     """Run one of Kafka's command-line tools."""
     command = ["java", "-Xmx512m", "-cp", f"{libs}/*", main_class, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+class Tool(NamedTuple):
+    """One of Kafka's tools with its arguments, and what it reads from standard input."""
+
+    main_class: str
+    arguments: tuple[str, ...]
+    standard_input: bytes = b""
+
+
+class ToolResult(NamedTuple):
+    """What a tool printed and how it ended."""
+
+    status: int
+    output: str
+    errors: str
+
+
+def run_tools(libs: str, tools: Iterable[Tool]) -> list[ToolResult]:
+    """Run several of Kafka's tools, one after the other in one JVM."""
+    lines = [
+        "\t".join([one.main_class, *one.arguments, b64encode(one.standard_input).decode()])
+        for one in tools
+    ]
+    # What the tools cost is the start of the JVM: it is not worth compiling much.
+    java = ["java", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-cp", f"{libs}/*"]
+    done = subprocess.run(
+        [*java, RUN_TOOLS],
+        input="\n".join([*lines, ""]),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    results = []
+    for line in done.stdout.splitlines():
+        status, output, errors = line.split("\t")
+        results.append(
+            ToolResult(int(status), b64decode(output).decode(), b64decode(errors).decode())
+        )
+    return results
 
 
 @contextmanager

@@ -7,7 +7,7 @@ what was wrong the last time. Every other error is the answer.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from enum import Enum
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
@@ -26,6 +26,19 @@ from broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from broker.server.clock import Clock, SystemClock
 
 ENDPOINT_TYPE_CONTROLLER = 2
+
+ERROR_TEXTS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "The offset is outside of what the log holds.",
+    ErrorCode.UNKNOWN_MEMBER_ID: "The group has members, and only they may commit.",
+    ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
+    ErrorCode.GROUP_ID_NOT_FOUND: "The group id does not exist.",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "The group is actively subscribed to the topic.",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "The transactionalId could not be found.",
+    ErrorCode.INVALID_PRODUCER_EPOCH: "The producer has a newer epoch by now.",
+    ErrorCode.TRANSACTION_COORDINATOR_FENCED: "There is a newer coordinator of the transaction.",
+}
+"""Errors that come without a text and that a user of the tools is likely to meet."""
 
 Answer = TypeVar("Answer", bound=Message)
 Outcome = TypeVar("Outcome")
@@ -84,6 +97,31 @@ class AdminClient:
 
         return self._until_done(type(request).__name__.removesuffix("Request"), attempt)
 
+    def retry(
+        self, what: str, attempt: Callable[[], Outcome], retried: Collection[ErrorCode]
+    ) -> Outcome:
+        """Call `attempt` until it works, fails for good, or the time is over.
+
+        `retried` are the errors after which the node to ask has to be found anew; the attempt asks
+        with `ask_once`, so that a node that went away is not asked until the time is over.
+        """
+        return self._until_done(what, lambda _: attempt(), retried)
+
+    def ask_once(
+        self,
+        request: Message,
+        answer: type[Answer],
+        to: To | int = To.ANY_NODE,
+        *,
+        max_version: int | None = None,
+    ) -> Answer:
+        """Ask one time, within `retry`; `max_version` is for what newer versions say otherwise."""
+        deadline_ms = self._clock.now_ms() + self.settings.request_timeout_ms
+        connection = self._connection(to, deadline_ms)
+        response = self._ask_once(connection, request, deadline_ms, max_version)
+        assert isinstance(response, answer)
+        return response
+
     def nodes(self) -> ClusterNodes:
         """Return the nodes of the cluster, asked for anew."""
         self._nodes = None
@@ -104,7 +142,12 @@ class AdminClient:
 
     # --- within ---
 
-    def _until_done(self, what: str, attempt: Callable[[int], Outcome]) -> Outcome:
+    def _until_done(
+        self,
+        what: str,
+        attempt: Callable[[int], Outcome],
+        retried: Collection[ErrorCode] = (ErrorCode.NOT_CONTROLLER,),
+    ) -> Outcome:
         """Try until it works or the time is over; `attempt` takes the deadline."""
         deadline_ms = self._clock.now_ms() + self.settings.api_timeout_ms
         backoff_ms = self.settings.retry_backoff_ms
@@ -116,7 +159,7 @@ class AdminClient:
                     ErrorCode.REQUEST_TIMED_OUT, f"Timed out waiting for {what}: {error}"
                 )
             except KafkaError as error:
-                if error.code != ErrorCode.NOT_CONTROLLER:
+                if error.code not in retried:
                     raise
                 failure = error
             self._nodes = None
@@ -125,10 +168,16 @@ class AdminClient:
             time.sleep(backoff_ms / 1000)
             backoff_ms = min(2 * backoff_ms, self.settings.retry_backoff_max_ms)
 
-    def _ask_once(self, connection: Connection, request: Message, deadline_ms: int) -> Message:
+    def _ask_once(
+        self,
+        connection: Connection,
+        request: Message,
+        deadline_ms: int,
+        max_version: int | None = None,
+    ) -> Message:
         until_ms = min(deadline_ms, self._clock.now_ms() + self.settings.request_timeout_ms)
         try:
-            return connection.ask(request, until_ms)
+            return connection.ask(request, until_ms, max_version)
         except TimeoutError as error:
             self._forget(connection)
             raise ConnectionFailed(f"{connection} did not answer in time") from error
@@ -215,7 +264,8 @@ def raise_for(code: int, message: str | None = None) -> None:
 def error_of(code: int, message: str | None = None) -> KafkaError:
     """Make an exception of an error in an answer; an unknown number is named as such."""
     known = ErrorCode(code)
-    return KafkaError(known, message or (f"unknown error {code}" if known != code else None))
+    text = f"unknown error {code}" if known != code else ERROR_TEXTS.get(known)
+    return KafkaError(known, message or text)
 
 
 def _nodes_in(response: Message) -> ClusterNodes:

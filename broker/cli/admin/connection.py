@@ -51,25 +51,27 @@ class Connection:
         host, port = self.address
         return f"{host}:{port}"
 
-    def ask(self, request: Message, deadline_ms: int) -> Message:
+    def ask(self, request: Message, deadline_ms: int, max_version: int | None = None) -> Message:
         """Send a request in the highest common version and wait for its answer.
+
+        `max_version` is for a request that newer versions would have to be written otherwise for.
 
         Raises ConnectionFailed, TimeoutError at the deadline, or KafkaError(UNSUPPORTED_VERSION)
         when the node does not know the API or the version this request needs.
         """
         api_key = ApiKey(request.__api_key__)
-        version = self.version_of(api_key)
+        version = self.version_of(api_key, max_version)
         try:
             return self._exchange(api_key, version, request, deadline_ms)
         except EncodeError as error:
             # A field that is set and that the highest common version does not have.
             raise unsupported(f"{self} does not support what is asked: {error}") from error
 
-    def version_of(self, api_key: ApiKey) -> int:
+    def version_of(self, api_key: ApiKey, max_version: int | None = None) -> int:
         """Give the highest common version of an API; raises KafkaError(UNSUPPORTED_VERSION)."""
         ours = API_VERSION_RANGES[api_key]
         lowest, highest = self._versions.get(api_key, (0, -1))
-        version = min(highest, ours.max)
+        version = min(highest, ours.max if max_version is None else max_version)
         if version < max(lowest, ours.advertised_min):
             raise unsupported(f"{self} does not support {api_key.name}")
         return version

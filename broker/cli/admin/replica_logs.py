@@ -1,11 +1,9 @@
 """What single replicas hold: fetched as a debugging client does, which followers answer too."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from broker.cli.admin.client import AdminClient, raise_for
-from broker.cli.admin.topics import TopicDescription
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.fetch import (
@@ -16,55 +14,10 @@ from broker.protocol.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
-from broker.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
 
 DEBUGGING_REPLICA_ID = -2
 """Kafka's id of a client that reads from any replica, and up to the end of its log."""
-CONSUMER_REPLICA_ID = -1
 FIRST_VERSION_WITH_REPLICA_STATE = 15
-
-
-def offsets_at(
-    client: AdminClient, topics: Iterable[TopicDescription], timestamp: int
-) -> dict[TopicPartition, int]:
-    """Give each partition's offset at a time (-1 latest, -2 earliest), as its leader knows it.
-
-    -1 is the offset of a partition with nothing so late. Raises LEADER_NOT_AVAILABLE.
-    """
-    by_leader: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for topic in topics:
-        for partition in topic.partitions:
-            if partition.leader_id < 0:
-                raise KafkaError(
-                    ErrorCode.LEADER_NOT_AVAILABLE,
-                    f"partition {topic.name}-{partition.partition} has no leader",
-                )
-            by_leader[partition.leader_id][topic.name].append(partition.partition)
-    found = {}
-    for leader_id, wanted in sorted(by_leader.items()):
-        request = ListOffsetsRequest(
-            replica_id=CONSUMER_REPLICA_ID,
-            topics=[
-                ListOffsetsTopic(
-                    name=name,
-                    partitions=[
-                        ListOffsetsPartition(partition_index=number, timestamp=timestamp)
-                        for number in numbers
-                    ],
-                )
-                for name, numbers in wanted.items()
-            ],
-        )
-        for answer in client.ask(request, ListOffsetsResponse, leader_id).topics:
-            for one in answer.partitions:
-                raise_for(one.error_code)
-                found[TopicPartition(answer.name, one.partition_index)] = one.offset
-    return found
 
 
 def fetch_replicas(

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from broker.cli.admin.client import AdminClient, To, raise_for
 from broker.errors import ErrorCode, KafkaError
+from broker.model import TopicPartition
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import create_topics, describe_topic_partitions
 from broker.protocol.messages.create_partitions import (
@@ -60,6 +61,22 @@ def list_topics(client: AdminClient) -> list[TopicDescription]:
     raise_for(response.error_code)
     topics = [_from_metadata(topic) for topic in response.topics if not topic.error_code]
     return sorted(topics, key=lambda topic: topic.name)
+
+
+def topic_leaders(client: AdminClient, names: Iterable[str]) -> dict[TopicPartition, int]:
+    """Give the leader of each partition of these topics, NO_LEADER where it has none.
+
+    Topics that do not exist are left out. For use within `AdminClient.retry`.
+    """
+    wanted = [MetadataRequestTopic(name=name) for name in sorted(set(names))]
+    if not wanted:
+        return {}
+    request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+    return {
+        TopicPartition(topic.name or "", partition.partition_index): partition.leader_id
+        for topic in client.ask_once(request, MetadataResponse).topics
+        for partition in topic.partitions
+    }
 
 
 def describe_topics(

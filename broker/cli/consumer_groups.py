@@ -1,0 +1,476 @@
+"""`millrace consumer-groups`: list, describe, reset and delete groups of consumers.
+
+The flags and the tables are those of kafka-consumer-groups. It ends with 1 whenever something that
+was asked for was not done; Kafka's says so on standard output and ends with 0.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from broker.cli import group_tables as tables
+from broker.cli.admin import topics as admin
+from broker.cli.admin.client import AdminClient
+from broker.cli.admin.group_offsets import (
+    Committed,
+    committed_offsets,
+    committed_offsets_of,
+    delete_offsets,
+    set_offsets,
+)
+from broker.cli.admin.groups import (
+    GroupDescription,
+    delete_groups,
+    describe_consumer_groups,
+    list_consumer_groups,
+)
+from broker.cli.admin.leaders import LATEST, list_offsets
+from broker.cli.arguments import (
+    ToolFailed,
+    add_connection,
+    check_not_with,
+    connection_of,
+    is_given,
+    tool_parser,
+)
+from broker.cli.offset_reset import RULES, Offsets, Reset, from_plan, plan_text, read_plan
+from broker.errors import ErrorCode, KafkaError
+from broker.model import TopicPartition
+from broker.server.clock import SystemClock
+
+ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
+DESCRIPTIONS = ("members", "offsets", "state")
+SCENARIOS = (*RULES, "from-file")
+GROUP_STATES = (
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Stable",
+    "Dead",
+    "Empty",
+    "Assigning",
+    "Reconciling",
+)
+GROUP_TYPES = ("Classic", "Consumer")
+INACTIVE = ("Empty", "Dead")
+
+
+def main(arguments: list[str]) -> int:
+    """Do one action on groups; 1 when a part of it was refused."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    action = _checked_action(parser, options)
+    try:
+        if action == "validate-regex":
+            print(regex_text(options.validate_regex))
+            return 0
+        settings = replace(connection_of(options), api_timeout_ms=options.timeout)
+        with AdminClient(settings) as client:
+            return ACTION_FUNCTIONS[action](client, options)
+    except (KafkaError, ToolFailed) as error:
+        print(f"Error: Executing consumer group command failed due to {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = tool_parser(
+        "consumer-groups",
+        "List all consumer groups, describe a consumer group, delete consumer group info, or "
+        "reset consumer group offsets.",
+    )
+    add_connection(parser, has_controllers=False)
+    for flag, text in (
+        ("list", "list all consumer groups"),
+        ("describe", "describe groups and how far behind they are (their lag)"),
+        ("delete", "delete groups with all their offsets"),
+        ("reset-offsets", "set the offsets of groups without members; needs a rule and a scope"),
+        ("delete-offsets", "delete the offsets of a group for topics"),
+        ("all-groups", "apply to all consumer groups"),
+        ("all-topics", "with --reset-offsets: every topic the group has offsets for"),
+        ("members", "with --describe: the members of the group"),
+        ("offsets", "with --describe: the partitions and their lag (the default)"),
+        ("verbose", "with --describe: epochs and assignments too"),
+        ("dry-run", "with --reset-offsets: only show what would be set (the default)"),
+        ("execute", "with --reset-offsets: set the offsets"),
+        ("export", "with --reset-offsets: print the offsets as CSV, for --from-file"),
+        ("to-earliest", "reset to the earliest offset"),
+        ("to-latest", "reset to the latest offset"),
+        ("to-current", "reset to the current offset"),
+    ):
+        parser.add_argument(f"--{flag}", action="store_true", help=text)
+    for flag, metavar, text in (
+        ("to-offset", "OFFSET", "reset to this offset"),
+        ("shift-by", "COUNT", "move the current offset by this many, which may be negative"),
+        ("by-duration", "PnDTnHnMnS", "reset to the offset of so long ago"),
+        ("to-datetime", "YYYY-MM-DDThh:mm:ss.sss", "reset to the offset of this time"),
+        ("from-file", "FILE", "reset to the offsets of a CSV file"),
+        ("validate-regex", "REGEX", "say whether a regular expression is valid"),
+    ):
+        parser.add_argument(f"--{flag}", metavar=metavar, help=text)
+    parser.add_argument("--group", action="append", help="a group; may be given more than once")
+    parser.add_argument(
+        "--topic",
+        action="append",
+        help="a topic whose offsets to delete or reset, `topic:0,1` for some of its partitions; "
+        "may be given more than once",
+    )
+    parser.add_argument(
+        "--state",
+        nargs="?",
+        const="",
+        metavar="STATE,...",
+        help="with --describe: the state of the group; with --list: show the states, or only the "
+        "groups in these",
+    )
+    parser.add_argument(
+        "--type",
+        nargs="?",
+        const="",
+        metavar="TYPE,...",
+        help="with --list: show the types, or only the groups of these (classic, consumer)",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=int,
+        default=30_000,
+        metavar="MS",
+        help="how long to wait for answers, as while a group is made or changes",
+    )
+    return parser
+
+
+# What goes together.
+
+
+def _checked_action(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
+    given = [action for action in ACTIONS if is_given(options, action)]
+    if options.bootstrap_server is None and "validate-regex" not in given:
+        parser.error('Missing required argument "[bootstrap-server]"')
+    if len(given) != 1:
+        listed = ", ".join(f"--{action}" for action in ACTIONS)
+        parser.error(f"Command must include exactly one action: {listed}")
+    (action,) = given
+    if action in {"describe", "delete", "reset-offsets"} and not (
+        options.group or options.all_groups
+    ):
+        parser.error(f"Option [{action}] takes one of these options: [group], [all-groups]")
+    for flag, allowed in (
+        ("state", {"list", "describe"}),
+        ("type", {"list"}),
+        *((flag, {"describe"}) for flag in ("members", "offsets", "verbose")),
+    ):
+        if is_given(options, flag) and action not in allowed:
+            others = ", ".join(f"[{other}]" for other in sorted(allowed))
+            parser.error(f"Option [{flag}] is only for {others}")
+    check_not_with(parser, options, "group", ["all-groups", "list"])
+    check_not_with(parser, options, "topic", ["list", "describe"])
+    _check_details(parser, options, action)
+    return action
+
+
+def _check_details(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, action: str
+) -> None:
+    if action == "describe":
+        if sum(is_given(options, flag) for flag in DESCRIPTIONS) > 1:
+            listed = ", ".join(f"[{flag}]" for flag in DESCRIPTIONS)
+            parser.error(f"Option [describe] takes at most one of these options: {listed}")
+        if options.state:
+            parser.error("Option [describe] does not take a value for [state]")
+    if action == "delete" and options.topic:
+        parser.error("Deleting a group deletes all its offsets: use --delete-offsets for a topic.")
+    if action == "delete-offsets" and not (options.group and options.topic):
+        parser.error("Option [delete-offsets] takes the following options: [group], [topic]")
+    if action == "reset-offsets":
+        _check_reset(parser, options)
+
+
+def _check_reset(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    if options.dry_run and options.execute:
+        parser.error("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+    for scenario in SCENARIOS:
+        check_not_with(parser, options, scenario, [one for one in SCENARIOS if one != scenario])
+    if not any(is_given(options, scenario) for scenario in SCENARIOS):
+        listed = ", ".join(f"[{scenario}]" for scenario in SCENARIOS)
+        parser.error(f"Option [reset-offsets] requires one of the following scenarios: {listed}")
+    if not (options.from_file or options.all_topics or options.topic):
+        parser.error("One of the reset scopes should be defined: --all-topics, --topic.")
+    if not (options.dry_run or options.execute):
+        print(
+            "WARN: No action will be performed as the --execute option is missing. In version 5.0 "
+            "of Kafka this command will require either --dry-run or --execute.",
+            file=sys.stderr,
+        )
+
+
+def chosen(text: str | None, known: Sequence[str], what: str) -> list[str]:
+    """Give what a list of states or types names, in whatever case it is written."""
+    by_name = {one.lower(): one for one in known}
+    names = [name.strip().lower() for name in text.split(",")] if text else []
+    if any(name not in by_name for name in names):
+        raise ToolFailed(f"Invalid {what} list '{text}'. Valid {what}s are: {', '.join(known)}")
+    return [by_name[name] for name in names]
+
+
+def regex_text(text: str) -> str:
+    """Say whether a regular expression is one."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        return f"The regular expression `{text}` is invalid: {error}."
+    return f"The regular expression `{text}` is valid."
+
+
+# Listing and describing.
+
+
+def _list(client: AdminClient, options: argparse.Namespace) -> int:
+    states = chosen(options.state, GROUP_STATES, "state")
+    types = chosen(options.type, GROUP_TYPES, "type")
+    groups = list_consumer_groups(client, states, types)
+    has_state, has_type = options.state is not None, options.type is not None
+    if has_state or has_type:
+        lines = tables.listing_lines(groups, has_type=has_type, has_state=has_state)
+    else:
+        lines = [group.group_id for group in groups]
+    _print(lines)
+    return 0
+
+
+def _describe(client: AdminClient, options: argparse.Namespace) -> int:
+    groups = []
+    for group_id, outcome in sorted(
+        describe_consumer_groups(client, _group_ids(client, options)).items()
+    ):
+        if isinstance(outcome, KafkaError):
+            raise outcome
+        if outcome.state == "Dead":  # So old brokers say that there is none.
+            raise ToolFailed(f"Group {group_id} not found.")
+        groups.append(outcome)
+    if options.state is None and not options.members:
+        _print_offsets(client, groups, is_verbose=options.verbose)
+        return 0
+    describe = tables.member_lines if options.members else tables.state_lines
+    for group in groups:
+        _warn(group)
+        _print(["", *describe(group, is_verbose=options.verbose)])
+    return 0
+
+
+def _print_offsets(
+    client: AdminClient, groups: Sequence[GroupDescription], *, is_verbose: bool
+) -> None:
+    committed = committed_offsets_of(client, [group.group_id for group in groups])
+    partitions = {partition for of_group in committed.values() for partition in of_group}
+    for group in groups:
+        partitions.update(*(member.assignment for member in group.members))
+    ends = _log_end_offsets(client, partitions)
+    for group in groups:
+        _warn(group)
+        rows = offset_rows(group, committed[group.group_id], ends)
+        if rows:
+            _print(["", *tables.offset_lines(group.group_id, rows, is_verbose=is_verbose)])
+
+
+def _log_end_offsets(client: AdminClient, partitions: Iterable[TopicPartition]) -> Offsets:
+    """Give where the logs end; those without a leader, or that are gone, are left out."""
+    wanted = set(partitions)
+    leaders = client.retry(
+        "Metadata", lambda: admin.topic_leaders(client, {one.topic for one in wanted}), ()
+    )
+    led = sorted(one for one in wanted if leaders.get(one, admin.NO_LEADER) >= 0)
+    return {
+        partition: found.offset
+        for partition, found in list_offsets(client, led, LATEST).items()
+        if not isinstance(found, KafkaError)
+    }
+
+
+def offset_rows(
+    group: GroupDescription, committed: Committed, ends: Offsets
+) -> list[tables.OffsetRow]:
+    """Give the rows of a group: member after member, the busiest first, then what nobody reads."""
+    members = sorted(group.members, key=lambda member: -len(member.assignment))
+    listed = [(partition, member) for member in members for partition in member.assignment]
+    assigned = {partition for partition, _ in listed}
+    rest = [(partition, None) for partition in sorted(committed.keys() - assigned)]
+    rows = []
+    for partition, member in [*listed, *rest]:
+        found = committed.get(partition)
+        rows.append(
+            tables.OffsetRow(
+                partition,
+                found.offset if found else None,
+                found.leader_epoch if found else None,
+                ends.get(partition),
+                member,
+            )
+        )
+    return rows
+
+
+def _warn(group: GroupDescription) -> None:
+    warning = tables.state_warning(group)
+    if warning:
+        sys.stdout.flush()
+        print(f"\n{warning}", file=sys.stderr)
+
+
+# Deleting.
+
+
+def _delete(client: AdminClient, options: argparse.Namespace) -> int:
+    outcomes = delete_groups(client, _group_ids(client, options))
+    failed = {key: error for key, error in outcomes.items() if error is not None}
+    done = ", ".join(f"'{group_id}'" for group_id in sorted(outcomes.keys() - failed.keys()))
+    if not failed:
+        print(f"Deletion of requested consumer groups ({done}) was successful.")
+        return 0
+    print("\nError: Deletion of some consumer groups failed:", file=sys.stderr)
+    for group_id, error in sorted(failed.items()):
+        print(f"* Group '{group_id}' could not be deleted due to: {error}", file=sys.stderr)
+    if done:
+        print(f"\nThese consumer groups were deleted successfully: {done}")
+    return 1
+
+
+def _delete_offsets(client: AdminClient, options: argparse.Namespace) -> int:
+    (group_id,) = options.group[-1:]
+    partitions, missing = _named_partitions(client, options.topic)
+    outcomes = delete_offsets(client, group_id, partitions) if partitions else {}
+    outcomes |= missing
+    is_done = not any(outcomes.values())
+    if is_done:
+        print(f"Request succeeded for deleting offsets from group {group_id}.")
+    else:
+        print(
+            "\nError: Encountered some partition-level error, see the follow-up details.",
+            file=sys.stderr,
+        )
+    _print(["", *tables.deleted_offset_lines(outcomes)])
+    return 0 if is_done else 1
+
+
+# Resetting.
+
+
+def _reset_offsets(client: AdminClient, options: argparse.Namespace) -> int:
+    group_ids = _group_ids(client, options)
+    plan = read_plan(options.from_file, group_ids) if options.from_file else None
+    status = 0
+    offsets: dict[str, Offsets] = {}
+    for group_id, outcome in describe_consumer_groups(client, group_ids).items():
+        offsets[group_id] = {}
+        problem = _reset_problem(group_id, outcome)
+        if plan is not None and group_id not in plan:
+            problem = problem or f"No reset plan for group {group_id} found"
+        if problem:
+            print(f"\nError: {problem}", file=sys.stderr)
+            status = 1
+            continue
+        if plan is not None:
+            offsets[group_id] = from_plan(client, plan[group_id])
+        else:
+            offsets[group_id] = _offsets_by_rule(client, options, group_id)
+        if options.execute:
+            set_offsets(client, group_id, offsets[group_id])
+    if options.export:
+        print(plan_text(offsets, options.group or ()))
+    else:
+        _print(["", *tables.new_offset_lines(offsets)])
+    return status
+
+
+def _reset_problem(group_id: str, outcome: GroupDescription | KafkaError) -> str | None:
+    """Say why a group cannot be reset; one that does not exist can be, and exists then."""
+    if isinstance(outcome, KafkaError):
+        if outcome.code != ErrorCode.GROUP_ID_NOT_FOUND:
+            raise outcome
+        return None
+    if outcome.state in INACTIVE:
+        return None
+    return (
+        f"Assignments can only be reset if the group '{group_id}' is inactive, but the current "
+        f"state is {outcome.state}."
+    )
+
+
+def _offsets_by_rule(client: AdminClient, options: argparse.Namespace, group_id: str) -> Offsets:
+    rule = next(scenario for scenario in RULES if is_given(options, scenario))
+    if options.all_topics:
+        partitions = list(committed_offsets(client, group_id))
+    else:
+        partitions, missing = _named_partitions(client, options.topic)
+        for partition, error in missing.items():
+            raise ToolFailed(f"{partition.topic}: {error}")
+    _check_partitions(client, partitions)
+    value = getattr(options, rule.replace("-", "_"))
+    now_ms = SystemClock().timestamp_ms()
+    return RULES[rule](Reset(client, group_id, partitions, str(value), now_ms))
+
+
+def _check_partitions(client: AdminClient, partitions: Sequence[TopicPartition]) -> None:
+    leaders = client.retry(
+        "Metadata", lambda: admin.topic_leaders(client, {one.topic for one in partitions}), ()
+    )
+    for lacks, problem in (
+        ([one for one in partitions if one not in leaders], "do not exist"),
+        ([one for one in partitions if leaders.get(one, 0) == admin.NO_LEADER], "have no leader"),
+    ):
+        if lacks:
+            raise ToolFailed(f'The partitions "{",".join(map(str, lacks))}" {problem}')
+
+
+# Groups and partitions that are meant.
+
+
+def _group_ids(client: AdminClient, options: argparse.Namespace) -> list[str]:
+    if options.all_groups:
+        return [group.group_id for group in list_consumer_groups(client)]
+    return list(dict.fromkeys(options.group))
+
+
+def _named_partitions(
+    client: AdminClient, texts: Iterable[str]
+) -> tuple[list[TopicPartition], dict[TopicPartition, KafkaError | None]]:
+    """Give what `topic` and `topic:0,1` mean, and the error of each topic there is not."""
+    named = [parse_partitions(text) for text in texts if ":" in text]
+    whole = [text for text in texts if ":" not in text]
+    leaders = client.retry("Metadata", lambda: admin.topic_leaders(client, whole), ())
+    found = {topic: [one for one in leaders if one.topic == topic] for topic in whole}
+    missing: dict[TopicPartition, KafkaError | None] = {
+        TopicPartition(topic, -1): KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
+        )
+        for topic in whole
+        if not found[topic]
+    }
+    listed = [*named, *found.values()]
+    return sorted({one for partitions in listed for one in partitions}), missing
+
+
+def parse_partitions(text: str) -> list[TopicPartition]:
+    """Parse `topic:0,1`."""
+    topic, _, numbers = text.partition(":")
+    if not numbers or ":" in numbers:
+        raise ToolFailed(f"Invalid topic arg '{text}', expected topic name and partitions")
+    try:
+        return [TopicPartition(topic, int(number)) for number in numbers.split(",")]
+    except ValueError:
+        raise ToolFailed(
+            f"Invalid partition specified in topic arg '{text}': it is no number"
+        ) from None
+
+
+def _print(lines: Iterable[str]) -> None:
+    print("\n".join(lines), flush=True)
+
+
+ACTION_FUNCTIONS = {
+    "list": _list,
+    "describe": _describe,
+    "delete": _delete,
+    "reset-offsets": _reset_offsets,
+    "delete-offsets": _delete_offsets,
+}

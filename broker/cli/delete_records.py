@@ -1,0 +1,57 @@
+"""`millrace delete-records`: drop the records before an offset, with Kafka's flags."""
+
+import argparse
+import sys
+
+from broker.cli.admin.client import AdminClient
+from broker.cli.admin.leaders import delete_records
+from broker.cli.arguments import (
+    ToolFailed,
+    add_connection,
+    check_required,
+    connection_of,
+    tool_parser,
+)
+from broker.cli.json_files import offsets_to_delete, read_json
+from broker.errors import KafkaError
+from broker.model import TopicPartition
+
+
+def main(arguments: list[str]) -> int:
+    """Delete records; 1 when the file or the cluster does not allow it, for any partition."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    check_required(parser, options, ["bootstrap-server", "offset-json-file"])
+    try:
+        offsets = offsets_to_delete(read_json(options.offset_json_file))
+        with AdminClient(connection_of(options)) as client:
+            print("Executing records delete operation", flush=True)
+            outcomes = delete_records(client, offsets)
+    except (KafkaError, ToolFailed) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print("Records delete operation completed:")
+    for partition, outcome in sorted(outcomes.items()):
+        print(outcome_text(partition, outcome))
+    return int(any(isinstance(outcome, KafkaError) for outcome in outcomes.values()))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = tool_parser(
+        "delete-records", "Delete the records of partitions down to given offsets."
+    )
+    add_connection(parser, has_controllers=False)
+    parser.add_argument(
+        "--offset-json-file",
+        metavar="FILE",
+        help='the offset of each partition, -1 for its high watermark: {"version": 1, '
+        '"partitions": [{"topic": "foo", "partition": 1, "offset": 1}]}',
+    )
+    return parser
+
+
+def outcome_text(partition: TopicPartition, outcome: int | KafkaError) -> str:
+    """Give the line about one partition: where its log begins now, or what was wrong."""
+    if isinstance(outcome, KafkaError):
+        return f"partition: {partition}\terror: {outcome}"
+    return f"partition: {partition}\tlow_watermark: {outcome}"

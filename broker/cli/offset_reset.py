@@ -1,0 +1,199 @@
+"""Where `consumer-groups --reset-offsets` sets a group's offsets: one function a rule.
+
+An offset that is asked for by its number is moved into what the log holds. A time that is later
+than every record means the end of the log. Offsets come from a file as lines `topic,partition,
+offset`, with the group in front when several groups are meant.
+"""
+
+import csv
+import re
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
+
+from broker.cli.admin.client import AdminClient
+from broker.cli.admin.group_offsets import committed_offsets
+from broker.cli.admin.leaders import EARLIEST, LATEST, UNKNOWN_OFFSET, list_offsets, successes
+from broker.cli.arguments import ToolFailed
+from broker.model import TopicPartition
+
+Offsets = dict[TopicPartition, int]
+
+DURATION = re.compile(
+    r"([-+]?)P(?:([-+]?\d+)D)?(?:T(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+(?:\.\d{1,9})?)S)?)?",
+    re.IGNORECASE,
+)
+DATE_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{3}))?(Z|[+-]\d\d(?::?\d\d)?)?")
+
+
+class Reset(NamedTuple):
+    """What a rule is given: the group, the partitions that are meant, the rule's own value."""
+
+    client: AdminClient
+    group_id: str
+    partitions: Collection[TopicPartition]
+    value: str
+    timestamp_ms: int  # now
+
+
+def _listed(client: AdminClient, partitions: Collection[TopicPartition], timestamp: int) -> Offsets:
+    listed = successes(list_offsets(client, partitions, timestamp))
+    return {partition: found.offset for partition, found in listed.items()}
+
+
+def to_earliest(reset: Reset) -> Offsets:
+    """Set to where the logs begin."""
+    return _listed(reset.client, reset.partitions, EARLIEST)
+
+
+def to_latest(reset: Reset) -> Offsets:
+    """Set to where the logs end."""
+    return _listed(reset.client, reset.partitions, LATEST)
+
+
+def to_offset(reset: Reset) -> Offsets:
+    """Set to one offset."""
+    return _in_range(reset.client, dict.fromkeys(reset.partitions, _number(reset.value)))
+
+
+def shift_by(reset: Reset) -> Offsets:
+    """Move every committed offset by as much."""
+    committed, count = committed_offsets(reset.client, reset.group_id), _number(reset.value)
+    for partition in reset.partitions:
+        if partition not in committed:
+            raise ToolFailed(
+                f"Cannot shift offset for partition {partition} since there is no current "
+                "committed offset"
+            )
+    return _in_range(reset.client, {one: committed[one].offset + count for one in reset.partitions})
+
+
+def to_current(reset: Reset) -> Offsets:
+    """Keep what is committed; where nothing is, set to where the log ends."""
+    committed = committed_offsets(reset.client, reset.group_id)
+    others = [partition for partition in reset.partitions if partition not in committed]
+    kept = {one: committed[one].offset for one in reset.partitions if one in committed}
+    return kept | _listed(reset.client, others, LATEST)
+
+
+def to_datetime(reset: Reset) -> Offsets:
+    """Set to the first record at a time or after it."""
+    return _at_time(reset, parse_datetime(reset.value))
+
+
+def by_duration(reset: Reset) -> Offsets:
+    """Set to the first record that is not older than a duration."""
+    age_ms = parse_duration(reset.value) // timedelta(milliseconds=1)
+    return _at_time(reset, reset.timestamp_ms - age_ms)
+
+
+def _at_time(reset: Reset, timestamp_ms: int) -> Offsets:
+    found = _listed(reset.client, reset.partitions, timestamp_ms)
+    later = [partition for partition, offset in found.items() if offset == UNKNOWN_OFFSET]
+    for topic, partition in sorted(later):
+        print(
+            f"\nWarn: Partition {partition} from topic {topic} is empty. "
+            "Falling back to latest known offset."
+        )
+    return found | _listed(reset.client, later, LATEST)
+
+
+def _in_range(client: AdminClient, offsets: Offsets) -> Offsets:
+    """Move what lies outside of the logs to their ends, and say so."""
+    begins = _listed(client, offsets, EARLIEST)
+    ends = _listed(client, offsets, LATEST)
+    moved = {}
+    for partition, offset in offsets.items():
+        moved[partition] = max(begins[partition], min(offset, ends[partition]))
+        if moved[partition] != offset:
+            kind = "higher than latest" if offset > ends[partition] else "lower than earliest"
+            print(
+                f"New offset ({offset}) is {kind} offset for topic partition {partition}. "
+                f"Value will be set to {moved[partition]}",
+                file=sys.stderr,
+            )
+    return moved
+
+
+RULES: dict[str, Callable[[Reset], Offsets]] = {
+    "to-earliest": to_earliest,
+    "to-latest": to_latest,
+    "to-current": to_current,
+    "to-offset": to_offset,
+    "shift-by": shift_by,
+    "by-duration": by_duration,
+    "to-datetime": to_datetime,
+}
+
+
+def from_plan(client: AdminClient, plan: Offsets) -> Offsets:
+    """Set to what a file says."""
+    return _in_range(client, plan)
+
+
+# What the arguments and the file say.
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ToolFailed(f"Cannot parse argument '{text}' as a number") from None
+
+
+def parse_datetime(text: str) -> int:
+    """Give the timestamp of `YYYY-MM-DDThh:mm:ss.sss`, in UTC unless it says its offset."""
+    found = DATE_TIME.fullmatch(text)
+    try:
+        if found is None:
+            raise ValueError
+        zone = {None: "+00:00", "Z": "+00:00"}.get(found[3], found[3])
+        moment = datetime.fromisoformat(f"{found[1]}.{found[2] or '000'}{zone}")
+    except ValueError:
+        raise ToolFailed(
+            f"{text!r} is no date and time of the format 'YYYY-MM-DDThh:mm:ss.sss'"
+        ) from None
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
+
+def parse_duration(text: str) -> timedelta:
+    """Give the duration of `PnDTnHnMnS`."""
+    found = DURATION.fullmatch(text)
+    if found is None or not any(found.groups()[1:]) or text[-1] in "Tt":
+        raise ToolFailed(f"{text!r} is no duration of the format 'PnDTnHnMnS'")
+    days, hours, minutes = (int(part or 0) for part in found.groups()[1:4])
+    seconds = timedelta(seconds=float(found[5] or 0))
+    duration = timedelta(days=days, hours=hours, minutes=minutes) + seconds
+    return -duration if found[1] == "-" else duration
+
+
+def read_plan(path: str, group_ids: Collection[str]) -> dict[str, Offsets]:
+    """Read a `--from-file`: the offsets of each group."""
+    try:
+        lines = list(csv.reader(StringIO(Path(path).read_text(encoding="utf-8"))))
+    except OSError as error:
+        raise ToolFailed(f"cannot read {path}: {error.strerror}") from error
+    only = next(iter(group_ids)) if len(group_ids) == 1 else None
+    plan: dict[str, Offsets] = {}
+    for line in filter(None, lines):
+        cells = line if len(line) == 4 or only is None else [only, *line]
+        try:
+            group_id, topic, partition, offset = cells
+            plan.setdefault(group_id, {})[TopicPartition(topic, int(partition))] = int(offset)
+        except ValueError:
+            raise ToolFailed(f"{path} has a line that is no offset: {','.join(line)}") from None
+    return plan
+
+
+def plan_text(offsets: Mapping[str, Offsets], group_ids: Iterable[str]) -> str:
+    """Write offsets as a `--from-file` has them; `group_ids` are those that were asked for."""
+    is_single = len(list(group_ids)) == 1
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for group_id, of_group in sorted(offsets.items()):
+        for (topic, partition), offset in sorted(of_group.items()):
+            writer.writerow([*([] if is_single else [group_id]), topic, partition, offset])
+    return text.getvalue()
