@@ -34,7 +34,10 @@ class PartitionLog(LocalLog):
     @property
     def last_stable_offset(self) -> int:
         """Where read_committed readers stop: the first open transaction, or the high watermark."""
-        unstable = self.producers.first_unstable_offset
+        producers = self.producers
+        if not producers.ongoing and not producers.unreplicated:
+            return self.high_watermark  # What every fetch asks, mostly where there are none.
+        unstable = producers.first_unstable_offset
         if unstable is None or unstable > self.high_watermark:
             return self.high_watermark
         return max(unstable, self.log_start_offset)

@@ -73,9 +73,11 @@ def read(  # noqa: PLR0913 - the last three are choices with a usual answer
     length = end - start
     if not length:
         return LogRead([], 0, [])
-    part: bytes | FileRegion = segment.slice(start, end)
+    part: bytes | FileRegion
     if length < SENDFILE_BYTES:
         part = segment.file.read(start, length)
+    else:
+        part = segment.slice(start, end)
     aborted: list[AbortedTransaction] = []
     if with_aborted_transactions:
         upper = next_offset if next_offset >= 0 else min(max_offset, segment.next_offset)
@@ -86,8 +88,10 @@ def read(  # noqa: PLR0913 - the last three are choices with a usual answer
 def _find(log: LocalLog, offset: int) -> tuple[Segment, int] | None:
     """Give the segment and position of the first batch that reaches to `offset` or beyond."""
     segments = log.segments
-    for index in range(max(0, segments.floor(offset)), len(segments)):
-        segment = segments[index]
+    active = segments.active
+    # Most read the end of the log.
+    found = (active,) if offset >= active.base_offset else segments.from_offset(offset)
+    for segment in found:
         if not segment.size_bytes:
             continue
         segments.note_use(segment)

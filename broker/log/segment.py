@@ -7,8 +7,8 @@ the cleaner, who replaces it whole; its indexes are loaded when somebody asks.
 To go on reading costs no search: `cursors` remembers where batches begin that were appended or
 read lately, by base offset.
 
-No checksum covers an index. So an entry is compared with the batch it names whenever it is used,
-and an index that does not fit its log is made anew.
+No checksum covers an index. So an entry that was read from a file is compared with the batch it
+names when it is used first, and an index that does not fit its log is made anew.
 """
 
 import logging
@@ -232,11 +232,14 @@ class Segment:
         if entry < 0:
             return self.walk(otherwise, end)
         index = self.offset_index
-        position, last_offset = index.positions[entry], index.relative_offsets[entry]
+        position, is_compared = index.positions[entry], index.is_compared
+        if is_compared is None or is_compared[entry]:
+            return self.walk(position, end)
         try:
             batches = self.walk(position, end)
             first = next(batches)
-            if first.last_offset - self.base_offset == last_offset:
+            if first.last_offset - self.base_offset == index.relative_offsets[entry]:
+                is_compared[entry] = True
                 return chain((first,), batches)
         except (CorruptBatch, StopIteration):
             pass  # As the entry is wrong, there is no batch here.
@@ -307,10 +310,11 @@ class Segment:
         end = start + max_bytes
         if end >= limit:
             return limit, -1
-        entry = self.offset_index.floor_of_position(end)
-        if entry >= 0 and self.offset_index.positions[entry] <= start:
-            entry = -1
-        for batch in self._walk_from(entry, start, limit):
+        index = self.offset_index
+        entry = index.floor_of_position(end)
+        is_nearer = entry >= 0 and index.positions[entry] > start
+        walk = self._walk_from(entry, start, limit) if is_nearer else self.walk(start, limit)
+        for batch in walk:
             batch_end = batch.position + batch.size_bytes
             if batch_end > end and not (first_whole and batch.position == start):
                 self.remember(batch.base_offset, batch.position)

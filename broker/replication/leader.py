@@ -26,8 +26,8 @@ from broker.errors import ErrorCode, KafkaError
 from broker.metadata.image import PartitionImage
 from broker.model import OffsetAndEpoch
 from broker.protocol.messages.alter_partition import PartitionResult
-from broker.replication.divergence import find_divergence
-from broker.replication.fencing import validate_leader_epoch
+from broker.replication.divergence import UNKNOWN_EPOCH, find_divergence
+from broker.replication.fencing import ANY_EPOCH, validate_leader_epoch
 from broker.replication.follower_progress import FollowerProgress
 from broker.replication.isr import ChangeOutcome, InSyncReplicas, IsrChange, outcome_of
 from broker.replication.log import ReplicaLog
@@ -174,7 +174,11 @@ class PartitionLeader(Generic[T]):
         For consumers and replicas alike. With a divergence the answer has no records, and the
         position does not count.
         """
-        validate_leader_epoch(current_leader_epoch, self.leader_epoch)
+        # Most readers have nothing to compare, and a call for each partition of a fetch shows.
+        if current_leader_epoch != ANY_EPOCH:
+            validate_leader_epoch(current_leader_epoch, self.leader_epoch)
+        if last_fetched_epoch == UNKNOWN_EPOCH:
+            return None
         return find_divergence(
             self.log, fetch_offset=fetch_offset, last_fetched_epoch=last_fetched_epoch
         )

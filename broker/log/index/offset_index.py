@@ -16,9 +16,11 @@ MAX_RELATIVE_OFFSET = 2**31 - 1
 class OffsetIndex:
     """Two parallel columns, both strictly ascending."""
 
-    __slots__ = ("positions", "relative_offsets")
+    __slots__ = ("is_compared", "positions", "relative_offsets")
 
     def __init__(self) -> None:
+        self.is_compared: bytearray | None = None
+        """By entry, whether it was compared with its batch; None when it was made from batches."""
         self.relative_offsets = array("i")
         self.positions = array("i")
 
@@ -32,6 +34,7 @@ class OffsetIndex:
             numbers.byteswap()
         index = cls()
         index.relative_offsets, index.positions = numbers[0::2], numbers[1::2]
+        index.is_compared = bytearray(len(index.positions))
         return index if index._is_sane(log_size_bytes) else None
 
     def _is_sane(self, log_size_bytes: int) -> bool:
@@ -54,6 +57,8 @@ class OffsetIndex:
         """Add the entry of a batch by its last offset."""
         self.relative_offsets.append(relative_offset)
         self.positions.append(position)
+        if self.is_compared is not None:
+            self.is_compared.append(True)
 
     def floor(self, relative_offset: int) -> int:
         """Give the number of the last entry at or below an offset, -1 when there is none."""
@@ -73,6 +78,8 @@ class OffsetIndex:
         keep = bisect_left(self.positions, position)
         del self.relative_offsets[keep:]
         del self.positions[keep:]
+        if self.is_compared is not None:
+            del self.is_compared[keep:]
 
     @property
     def size_bytes(self) -> int:

@@ -20,24 +20,19 @@ from broker.protocol.messages.fetch import (
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
-    ReplicaState,
 )
-from broker.replication.fetch_session.session import FetchSession
 from broker.replication.fetch_session.session_cache import FetchSessionCache
 from broker.replication.fetch_session.session_epochs import FINAL_EPOCH, FULL_EPOCH, NO_SESSION
 from broker.server.cluster.current_leaders import endpoints_of, find_leader
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.metrics import Metrics
 from broker.server.network.dispatch import Answer, AnswerWalk, RequestContext
-from broker.server.replication.fetch_read import Asked, FetchRead, Key, Reader
+from broker.server.replication.fetch_question import Key, Question
+from broker.server.replication.fetch_read import FetchRead
 from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
 
-FIRST_VERSION_FROM_FOLLOWERS = 11
-FIRST_VERSION_WITH_TOPIC_IDS = 13
 FIRST_VERSION_WITH_LEADERS = 16
-FIRST_VERSION_WITH_REPLICA_STATE = 15
-READ_COMMITTED = 1
 PARTITIONS_AT_ONCE = 64
 """With more of them a fetch is read step by step."""
 
@@ -55,7 +50,7 @@ class Fetch:
         metrics: Metrics,
     ) -> None:
         self._max_fetch_bytes = config.max_fetch_bytes
-        self._selects_by_rack = config.replication.selects_by_rack
+        self._find_rack = self._rack_of if config.replication.selects_by_rack else None
         self._logs = led_logs
         self._parked_fetches = parked_fetches
         self._sessions = fetch_sessions
@@ -64,16 +59,15 @@ class Fetch:
 
     def handle(self, context: RequestContext, request: FetchRequest) -> Answer | AnswerWalk:
         """Answer at once when there is enough, an error, or no time to wait; else park it."""
-        question = _Question(context, request)
+        question = Question(context, request, self._max_fetch_bytes, self._find_rack)
         if request.session_id != NO_SESSION or request.session_epoch != FINAL_EPOCH:
             self._find_session(question)
             if question.is_last:
                 return FetchResponse()
-        reader = self._reader_of(question)
-        if reader.follower is not None:
+        if question.follower is not None:
             # It has more to ask: it shall not wait for what it has asked before.
             self._parked_fetches.answer_followers(context.connection)
-        read = FetchRead(self._logs, reader)
+        read = FetchRead(self._logs, question)
         if len(question.asked) > PARTITIONS_AT_ONCE:
             return self._walk(question, read)
         read.run(question.asked)
@@ -84,7 +78,7 @@ class Fetch:
 
     # --- who asks what ---
 
-    def _find_session(self, question: "_Question") -> None:
+    def _find_session(self, question: Question) -> None:
         """Go on with the session that the request names; raises KafkaError."""
         request = question.request
         session = self._sessions.resume(
@@ -105,32 +99,13 @@ class Fetch:
         question.is_last = not self._sessions.update(session, question.asked, forgotten, now_ms)
         question.asked = list(session.asked())
 
-    def _reader_of(self, question: "_Question") -> Reader:
-        context, request = question.context, question.request
-        follower = None
-        if context.api_version >= FIRST_VERSION_WITH_REPLICA_STATE:
-            if request.replica_state.replica_id >= 0:
-                follower = request.replica_state
-        elif request.replica_id >= 0:
-            follower = ReplicaState(replica_id=request.replica_id)
-        # By position: this is made for every fetch, and names cost twice as much.
-        return Reader(
-            follower,
-            min(request.max_bytes, self._max_fetch_bytes),
-            request.min_bytes,
-            request.isolation_level == READ_COMMITTED,
-            follower is None and context.api_version >= FIRST_VERSION_FROM_FOLLOWERS,
-            request.rack_id if self._selects_by_rack else "",
-            self._rack_of,
-        )
-
     def _rack_of(self, broker_id: int) -> str | None:
         broker = self._metadata.image.brokers.get(broker_id)
         return None if broker is None else broker.rack
 
     # --- now, step by step, or later ---
 
-    def _walk(self, question: "_Question", read: FetchRead) -> AnswerWalk:
+    def _walk(self, question: Question, read: FetchRead) -> AnswerWalk:
         """Read very many partitions step by step."""
         yield from read.walk(question.asked)
         read.is_first = False
@@ -149,7 +124,7 @@ class Fetch:
 
         return self._wait(question, read, answer)
 
-    def _park(self, question: "_Question", first: FetchRead) -> Answer:
+    def _park(self, question: Question, first: FetchRead) -> Answer:
         def answer(is_final: bool) -> bool:
             if question.context.connection.is_closed:
                 return True
@@ -162,24 +137,22 @@ class Fetch:
 
         return self._wait(question, first, answer)
 
-    def _wait(
-        self, question: "_Question", first: FetchRead, answer: Callable[[bool], bool]
-    ) -> Answer:
+    def _wait(self, question: Question, first: FetchRead, answer: Callable[[bool], bool]) -> Answer:
         later = question.context.defer()
         request = question.request
         parked = ParkedFetch(
             first.partitions,
             request.min_bytes - first.size_bytes,
             answer,
-            is_follower=first.reader.follower is not None,
+            is_follower=first.question.follower is not None,
         )
         self._parked_fetches.park(question.context.connection, parked, request.max_wait_ms)
         return later
 
     # --- the answer ---
 
-    def _finish(self, question: "_Question", read: FetchRead) -> FetchResponse:
-        if read.reader.follower is None:
+    def _finish(self, question: Question, read: FetchRead) -> FetchResponse:
+        if question.follower is None:
             self._metrics.fetched_bytes += read.size_bytes
         else:
             self._metrics.replicated_out_bytes += read.size_bytes
@@ -195,13 +168,12 @@ class Fetch:
                 question.asked,
                 answers,
                 owner=question.context.connection.peer.host,
-                is_privileged=read.reader.follower is not None,
+                is_privileged=question.follower is not None,
                 uses_topic_ids=question.by_id,
                 now_ms=self._logs.clock.now_ms(),
             )
         response = FetchResponse(session_id=session_id, responses=_by_topic(answers))
-        tells_leaders = question.context.api_version >= FIRST_VERSION_WITH_LEADERS
-        if read.misdirected and tells_leaders:
+        if read.misdirected and question.context.api_version >= FIRST_VERSION_WITH_LEADERS:
             self._tell_leaders(question.context, read, response)
         return response
 
@@ -217,27 +189,6 @@ class Fetch:
                 leaders.add(found.leader_id)
         addresses = endpoints_of(self._metadata, leaders, context.connection.peer.listener_name)
         response.node_endpoints = [NodeEndpoint(**address._asdict()) for address in addresses]
-
-
-class _Question:
-    """One request on its way. A partition that is named twice is read once, as asked for last."""
-
-    __slots__ = ("asked", "by_id", "context", "is_last", "request", "session")
-
-    def __init__(self, context: RequestContext, request: FetchRequest) -> None:
-        self.context = context
-        self.request = request
-        self.by_id = by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-        self.session: FetchSession | None = None
-        self.is_last = False
-        """Whether the request has taken the last partition out of its session, and so closed it."""
-        self.asked: Asked = list(
-            {
-                (topic.topic_id if by_id else topic.topic, wanted.partition): wanted
-                for topic in request.topics
-                for wanted in topic.partitions
-            }.items()
-        )
 
 
 def _by_topic(answers: Iterable[tuple[Key, PartitionData]]) -> list[FetchableTopicResponse]:

@@ -24,7 +24,7 @@ from broker.server.cluster import authorized_operations
 from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.cluster_view import controller_id, live_brokers, offline_replicas
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.network.dispatch import AnswerWalk, Deferred, Later, RequestContext
+from broker.server.network.dispatch import Answer, AnswerWalk, Deferred, Later, RequestContext
 from broker.server.network.walks import ITEMS_PER_STEP, distinct, each
 
 FIRST_VERSION_BY_ID = 12
@@ -42,8 +42,16 @@ class Metadata:
         self._metadata = metadata
         self._auto_topics = auto_topics
 
-    def handle(self, context: RequestContext, request: MetadataRequest) -> AnswerWalk:
+    def handle(self, context: RequestContext, request: MetadataRequest) -> Answer | AnswerWalk:
         """Describe the topics asked for, creating unknown ones where both sides allow it."""
+        if request.topics and len(request.topics) == 1 and request.topics[0].name is not None:
+            image = self._metadata.image.topics.by_name.get(request.topics[0].name)
+            if image is not None and _is_small(image) and not _is_by_id(request.topics[0]):
+                # What most ask for: a walk would cost as much as what it walks through.
+                return self._response(context, request, [self._describe(request, image)])
+        return self._walk(context, request)
+
+    def _walk(self, context: RequestContext, request: MetadataRequest) -> AnswerWalk:
         if request.topics is None or (context.api_version == 0 and not request.topics):
             images = self._metadata.image.topics.by_name.values()
             return (yield from self._respond(context, request, images))
@@ -89,19 +97,27 @@ class Metadata:
         topics: list[MetadataResponseTopic] = []
         for topic in list(found):
             if isinstance(topic, MetadataResponseTopic):
-                described = topic
-            elif len(topic.partitions) <= ITEMS_PER_STEP:
-                # Most topics by far: a walk would cost as much as what it walks through.
-                partitions = [*map(self._describe_partition, topic.partitions.values())]
-                described = _described(topic, partitions)
+                described = _with_operations(request, topic)
+            elif _is_small(topic):
+                described = self._describe(request, topic)
             else:
                 partitions = yield from each(topic.partitions.values(), self._describe_partition)
-                described = _described(topic, partitions)
-            if request.include_topic_authorized_operations and described.name is not None:
-                described.topic_authorized_operations = authorized_operations.ON_TOPIC
+                described = _with_operations(request, _described(topic, partitions))
             topics.append(described)
             if not len(topics) % TOPICS_PER_STEP:
                 yield
+        return self._response(context, request, topics)
+
+    def _describe(self, request: MetadataRequest, image: TopicImage) -> MetadataResponseTopic:
+        partitions = [*map(self._describe_partition, image.partitions.values())]
+        return _with_operations(request, _described(image, partitions))
+
+    def _response(
+        self,
+        context: RequestContext,
+        request: MetadataRequest,
+        topics: list[MetadataResponseTopic],
+    ) -> MetadataResponse:
         return MetadataResponse(
             cluster_authorized_operations=authorized_operations.ON_CLUSTER
             if request.include_cluster_authorized_operations
@@ -128,9 +144,11 @@ class Metadata:
                 yield topics.by_id.get(topic.topic_id) or MetadataResponseTopic(
                     error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic.topic_id
                 )
+            elif (image := topics.by_name.get(topic.name)) is not None:
+                yield image
             else:
                 code = refused.get(topic.name) or code_of_unknown(topic.name)
-                yield topics.by_name.get(topic.name) or MetadataResponseTopic(
+                yield MetadataResponseTopic(
                     error_code=code, name=topic.name, is_internal=topic.name in INTERNAL_TOPICS
                 )
 
@@ -145,6 +163,18 @@ class Metadata:
             isr_nodes=list(partition.isr),
             offline_replicas=offline_replicas(self._metadata.image.brokers, partition),
         )
+
+
+def _is_small(image: TopicImage) -> bool:
+    return len(image.partitions) <= ITEMS_PER_STEP
+
+
+def _with_operations(
+    request: MetadataRequest, topic: MetadataResponseTopic
+) -> MetadataResponseTopic:
+    if request.include_topic_authorized_operations and topic.name is not None:
+        topic.topic_authorized_operations = authorized_operations.ON_TOPIC
+    return topic
 
 
 def _described(

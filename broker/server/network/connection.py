@@ -192,7 +192,8 @@ class Connection:
         position, count = 0, len(received)
         while count - position >= 4:
             size = _read_size(received, position)[0]
-            if not self._accepts_size(size):
+            if not MIN_FRAME_BYTES <= size <= self._max_frame_bytes:
+                self._refuse_size(size)
                 return
             end = position + 4 + size
             if end > count:
@@ -255,7 +256,8 @@ class Connection:
         partial.filled_bytes += count
         if partial.total_bytes == 0 and partial.filled_bytes >= 4:
             size = _read_size(partial.buffer)[0]
-            if not self._accepts_size(size):
+            if not MIN_FRAME_BYTES <= size <= self._max_frame_bytes:
+                self._refuse_size(size)
                 return True
             partial.total_bytes = 4 + size
         if partial.filled_bytes == partial.total_bytes:
@@ -265,13 +267,9 @@ class Connection:
                 self._buffers.give_back(partial.buffer)
         return True
 
-    def _accepts_size(self, size: int) -> bool:
-        """Whether a request may have that size; if not, the connection is closed."""
-        if MIN_FRAME_BYTES <= size <= self._max_frame_bytes:
-            return True
+    def _refuse_size(self, size: int) -> None:
         log.warning("closed: frame size out of range size=%d client=%s", size, self.peer.host)
         self.close()
-        return False
 
     def _on_frame(self, frame: memoryview) -> None:
         answer = self._sink.on_frame(self, frame)
@@ -384,6 +382,8 @@ class Connection:
         """Read on, or stop reading while this client is behind with its answers."""
         if self.is_closed:
             return
+        if self._is_reading and not self._slots and not self._out and self._backlog is None:
+            return  # Most often: all is answered and sent.
         if self._walk is not None or (self._backlog is not None and not self._must_pause()):
             self._read(False)
             self._watch(False)

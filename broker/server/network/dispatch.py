@@ -49,9 +49,8 @@ AnswerWalk = Steps[Answer]
 Handler = Callable[["RequestContext", Any], Answer | AnswerWalk]
 
 
-def encode(header: RequestHeader, response: Message) -> list[Part]:
-    """Encode an answer; the only regions a response ever holds are the log's."""
-    return cast("list[Part]", encode_response(header, response))
+encode = cast(Callable[[RequestHeader, Message], list[Part]], encode_response)
+"""Encodes an answer; the only regions a response ever holds are the log's."""
 
 
 class RequestContext:

@@ -8,12 +8,12 @@ A throttled replica that is not in sync reads nothing while it had too much (KIP
 waits as if there were nothing, and its other partitions go on.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable
 
 from broker.errors import KafkaError
 from broker.log.index.transaction_index import AbortedTransaction as AbortedRange
 from broker.log.partition_log import PartitionLog
+from broker.log.read import LogRead
 from broker.model import OffsetAndEpoch
 from broker.protocol.messages.fetch import (
     AbortedTransaction,
@@ -28,25 +28,9 @@ from broker.replication.log import ReplicaLog
 from broker.replication.read_replica import preferred_read_replica
 from broker.server.cluster.current_leaders import SAYS_WHO_LEADS
 from broker.server.network.walks import ITEMS_PER_STEP, Steps
+from broker.server.replication.fetch_question import Asked, Key, Question, RackOf
 from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.partitions import FollowerPosition, Leader, Partition
-
-Key = tuple[bytes | str, int]
-"""Topic id, or in old versions topic name, and partition."""
-Asked = Sequence[tuple[Key, FetchPartition]]
-
-
-class Reader(NamedTuple):
-    """Who reads, and how much."""
-
-    follower: ReplicaState | None
-    max_bytes: int
-    min_bytes: int
-    is_read_committed: bool
-    may_read_followers: bool
-    rack: str
-    """Where it is, when it is to be told of a replica there."""
-    rack_of: Callable[[int], str | None]
 
 
 class FetchRead:
@@ -61,16 +45,16 @@ class FetchRead:
         "is_held_back",
         "misdirected",
         "partitions",
-        "reader",
+        "question",
         "size_bytes",
         "throttled_bytes",
     )
 
-    def __init__(self, logs: LedLogs, reader: Reader) -> None:
+    def __init__(self, logs: LedLogs, question: Question) -> None:
         self._logs = logs
-        self._now_ms = 0 if reader.follower is None else logs.clock.now_ms()
+        self._now_ms = 0 if question.follower is None else logs.clock.now_ms()
         self._has_news = False
-        self.reader = reader
+        self.question = question
         self.is_first = True
         """Whether the request has just come: then a follower's position is noted."""
         self.is_held_back = False
@@ -86,14 +70,14 @@ class FetchRead:
 
     def again(self) -> "FetchRead":
         """Return another pass for the same request."""
-        again = FetchRead(self._logs, self.reader)
+        again = FetchRead(self._logs, self.question)
         again.is_first = False
         return again
 
     @property
     def is_enough(self) -> bool:
         """Whether the answer need not wait: enough bytes, or something else to tell."""
-        return self._has_news or self.size_bytes >= self.reader.min_bytes
+        return self._has_news or self.size_bytes >= self.question.min_bytes
 
     @property
     def can_wait(self) -> bool:
@@ -112,27 +96,38 @@ class FetchRead:
             yield
 
     def _answer(self, key: Key, wanted: FetchPartition) -> PartitionData:
-        topic, name = key[0], ""
+        (topic, number), name = key, ""
+        partitions = self._logs.partitions
         try:
-            name = topic if isinstance(topic, str) else self._logs.partitions.name_of(topic)
-            return self._read(self._find(name, wanted), wanted)
+            name = topic if isinstance(topic, str) else partitions.name_of(topic)
+            partition = partitions.find(name, number)
+            if partition is None or partition.leader is None:
+                partition = self._find_follower(name, number)
+            told = self._instead_of_records(partition, wanted)
+            if told is not None:
+                return told
+            follower = self.question.follower
+            if follower is not None:
+                return self._replicate(partition, wanted, follower)
+            return self._consume(partition, wanted)
         except KafkaError as error:
             return self._refused(name, wanted, error)
         except OSError as error:
-            failure = self._logs.failures.on_failure(name, wanted.partition, error)
+            failure = self._logs.failures.on_failure(name, number, error)
             return self._refused(name, wanted, failure)
 
-    def _find(self, topic: str, wanted: FetchPartition) -> Partition:
-        """Return a partition that may be read here; raises KafkaError."""
-        found = self._logs.partitions.find(topic, wanted.partition)
-        if found is not None and (
-            found.leader is not None or (self.reader.may_read_followers and found.is_following)
-        ):
+    def _find_follower(self, topic: str, number: int) -> Partition:
+        """Return a partition that may be read though it does not lead; raises KafkaError."""
+        found = self._logs.partitions.find(topic, number)
+        if found is not None and self.question.may_read_followers and found.is_following:
             return found
-        return self._logs.partitions.get(topic, wanted.partition)
+        return self._logs.partitions.get(topic, number)
 
-    def _read(self, partition: Partition, wanted: FetchPartition) -> PartitionData:
-        log, leader, follower = partition.log, partition.leader, self.reader.follower
+    def _instead_of_records(
+        self, partition: Partition, wanted: FetchPartition
+    ) -> PartitionData | None:
+        """Fence the reader; return what it is told in place of records; raises KafkaError."""
+        log, leader, question = partition.log, partition.leader, self.question
         if leader is None:
             validate_leader_epoch(wanted.current_leader_epoch, partition.replica.leader_epoch)
             diverging = find_divergence(
@@ -141,44 +136,47 @@ class FetchRead:
                 last_fetched_epoch=wanted.last_fetched_epoch,
             )
         else:
+            follower = question.follower
             if follower is not None:
                 leader.validate_follower(follower.replica_id, follower.replica_epoch)
             diverging = leader.validate_fetch(
                 wanted.current_leader_epoch, wanted.fetch_offset, wanted.last_fetched_epoch
             )
-            if diverging is None and self.reader.rack and follower is None:
-                elsewhere = self._read_elsewhere(leader, wanted)
-                if elsewhere is not None:
-                    return elsewhere
-        if diverging is not None:
-            return self._diverging(log, wanted, diverging)
-        return self._read_log(partition, wanted)
+            if question.rack_of is not None and diverging is None:
+                return self._read_elsewhere(leader, wanted, question.rack_of)
+        return None if diverging is None else self._diverging(log, wanted, diverging)
 
-    def _read_log(self, partition: Partition, wanted: FetchPartition) -> PartitionData:
-        log, reader = partition.log, self.reader
-        if reader.follower is not None:
-            end = log.log_end_offset
-        else:
-            end = log.last_stable_offset if reader.is_read_committed else log.high_watermark
-        left_bytes = reader.max_bytes - self.size_bytes
-        throttle = self._logs.throttle
-        is_throttled = (
-            reader.follower is not None
-            and throttle.is_used
-            and throttle.is_throttled(*partition.topic_partition)
-        )
-        is_held_back = is_throttled and self._must_wait(partition)
+    def _consume(self, partition: Partition, wanted: FetchPartition) -> PartitionData:
+        log, is_read_committed = partition.log, self.question.is_read_committed
         read = log.read(
             wanted.fetch_offset,
-            max_bytes=0 if is_held_back else max(0, min(wanted.partition_max_bytes, left_bytes)),
-            max_offset=end,
-            minimum_one_batch=self.size_bytes == 0 and not is_held_back,
-            with_aborted_transactions=reader.is_read_committed,
-            is_replica=reader.follower is not None,
+            max_bytes=self._limit(wanted),
+            max_offset=log.last_stable_offset if is_read_committed else log.high_watermark,
+            minimum_one_batch=self.size_bytes == 0,
+            with_aborted_transactions=is_read_committed,
         )
-        if reader.follower is not None and self.is_first:
+        self.size_bytes += read.size_bytes
+        self.partitions.append(partition)
+        return _answer_of(log, wanted, read, is_read_committed=is_read_committed)
+
+    def _replicate(
+        self, partition: Partition, wanted: FetchPartition, follower: ReplicaState
+    ) -> PartitionData:
+        log, throttle = partition.log, self._logs.throttle
+        is_throttled = throttle.is_used and throttle.is_throttled(*partition.topic_partition)
+        is_held_back = is_throttled and self._must_wait(partition, follower)
+        is_read_committed = self.question.is_read_committed
+        read = log.read(
+            wanted.fetch_offset,
+            max_bytes=0 if is_held_back else self._limit(wanted),
+            max_offset=log.log_end_offset,
+            minimum_one_batch=self.size_bytes == 0 and not is_held_back,
+            with_aborted_transactions=is_read_committed,
+            is_replica=True,
+        )
+        if self.is_first:
             position = FollowerPosition(wanted.fetch_offset, wanted.log_start_offset)
-            self._logs.partitions.note_follower(partition, reader.follower, position, self._now_ms)
+            self._logs.partitions.note_follower(partition, follower, position, self._now_ms)
         self.size_bytes += read.size_bytes
         if is_throttled:
             self.throttled_bytes += read.size_bytes
@@ -186,40 +184,29 @@ class FetchRead:
             self.is_held_back = True  # An append is nothing to it: only time helps.
         else:
             self.partitions.append(partition)
-        return PartitionData(
-            partition_index=wanted.partition,
-            high_watermark=log.high_watermark,
-            last_stable_offset=log.last_stable_offset,
-            log_start_offset=log.log_start_offset,
-            aborted_transactions=self._aborted(read.aborted_transactions),
-            records=read.parts or b"",
-        )
+        return _answer_of(log, wanted, read, is_read_committed=is_read_committed)
 
-    def _must_wait(self, partition: Partition) -> bool:
-        leader, follower = partition.leader, self.reader.follower
+    def _limit(self, wanted: FetchPartition) -> int:
+        left_bytes = self.question.max_bytes - self.size_bytes
+        return max(0, min(wanted.partition_max_bytes, left_bytes))
+
+    def _must_wait(self, partition: Partition, follower: ReplicaState) -> bool:
+        leader = partition.leader
         assert leader is not None, partition.topic_partition
-        assert follower is not None, partition.topic_partition
         return self._logs.throttle.must_wait(
             *partition.topic_partition,
             is_in_sync=follower.replica_id in leader.isr.committed,
             now_ms=self._now_ms,
         )
 
-    def _aborted(self, aborted: list[AbortedRange]) -> list[AbortedTransaction] | None:
-        if not self.reader.is_read_committed:
-            return None
-        return [
-            AbortedTransaction(producer_id=found.producer_id, first_offset=found.first_offset)
-            for found in aborted
-        ]
-
     # --- answers without records: there is nothing to wait for ---
 
-    def _read_elsewhere(self, leader: Leader, wanted: FetchPartition) -> PartitionData | None:
+    def _read_elsewhere(
+        self, leader: Leader, wanted: FetchPartition, rack_of: RackOf
+    ) -> PartitionData | None:
         """Name a replica in the consumer's own rack; None when it should read here."""
-        preferred = preferred_read_replica(
-            leader, self.reader.rack, wanted.fetch_offset, self.reader.rack_of
-        )
+        rack = self.question.request.rack_id
+        preferred = preferred_read_replica(leader, rack, wanted.fetch_offset, rack_of)
         if preferred < 0:
             return None
         answer = self._without_records(leader.log, wanted)
@@ -259,3 +246,23 @@ class FetchRead:
         if error.code in SAYS_WHO_LEADS:
             self.misdirected.append((topic, refused))
         return refused
+
+
+def _answer_of(
+    log: PartitionLog, wanted: FetchPartition, read: LogRead, *, is_read_committed: bool
+) -> PartitionData:
+    return PartitionData(
+        partition_index=wanted.partition,
+        high_watermark=log.high_watermark,
+        last_stable_offset=log.last_stable_offset,
+        log_start_offset=log.log_start_offset,
+        aborted_transactions=_aborted(read.aborted_transactions) if is_read_committed else None,
+        records=read.parts or b"",
+    )
+
+
+def _aborted(aborted: list[AbortedRange]) -> list[AbortedTransaction]:
+    return [
+        AbortedTransaction(producer_id=found.producer_id, first_offset=found.first_offset)
+        for found in aborted
+    ]

@@ -101,6 +101,24 @@ def test_an_index_entry_that_is_wrong_and_makes_sense_is_found(
     assert "index does not fit its log, made anew" in caplog.text
 
 
+def test_an_index_entry_that_was_compared_says_nothing_of_the_next(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = filled_log(12, index_interval_bytes=400)
+    log.close()
+    first, second, third, *_ = log.segments.active.offset_index.relative_offsets
+    assert third - second > 5
+    log.segments.active.offset_index.relative_offsets[1] = second + 1
+    log.segments.active.close_indexes()
+    again = reopen_clean(log)
+    for _ in range(2):
+        again.read(first + 2, max_bytes=1, max_offset=again.log_end_offset)
+    assert "index does not fit its log" not in caplog.text
+    read = again.read(second + 2, max_bytes=1, max_offset=again.log_end_offset)
+    assert int.from_bytes(joined(read.parts)[:8], "big") <= second + 2
+    assert "index does not fit its log, made anew" in caplog.text
+
+
 @pytest.mark.parametrize("size_bytes", [0, 300, 100])
 def test_a_closed_segment_that_ends_early_is_named_when_it_is_read(
     size_bytes: int, caplog: pytest.LogCaptureFixture
