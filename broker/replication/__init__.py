@@ -48,8 +48,8 @@ Invariants, checked after every event of the simulation in `tests/sim`:
 
 Where to start: `replica` holds the role, `leader` and `follower` the two sides. `follower_progress`
 is the leader's view of one follower, `isr` the in-sync set, `isr_changes` the AlterPartition
-requests of a whole broker, `divergence` and `fencing` the comparison of logs, `produce_waits` who
-waits for the high watermark, `read_replica` whom a consumer should read from (KIP-392).
+requests of a whole broker, `divergence` and `fencing` the comparison of logs, `offset_waits` who
+waits for a watermark, `read_replica` whom a consumer should read from (KIP-392).
 `fetch_session` is KIP-227 at both ends, `throttle` the replication quotas (KIP-73).
 
 The life of an append with acks=all:

@@ -31,7 +31,7 @@ from broker.replication.fencing import ANY_EPOCH, validate_leader_epoch
 from broker.replication.follower_progress import FollowerProgress
 from broker.replication.isr import ChangeOutcome, InSyncReplicas, IsrChange, outcome_of
 from broker.replication.log import ReplicaLog
-from broker.replication.produce_waits import ProduceWaits
+from broker.replication.offset_waits import OffsetWaits
 
 ALL_IN_SYNC_REPLICAS = -1  # acks
 
@@ -48,6 +48,7 @@ class PartitionLeader(Generic[T]):
         "_active_epoch",
         "_has_enough_in_sync",
         "_unsent",
+        "deletions",
         "epoch_start_offset",
         "followers",
         "isr",
@@ -79,7 +80,9 @@ class PartitionLeader(Generic[T]):
         self.epoch_start_offset = 0
         self.followers: dict[int, FollowerProgress] = {}
         self.isr = InSyncReplicas(())
-        self.waits: ProduceWaits[T] = ProduceWaits()
+        self.waits: OffsetWaits[T] = OffsetWaits()
+        self.deletions: OffsetWaits[T] = OffsetWaits()
+        """DeleteRecords that wait for the low watermark."""
         self._unsent: IsrChange | None = None
         self._has_enough_in_sync = False
 
@@ -288,6 +291,14 @@ class PartitionLeader(Generic[T]):
             if self._active_epoch(follower.broker_id) is not None
         ]
         return min([self.log.log_start_offset, *starts])
+
+    def take_deleted(self) -> list[T]:
+        """Give the waiting DeleteRecords whose records no replica alive has any more."""
+        return self.deletions.take_fulfilled(self.low_watermark()) if self.deletions else []
+
+    def take_all_waiting(self) -> list[T]:
+        """Give everybody who waits here: the leadership is lost."""
+        return [*self.waits.take_all(), *self.deletions.take_all()]
 
     # --- the in-sync set ---
 

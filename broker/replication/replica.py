@@ -38,7 +38,7 @@ class ReplicaChange(Generic[T]):
     """It follows in a new epoch: its fetches go to `follower.leader_id` from now on, if any."""
     has_high_watermark_moved: bool = False
     sent_away: tuple[T, ...] = ()
-    """Produces that waited here when the leadership ended: NOT_LEADER_OR_FOLLOWER."""
+    """Who waited here when the leadership ended: NOT_LEADER_OR_FOLLOWER."""
 
 
 class Replica(Generic[T]):
@@ -106,7 +106,7 @@ class Replica(Generic[T]):
 
     def _follow(self, partition: PartitionImage, change: ReplicaChange[T]) -> None:
         if self.leader is not None:
-            change.sent_away = tuple(self.leader.waits.take_all())
+            change.sent_away = tuple(self.leader.take_all_waiting())
             self.leader = None
         if self.follower is None:
             self.follower = PartitionFollower(self.log, backoff_ms=self._settings.backoff_ms)

@@ -32,7 +32,7 @@ from broker.server.replication.isr_requests import IsrRequests
 from broker.server.replication.leader_fetcher import FetcherParts
 from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.parked_fetches import ParkedFetches
-from broker.server.replication.parked_produces import ParkedProduces
+from broker.server.replication.parked_writes import ParkedWrites
 from broker.server.replication.partitions import Partition, Partitions
 from broker.server.replication.replica_fetchers import ReplicaFetchers
 from broker.server.replication.replicas import Replicas
@@ -109,7 +109,7 @@ class Broker:
         )
         self.flusher = Flusher(loop, self.clock, self.log_directories, self.failures)
         self.parked_fetches = ParkedFetches(loop)
-        self.parked_produces = ParkedProduces(loop)
+        self.parked_writes = ParkedWrites(loop)
         self.fetch_sessions = FetchSessionCache(
             lambda: self.random.randint(1, MAX_SESSION_ID),
             slots=self.config.replication.fetch_session_slots,
@@ -204,6 +204,7 @@ class Broker:
             self.replicas.apply(delta)
             self.directory_assignments.apply(delta)
             if delta.changed_brokers:
+                self.partitions.on_brokers_changed()
                 self.replica_fetchers.on_brokers_changed(iter(self.partitions))
             self.groups.follow_partitions()
             for deleted in delta.deleted_topics:
@@ -227,7 +228,7 @@ class Broker:
         """Forget everything that waits on a connection."""
         self.listeners.forget(connection)
         self.parked_fetches.on_closed(connection)
-        self.parked_produces.on_closed(connection)
+        self.parked_writes.on_closed(connection)
         self.groups.on_closed(connection)
 
     def _logs(self) -> Iterator[PartitionLog]:

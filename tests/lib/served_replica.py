@@ -1,6 +1,6 @@
 """One broker's replicas, as their handlers see them: simulated disk, time and loop, no socket."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +12,11 @@ from broker.log.log_directory import DirectorySettings
 from broker.metadata.image import MetadataImage
 from broker.model import TopicPartition
 from broker.protocol.message import Message
+from broker.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from broker.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -34,22 +39,23 @@ from broker.protocol.records.metadata import (
 )
 from broker.records.build import build_batch
 from broker.replication.fetch_session.session_cache import FetchSessionCache
+from broker.server.handlers.delete_records import DeleteRecords
 from broker.server.handlers.fetch import Fetch
 from broker.server.handlers.produce import Produce
 from broker.server.metrics import Metrics
 from broker.server.network.dispatch import LATER
 from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.parked_fetches import ParkedFetches
-from broker.server.replication.parked_produces import ParkedProduces
+from broker.server.replication.parked_writes import ParkedWrites
 from broker.server.replication.partitions import Partitions
 from broker.server.replication.replicas import Replicas
 from broker.server.replication.throttles import Throttles
-from tests.lib.logs import NOW_MS
+from tests.lib.logs import NOW_MS, last_of
 from tests.lib.simulated_storage import SimulatedStorage
 
 TOPIC, TOPIC_ID, LISTENER = "orders", b"1" * 16, "PLAINTEXT"
 BROKERS = (1, 2, 3)
-PRODUCE_VERSION, FETCH_VERSION = 11, 17
+PRODUCE_VERSION, FETCH_VERSION, DELETE_RECORDS_VERSION = 11, 17, 2
 
 
 def epoch_of(broker_id: int) -> int:
@@ -136,7 +142,7 @@ class ServedReplica:
         self.directories = LogDirectories(SimulatedStorage(), list(directories), of_directories)
         self.directories.open(NOW_MS)
         self.parked_fetches = ParkedFetches(self.loop)
-        self.parked_produces = ParkedProduces(self.loop)
+        self.parked_writes = ParkedWrites(self.loop)
         self.partitions = Partitions(
             node_id, metadata, clock, wake=self.parked_fetches.wake, on_flush_wanted=lambda: None
         )
@@ -152,7 +158,8 @@ class ServedReplica:
         logs = LedLogs(self.partitions, clock, failures, self.throttles.leader)
         sessions = FetchSessionCache(iter(range(1, 100)).__next__)
         self.clock, self.config = clock, config
-        self._produce = Produce(config, logs, self.parked_produces, metadata, Metrics())
+        self._produce = Produce(config, logs, self.parked_writes, metadata, Metrics())
+        self._delete_records = DeleteRecords(self.partitions, failures, self.parked_writes)
         self.sessions = sessions
         self.fetch_handler = Fetch(config, logs, self.parked_fetches, sessions, metadata, Metrics())
         self.replay(
@@ -183,6 +190,8 @@ class ServedReplica:
         delta = self.image.take_delta()
         self.throttles.apply(delta)
         self.replicas.apply(delta)
+        if delta.changed_brokers:
+            self.partitions.on_brokers_changed()
 
     def change(self, **fields: Any) -> None:
         """Let the controller change the partition."""
@@ -215,6 +224,14 @@ class ServedReplica:
             topic_data=[TopicProduceData(name=TOPIC, partition_data=data)],
         )
         return self._handled(self._produce.handle, context, request)
+
+    def delete_records(self, offset: int, *, timeout_ms: int = 30_000) -> Context:
+        """Delete the records before an offset."""
+        context = Context(DELETE_RECORDS_VERSION)
+        wanted = DeleteRecordsPartition(partition_index=0, offset=offset)
+        topic = DeleteRecordsTopic(name=TOPIC, partitions=[wanted])
+        request = DeleteRecordsRequest(topics=[topic], timeout_ms=timeout_ms)
+        return self._handled(self._delete_records.handle, context, request)
 
     def fetch(self, offset: int, *, wait_ms: int = 500, **more: Any) -> Context:
         """Fetch as a consumer."""
@@ -252,6 +269,8 @@ class ServedReplica:
         self, handle: Callable[..., object], context: Context, request: Message
     ) -> Context:
         answer = handle(context, request)
+        if isinstance(answer, Generator):
+            answer = last_of(answer)
         if isinstance(answer, Message):
             context.reply(answer)
         return context
@@ -261,6 +280,12 @@ def produced(context: Context) -> tuple[int, int]:
     """Give the error and the base offset of a produce."""
     (answer,) = context.answer.responses[0].partition_responses
     return answer.error_code, answer.base_offset
+
+
+def deleted(context: Context) -> tuple[int, int]:
+    """Give the error and the low watermark of a DeleteRecords."""
+    (answer,) = context.answer.topics[0].partitions
+    return answer.error_code, answer.low_watermark
 
 
 def fetched(context: Context) -> PartitionData:

@@ -1,4 +1,7 @@
-"""Who waits until an append is committed: a produce with acks=all, or a coordinator's replies."""
+"""Who waits until what was done is done everywhere.
+
+A produce with acks=all, a coordinator's replies, a DeleteRecords.
+"""
 
 from typing import Protocol
 
@@ -6,7 +9,7 @@ from broker.errors import ErrorCode
 
 
 class AwaitsCommit(Protocol):
-    """One append that waits for the high watermark; it is told exactly one of these, once."""
+    """One append or deletion that waits for a watermark; told exactly one of these, once."""
 
     def on_committed(self, error_code: ErrorCode) -> None:
         """Learn that every in-sync replica has it; perhaps too few of them are left."""

@@ -129,7 +129,7 @@ class Partitions:
         if not self._by_topic[topic]:
             del self._by_topic[topic]
             self._names.pop(removed.log.topic_id, None)
-        waiting = removed.leader.waits.take_all() if removed.leader is not None else []
+        waiting = removed.leader.take_all_waiting() if removed.leader is not None else []
         removed.leader = None
         removed.is_removed = True
         self._send_away(removed, waiting)
@@ -280,7 +280,25 @@ class Partitions:
         assert leader is not None, partition.topic_partition
         if leader.note_fetch(follower.replica_id, follower.replica_epoch, *position, now_ms):
             self.on_high_watermark(partition)
+        self.look_at_low_watermark(partition)
         self.look_at_isr(partition)
+
+    def delete_records_before(self, partition: Partition, offset: int) -> None:
+        """Move the start of a log led here; followers that wait hear of it. Raises KafkaError."""
+        partition.log.delete_records_before(offset)
+        self._wake(partition.parked_followers)
+
+    def look_at_low_watermark(self, partition: Partition) -> None:
+        """Answer who waited until every replica alive has deleted its records."""
+        leader = partition.leader
+        if leader is not None and leader.deletions:
+            for waits in leader.take_deleted():
+                waits.on_committed(ErrorCode.NONE)
+
+    def on_brokers_changed(self) -> None:
+        """Take note that a broker may be gone: nobody waits for what it has."""
+        for partition in self:
+            self.look_at_low_watermark(partition)
 
     def look_at_isr(self, partition: Partition) -> None:
         """Pass on what the leader wants to be changed, if anything."""

@@ -1,10 +1,10 @@
 """Who waits for the high watermark is answered in order, and each once."""
 
-from broker.replication.produce_waits import ProduceWaits
+from broker.replication.offset_waits import OffsetWaits
 
 
 def test_waits_are_fulfilled_in_the_order_of_their_offsets():
-    waits: ProduceWaits[str] = ProduceWaits()
+    waits: OffsetWaits[str] = OffsetWaits()
     for offset in (3, 5, 9):
         waits.add(offset, str(offset))
     waits.add(4, "a repeat of an earlier batch")
@@ -18,7 +18,7 @@ def test_waits_are_fulfilled_in_the_order_of_their_offsets():
 
 
 def test_one_whose_deadline_has_come_waits_no_more():
-    waits: ProduceWaits[str] = ProduceWaits()
+    waits: OffsetWaits[str] = OffsetWaits()
     first, second = "first", "second"
     waits.add(1, first)
     waits.add(2, second)
@@ -28,7 +28,7 @@ def test_one_whose_deadline_has_come_waits_no_more():
 
 
 def test_very_many_that_are_fulfilled_one_by_one_leave_nothing_behind():
-    waits: ProduceWaits[int] = ProduceWaits()
+    waits: OffsetWaits[int] = OffsetWaits()
     for offset in range(5_000):
         waits.add(offset, offset)
     assert [waits.take_fulfilled(offset) for offset in range(5_000)] == [[n] for n in range(5_000)]

@@ -1,4 +1,4 @@
-"""The produces of one partition that wait for the high watermark (acks=all).
+"""Who waits at one partition for a watermark: acks=all for the high one, DeleteRecords for the low.
 
 A token is whatever the shell answers by. Appends come in order of offset, so a new wait nearly
 always goes to the end; a repeat of an earlier batch may ask for less.
@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class ProduceWaits(Generic[T]):
+class OffsetWaits(Generic[T]):
     """Invariant: ascending by required offset, equal ones in the order of asking."""
 
     __slots__ = ("_first", "_waits")
@@ -23,18 +23,18 @@ class ProduceWaits(Generic[T]):
         return len(self._waits) - self._first
 
     def add(self, required_offset: int, token: T) -> None:
-        """Wait until the high watermark has reached an offset."""
+        """Wait until the watermark has reached an offset."""
         waits = self._waits
         if not waits or waits[-1][0] <= required_offset:
             waits.append((required_offset, token))
         else:
             insort(waits, (required_offset, token), lo=self._first, key=lambda wait: wait[0])
 
-    def take_fulfilled(self, high_watermark: int) -> list[T]:
-        """Give, and forget, those whose offset the high watermark has reached."""
+    def take_fulfilled(self, watermark: int) -> list[T]:
+        """Give, and forget, those whose offset the watermark has reached."""
         waits, start = self._waits, self._first
         end = start
-        while end < len(waits) and waits[end][0] <= high_watermark:
+        while end < len(waits) and waits[end][0] <= watermark:
             end += 1
         if end == start:
             return []

@@ -1,28 +1,31 @@
-"""Produces with acks=all that wait for the high watermark, each no longer than its timeout.
+"""Writes that wait until every replica has them, each no longer than its timeout.
 
-A produce waits in one place for each partition that is not committed yet, and is answered when the
-last of them is decided, or when its time is over: then what is left is REQUEST_TIMED_OUT. It may be
-committed all the same; the producer asks again, and an idempotent one gets its first answer.
+A Produce with acks=all waits for the high watermark, a DeleteRecords for the low one. It waits in
+one place for each partition that has not got there yet, and is answered when the last of them is
+decided, or when its time is over: then what is left is REQUEST_TIMED_OUT. It may be done all the
+same; a producer asks again, and an idempotent one gets its first answer.
 """
 
 import asyncio
 from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 from broker.errors import ErrorCode
-from broker.protocol.messages.produce import PartitionProduceResponse
-from broker.replication.produce_waits import ProduceWaits
+from broker.replication.offset_waits import OffsetWaits
 from broker.server.network.connection import Connection
 from broker.server.replication.commits import AwaitsCommit
 
+R = TypeVar("R")  # the answer for one partition
 
-class ParkedProduce:
+
+class ParkedWrite(Generic[R]):
     """One request. Invariant: `_open` are the partitions that are not decided."""
 
     __slots__ = ("_answer", "_open", "timer")
 
     def __init__(self, answer: Callable[[], None]) -> None:
         self._answer = answer
-        self._open: dict[_Wait, None] = {}
+        self._open: dict[_Wait[R], None] = {}
         self.timer: asyncio.TimerHandle | None = None
 
     @property
@@ -32,17 +35,17 @@ class ParkedProduce:
 
     def wait_for(
         self,
-        waits: ProduceWaits[AwaitsCommit],
-        end_offset: int,
-        response: PartitionProduceResponse,
-        refuse: Callable[[PartitionProduceResponse, ErrorCode], None],
+        waits: OffsetWaits[AwaitsCommit],
+        offset: int,
+        response: R,
+        refuse: Callable[[R, ErrorCode], None],
     ) -> None:
-        """Wait until a partition's high watermark is at `end_offset`."""
+        """Wait until a partition's watermark is at `offset`."""
         wait = _Wait(self, waits, response, refuse)
         self._open[wait] = None
-        waits.add(end_offset, wait)
+        waits.add(offset, wait)
 
-    def decide(self, wait: "_Wait") -> None:
+    def decide(self, wait: "_Wait[R]") -> None:
         """Note that one partition is decided; answer after the last."""
         if self._open.pop(wait, wait) is None and not self._open:
             if self.timer is not None:
@@ -66,19 +69,19 @@ class ParkedProduce:
             self.timer.cancel()
 
 
-class _Wait:
-    """One partition of a produce."""
+class _Wait(Generic[R]):
+    """One partition of a write."""
 
-    __slots__ = ("_produce", "_waits", "refuse", "response")
+    __slots__ = ("_waits", "_write", "refuse", "response")
 
     def __init__(
         self,
-        produce: ParkedProduce,
-        waits: ProduceWaits[AwaitsCommit],
-        response: PartitionProduceResponse,
-        refuse: Callable[[PartitionProduceResponse, ErrorCode], None],
+        write: ParkedWrite[R],
+        waits: OffsetWaits[AwaitsCommit],
+        response: R,
+        refuse: Callable[[R, ErrorCode], None],
     ) -> None:
-        self._produce = produce
+        self._write = write
         self._waits = waits
         self.response = response
         self.refuse = refuse
@@ -86,35 +89,35 @@ class _Wait:
     def on_committed(self, error_code: ErrorCode) -> None:
         if error_code:
             self.refuse(self.response, error_code)
-        self._produce.decide(self)
+        self._write.decide(self)
 
     def on_sent_away(self) -> None:
         self.refuse(self.response, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        self._produce.decide(self)
+        self._write.decide(self)
 
     def give_up(self) -> None:
         self._waits.discard(self)
 
 
-class ParkedProduces:
-    """Every produce that waits here: no longer than its deadline and its connection."""
+class ParkedWrites:
+    """Every write that waits here: no longer than its deadline and its connection."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._by_connection: dict[Connection, dict[ParkedProduce, None]] = {}
+        self._by_connection: dict[Connection, dict[ParkedWrite[Any], None]] = {}
 
-    def park(self, connection: Connection, produce: ParkedProduce, timeout_ms: int) -> None:
-        """Let a produce wait, at most `timeout_ms`."""
-        self._by_connection.setdefault(connection, {})[produce] = None
-        produce.timer = self._loop.call_later(max(0, timeout_ms) / 1000, produce.on_deadline)
+    def park(self, connection: Connection, write: ParkedWrite[Any], timeout_ms: int) -> None:
+        """Let a write wait, at most `timeout_ms`."""
+        self._by_connection.setdefault(connection, {})[write] = None
+        write.timer = self._loop.call_later(max(0, timeout_ms) / 1000, write.on_deadline)
 
-    def forget(self, connection: Connection, produce: ParkedProduce) -> None:
-        """Take out a produce that is answered."""
+    def forget(self, connection: Connection, write: ParkedWrite[Any]) -> None:
+        """Take out a write that is answered."""
         of_connection = self._by_connection.get(connection)
         if of_connection is not None:
-            of_connection.pop(produce, None)
+            of_connection.pop(write, None)
 
     def on_closed(self, connection: Connection) -> None:
         """Forget whatever waits for a connection that is gone."""
-        for produce in self._by_connection.pop(connection, {}):
-            produce.forget()
+        for write in self._by_connection.pop(connection, {}):
+            write.forget()
