@@ -34,6 +34,8 @@ class RaftConfig:
     election_timeout_ms: int = 1_000
     """A voter without a leader waits for this long and up to twice as long."""
     election_backoff_max_ms: int = 1_000
+    succession_step_ms: int = 100
+    """How much later than the one before it a voter stands when the leader's process is gone."""
     fetch_timeout_ms: int = 2_000
     request_timeout_ms: int = 2_000
     retry_backoff_ms: int = 20

@@ -256,10 +256,20 @@ def _install(state: RaftState, role: Follower | Observer, download: Download) ->
 
 
 def lose_leader(state: RaftState, node_id: int, now_ms: int) -> None:
-    """Take note that a node's process is gone, as a refused connection proves."""
+    """Take note that a node's process is gone, as a refused connection proves.
+
+    The voters learn of it at the same time, so they stand one after the other, in the order of
+    their ids: nobody needs luck not to be in each other's way. The first one waits until the others
+    have noticed too, for whoever has not gives no pre-vote.
+    """
+    role = state.role
     if node_id == NO_NODE or state.leader_id != node_id:
         return
-    if isinstance(state.role, Observer):
-        state.role.deadline_ms = now_ms
-    else:
-        expect_election(state, [], now_ms)
+    if isinstance(role, Observer):
+        role.deadline_ms = now_ms
+    elif isinstance(role, Follower):
+        role.has_fetched = False
+        config = state.config
+        place = sum(voter < config.node_id for voter in config.other_voters if voter != node_id)
+        delay_ms = config.retry_backoff_ms + place * config.succession_step_ms
+        role.deadline_ms = min(role.deadline_ms, now_ms + delay_ms)

@@ -97,6 +97,9 @@ def _decide(
     theirs = OffsetAndEpoch(partition.last_offset, partition.last_offset_epoch)
     own = OffsetAndEpoch(state.log.end_offset, state.log.last_epoch)
     if not may_grant(state.role, state.quorum, partition) or not is_up_to_date(theirs, own):
+        if partition.pre_vote and isinstance(state.role, Prospective):
+            # It has lost its leader too: what it refused before, it may grant now.
+            state.role.tally.rejected.discard(candidate_id)
         return ErrorCode.NONE, False
     if not partition.pre_vote:
         state.give_vote(candidate_id, partition.replica_directory_id, now_ms)

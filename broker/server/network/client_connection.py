@@ -12,8 +12,9 @@ of the receive buffer, valid until `on_answer` returns or, when that has called 
 A request that is not answered in time breaks the
 connection: what is silent for so long may be half open, and a new one gets through sooner. A broken
 connection fails everything that waits on it. The next request opens a new one, at once the first
-time, then after a pause that doubles up to MAX_BACKOFF_MS, so that a node that is down costs next
-to nothing; a sign of life from it (`wake`) ends the pause.
+time, then a pause after the last failure that doubles up to MAX_BACKOFF_MS, so that a node that is
+down costs next to nothing; a sign of life from it (`wake`) ends the pause. Who has not been asked
+for longer than that is tried at once: it may be back, and what is asked now may be a vote.
 """
 
 import asyncio
@@ -111,6 +112,7 @@ class ClientConnection:
         self._served: dict[int, tuple[int, int]] | None = None
         """The versions of each API that the other node serves; None until it has said."""
         self._failure_count = 0
+        self._failed_at_s = 0.0
         self._next_correlation_id = 0
 
     def ask(self, request: Message, api_version: int, timeout_ms: int, on_answer: OnAnswer) -> None:
@@ -159,7 +161,11 @@ class ClientConnection:
     # Connecting.
 
     def _connect_after_pause(self) -> None:
-        pause_ms = compute_pause_ms(self._failure_count, self._settings.retry_backoff_ms)
+        pause_ms = compute_pause_ms(
+            self._failure_count,
+            self._settings.retry_backoff_ms,
+            since_failure_ms=int((self._loop.time() - self._failed_at_s) * 1000),
+        )
         if pause_ms:
             self._pause = self._loop.call_later(pause_ms / 1000, self._connect)
         else:
@@ -223,6 +229,7 @@ class ClientConnection:
 
     def _break(self) -> None:
         """Fail everything that waits; whoever asks again from there opens a new connection."""
+        self._failed_at_s = self._loop.time()
         self._disconnect()
         failed, self._waiting = self._waiting, deque()
         for waiting in failed:
@@ -349,11 +356,12 @@ class ClientConnection:
         self._break()
 
 
-def compute_pause_ms(failure_count: int, retry_backoff_ms: int) -> int:
-    """Give how long to wait before connecting again after so many failures in a row."""
+def compute_pause_ms(failure_count: int, retry_backoff_ms: int, *, since_failure_ms: int) -> int:
+    """Give how long not to connect yet, so long after the last one of so many failures in a row."""
     if failure_count == 0:
         return 0
-    return min(retry_backoff_ms << min(failure_count - 1, 16), MAX_BACKOFF_MS)
+    pause_ms = min(retry_backoff_ms << min(failure_count - 1, 16), MAX_BACKOFF_MS)
+    return max(0, pause_ms - since_failure_ms)
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> None:

@@ -113,8 +113,8 @@ def test_a_pre_vote_changes_nothing():
     assert (peer.saved, peer.node.leader_epoch) == (saved, 3)
 
 
-def following() -> Peer:
-    peer = Peer()
+def following(**options) -> Peer:
+    peer = Peer(**options)
     peer.take_sent()
     envelope_to_leader = peer.receive(2, announce(2, 1))
     (request,) = [e for e in envelope_to_leader if isinstance(e.message, FetchRequest)]
@@ -263,13 +263,30 @@ def test_the_second_candidate_waits_but_gives_its_pre_vote():
     assert only(peer.receive(3, ask_vote(3, 1, pre_vote=True))).vote_granted
 
 
-def test_a_follower_stands_soon_when_its_leaders_process_is_gone():
-    peer = following()
-    peer.carry_out(peer.node.lose(3, peer.now_ms))
-    assert peer.node.next_deadline_ms() > peer.now_ms + 1_000
+def test_voters_stand_one_after_the_other_when_their_leaders_process_is_gone():
+    first, second = following(), following(voters=(0, 1, 2))
+    for peer, delay_ms in ((first, 20), (second, 120)):
+        peer.carry_out(peer.node.lose(5, peer.now_ms))
+        assert peer.node.next_deadline_ms() > peer.now_ms + 1_000, "5 does not lead"
+        gone_at_ms = peer.now_ms
+        peer.carry_out(peer.node.lose(2, peer.now_ms))
+        peer.wait_ms(delay_ms - 1)
+        assert isinstance(peer.node.role, Follower)
+        peer.carry_out(peer.node.lose(2, peer.now_ms))  # refused again: no reason to wait anew
+        peer.wait_ms(1)
+        assert isinstance(peer.node.role, Prospective)
+        assert peer.now_ms == gone_at_ms + delay_ms
+
+
+def test_who_asks_for_a_pre_vote_itself_is_asked_again_for_the_one_it_refused():
+    peer = following(epochs=(1,))
     peer.carry_out(peer.node.lose(2, peer.now_ms))
-    peer.wait_ms(1_000)
-    assert isinstance(peer.node.role, Prospective)
+    too_early = next(one for one in peer.wait_for(VoteRequest) if one.destination == 3)
+    peer.answer(too_early, vote_response(0, 2, 1, is_granted=False))
+    peer.wait_ms(50)
+    answer, question = peer.receive(3, ask_vote(3, 1, pre_vote=True))
+    assert not only([answer]).vote_granted, "its log is shorter"
+    assert (type(question.message), question.destination) == (VoteRequest, 3)
 
 
 def test_a_leader_tells_a_voter_that_does_not_fetch_again_and_again():

@@ -90,7 +90,6 @@ class RaftShell:
         self._contexts: dict[int, RequestContext] = {}
         self._next_token = 0
         self._strangers: set[int] = set()
-        self._lost = (NO_NODE, -1)
         self.on_input: Callable[[], None] = lambda: None
         parts.peers.on_answer = self._on_answer
         parts.peers.on_failed = self._on_failed
@@ -176,15 +175,7 @@ class RaftShell:
         self._input(partial(self.node.fail, envelope))
 
     def _on_refused(self, node_id: int) -> None:
-        """Take note that a process is gone; a voter does so once in an epoch.
-
-        Each time it would draw anew how long to wait before it stands for election, and so two
-        followers that keep trying would both end up at next to nothing.
-        """
-        lost = (node_id, self.node.leader_epoch)
-        if not self._config.is_voter or lost != self._lost:
-            self._lost = lost
-            self._input(partial(self.node.lose, node_id))
+        self._input(partial(self.node.lose, node_id))
 
 
 def _sender_of(request: Message) -> int:

@@ -216,8 +216,9 @@ def test_a_refusal_is_told_and_followed_by_a_pause_that_a_sign_of_life_ends():
     async def scenario() -> None:
         refusals: list[int] = []
         (port,) = free_ports(1)
+        settings = SETTINGS._replace(retry_backoff_ms=PATIENT_MS)
         connection = ClientConnection(
-            asyncio.get_running_loop(), ("127.0.0.1", port), SETTINGS, lambda: refusals.append(1)
+            asyncio.get_running_loop(), ("127.0.0.1", port), settings, lambda: refusals.append(1)
         )
         answers: list[Message | None] = []
         connection.ask(VoteRequest(), VERSION, PATIENT_MS, answers.append)
@@ -236,9 +237,14 @@ def test_a_refusal_is_told_and_followed_by_a_pause_that_a_sign_of_life_ends():
 
 
 def test_the_pause_grows_up_to_half_a_second():
-    pauses = [compute_pause_ms(count, 20) for count in range(8)]
+    pauses = [compute_pause_ms(count, 20, since_failure_ms=0) for count in range(8)]
     assert pauses == [0, 20, 40, 80, 160, 320, 500, 500]
-    assert compute_pause_ms(1_000_000, 20) == 500
+    assert compute_pause_ms(1_000_000, 20, since_failure_ms=0) == 500
+
+
+def test_who_was_not_asked_for_longer_than_the_pause_is_tried_at_once():
+    assert compute_pause_ms(8, 20, since_failure_ms=400) == 100
+    assert compute_pause_ms(8, 20, since_failure_ms=60_000) == 0
 
 
 def test_a_name_is_resolved():
