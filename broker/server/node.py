@@ -55,6 +55,9 @@ NEAR_CONTROLLER_SECONDS = 0.5
 FAR_CONTROLLER_SECONDS = 3
 LEAVING_SECONDS = 60
 """How long this broker waits to be let go, however much the controller still has to do."""
+FAREWELL_SECONDS = 0.05
+"""How long a broker that was let go tells clients that it leads no more, and who does. Whoever only
+finds its connection closed knows neither, and librdkafka may look a second later."""
 FATAL_STOP_SECONDS = 10
 """How long a node that has failed takes to stop; then the process ends as it is."""
 
@@ -251,6 +254,8 @@ class Node:
         if broker.lifecycle.state != BrokerState.SHUTTING_DOWN:
             log.warning("stopping without the controller: it did not answer in time")
             broker.lifecycle.end()
+        elif any(other.is_active for other in broker.metadata.image.brokers.values()):
+            await asyncio.sleep(FAREWELL_SECONDS)
 
     async def _wait_until_let_go(self, broker: Broker, seconds: float) -> None:
         """Wait for as long as no such time passes in which nothing happens."""

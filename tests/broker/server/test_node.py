@@ -6,9 +6,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from broker.config.broker_config import BrokerConfig
 from broker.server.cluster.lifecycle import BrokerState
-from broker.server.node import Node, Stop
+from broker.server.node import FAREWELL_SECONDS, Node, Stop
 from tests.lib.quorum_nodes import run
 
 PATIENCE_S = 5
@@ -56,7 +58,13 @@ class SlowController:
 
     def __init__(self, step_count: int) -> None:
         self.steps_left = step_count
-        self.metadata = SimpleNamespace(leader_id=1, has_stopped=False, applied_offset=7)
+        self.other = SimpleNamespace(is_active=False)
+        self.metadata = SimpleNamespace(
+            leader_id=1,
+            has_stopped=False,
+            applied_offset=7,
+            image=SimpleNamespace(brokers={2: self.other}),
+        )
         self.lifecycle = SimpleNamespace(
             state=BrokerState.RUNNING, stop=self.begin, end=lambda: None
         )
@@ -89,6 +97,22 @@ def test_a_controller_that_is_at_it_is_waited_for(tmp_path: Path, monkeypatch: A
     monkeypatch.setattr("broker.server.node.NEAR_CONTROLLER_SECONDS", 0.1)
     node = Node(config_of(tmp_path), cluster_id=None)
     assert leave(node, SlowController(step_count=12)) == BrokerState.SHUTTING_DOWN
+
+
+@pytest.mark.parametrize("others_are_alive", [True, False])
+def test_clients_are_told_who_leads_now_if_there_is_somebody(
+    tmp_path: Path, monkeypatch: Any, others_are_alive: bool
+) -> None:
+    slept = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr("broker.server.node.asyncio.sleep", sleep)
+    controller = SlowController(step_count=1)
+    controller.other.is_active = others_are_alive
+    leave(Node(config_of(tmp_path), cluster_id=None), controller)
+    assert slept == [FAREWELL_SECONDS] * others_are_alive
 
 
 def test_one_that_does_nothing_is_not(tmp_path: Path, monkeypatch: Any, caplog: Any) -> None:
