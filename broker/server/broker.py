@@ -16,17 +16,16 @@ from broker.metadata.delta import MetadataDelta
 from broker.replication.fetch_session.session_cache import FetchSessionCache
 from broker.server.clock import Clock, Random
 from broker.server.cluster.auto_topics import AutoTopics
+from broker.server.cluster.departures import Departures
 from broker.server.cluster.directory_assignments import DirectoryAssignments
 from broker.server.cluster.dynamic_settings import DynamicSettings
 from broker.server.cluster.lifecycle import Lifecycle
 from broker.server.cluster.metadata_waits import MetadataWaits
 from broker.server.coordinators.groups import Groups
-from broker.server.coordinators.marker_sender import MarkerSenderParts
 from broker.server.coordinators.producer_ids import ProducerIds
 from broker.server.coordinators.shards import ShardParts
-from broker.server.coordinators.transactions import Transactions
 from broker.server.metrics import Metrics
-from broker.server.network.client_connection import ClientConnection, client_settings
+from broker.server.network.client_connection import client_settings
 from broker.server.network.connection import Connection
 from broker.server.network.listeners import Listeners
 from broker.server.quorum.quorum import Quorum
@@ -83,22 +82,12 @@ class Broker:
         self.producer_ids = ProducerIds(
             config.node_id, broker_epoch=lambda: self.lifecycle.epoch, ask=self.ask
         )
-        settings = client_settings(config)
-        markers = MarkerSenderParts(
-            loop,
-            quorum,
-            lambda address: ClientConnection(loop, address, settings),
-            config.replication.listener_name,
-            settings.retry_backoff_ms,
-        )
-        self.transactions = Transactions(
-            shard_parts, config.transaction, self.producer_ids, markers
-        )
 
     def _make_cluster_parts(self, loop: asyncio.AbstractEventLoop) -> None:
         self.settings = DynamicSettings(self.config, self.metadata)
         self.settings.on_change = self._on_settings_change
         self.waits = MetadataWaits(loop)
+        self.departures = Departures(self.clock, self.metadata, self.waits)
         self.auto_topics = AutoTopics(self.config, self.metadata, self.ask, self.waits)
         self.lifecycle = Lifecycle(
             loop, self.config, self.clock, self.metadata, self.ask, self.log_directories
@@ -167,6 +156,8 @@ class Broker:
             on_moved=self.partitions.on_high_watermark,
             on_bytes=self.metrics.note_replicated_in,
             throttle=self.throttles.follower,
+            on_lost=self.departures.on_lost,
+            on_reached=self.departures.on_reached,
         )
         self.replica_fetchers = ReplicaFetchers(parts, self.metadata)
 
@@ -205,12 +196,13 @@ class Broker:
         self.throttles.follow_all()
         self.replicas.open_all()
         self.directory_assignments.look_at_all()
-        self._follow_coordinators()
+        self.groups.follow_partitions()
         # Everything this broker leads is open.
         self.listeners.start(self.config.listen_backlog)
 
     def on_metadata_change(self, delta: MetadataDelta) -> None:
         """Follow what a batch of records, or a snapshot, has changed."""
+        self.departures.apply(delta)
         if self.lifecycle.is_following:
             self.settings.apply(delta)
             self.throttles.apply(delta)
@@ -219,19 +211,13 @@ class Broker:
             if delta.changed_brokers:
                 self.partitions.on_brokers_changed()
                 self.replica_fetchers.on_brokers_changed(iter(self.partitions))
-                self.transactions.sender.on_brokers_changed()
-            self._follow_coordinators()
+            self.groups.follow_partitions()
             for deleted in delta.deleted_topics:
                 self.groups.on_topic_deleted(deleted.name, deleted.topic_id)
             self.waits.look()
         else:
             self.replicas.note_deleted(delta)
         self.lifecycle.on_metadata_change(delta)
-
-    def _follow_coordinators(self) -> None:
-        """Have the shards of what this broker leads, once it does."""
-        self.groups.follow_partitions()
-        self.transactions.follow_partitions()
 
     def _on_settings_change(self) -> None:
         """Put new settings to work where they are not read each time."""
@@ -249,7 +235,6 @@ class Broker:
         self.parked_fetches.on_closed(connection)
         self.parked_writes.on_closed(connection)
         self.groups.on_closed(connection)
-        self.transactions.on_closed(connection)
 
     def _logs(self) -> Iterator[PartitionLog]:
         return (partition.log for partition in self.partitions)
@@ -297,5 +282,4 @@ class Broker:
         self.replica_fetchers.stop()
         self.cleaner.stop()
         self.groups.stop()
-        self.transactions.stop()
         self.listeners.close_connections()

@@ -1,6 +1,6 @@
 """The cluster as a client of one listener sees it: which brokers live, and where they are."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import NamedTuple
 
 from broker.metadata.image import BrokerImage, PartitionImage
@@ -24,12 +24,12 @@ def address_of(image: BrokerImage, listener_name: str) -> Address | None:
     return None if endpoint is None else Address(image.broker_id, *endpoint, image.rack)
 
 
-def live_brokers(brokers: Brokers, listener_name: str) -> list[Address]:
-    """Return every broker that is not fenced, in the order of their ids."""
+def live_brokers(brokers: Brokers, listener_name: str, besides: Set[int]) -> list[Address]:
+    """Return every broker that is not fenced, and some that are, in the order of their ids."""
     found = (
         address_of(brokers[node_id], listener_name)
         for node_id in sorted(brokers)
-        if not brokers[node_id].is_fenced
+        if not brokers[node_id].is_fenced or node_id in besides
     )
     return [address for address in found if address is not None]
 

@@ -4,7 +4,8 @@ v1 tells "no topics" (empty) from "all topics" (null). v4 lets the client forbid
 v10 adds topic ids, v12 lets a client ask by id alone (KIP-516).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode
@@ -23,12 +24,15 @@ from broker.protocol.wire import ZERO_UUID
 from broker.server.cluster import authorized_operations
 from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.cluster_view import controller_id, live_brokers, offline_replicas
+from broker.server.cluster.departures import Departures
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import Answer, AnswerWalk, Deferred, Later, RequestContext
 from broker.server.network.walks import ITEMS_PER_STEP, distinct, each
 
 FIRST_VERSION_BY_ID = 12
 TOPICS_PER_STEP = 8
+Found = Iterable[TopicImage | MetadataResponseTopic]
+
 MAX_AUTO_CREATED_TOPICS = 1_000  # of one request; the rest is unknown until asked for again
 
 
@@ -36,25 +40,34 @@ class Metadata:
     """Describes the cluster to the clients of one listener."""
 
     def __init__(
-        self, config: BrokerConfig, metadata: ClusterMetadata, auto_topics: AutoTopics
+        self,
+        config: BrokerConfig,
+        metadata: ClusterMetadata,
+        auto_topics: AutoTopics,
+        departures: Departures,
     ) -> None:
         self._config = config
         self._metadata = metadata
         self._auto_topics = auto_topics
+        self._departures = departures
 
     def handle(self, context: RequestContext, request: MetadataRequest) -> Answer | AnswerWalk:
         """Describe the topics asked for, creating unknown ones where both sides allow it."""
-        if request.topics and len(request.topics) == 1 and request.topics[0].name is not None:
-            image = self._metadata.image.topics.by_name.get(request.topics[0].name)
-            if image is not None and _is_small(image) and not _is_by_id(request.topics[0]):
-                # What most ask for: a walk would cost as much as what it walks through.
-                return self._response(context, request, [self._describe(request, image)])
+        small = None if self._departures.has_doubts else self._find_small(request)
+        if small is not None:
+            return self._response(context, request, [self._describe(request, small)])
         return self._walk(context, request)
+
+    def _find_small(self, request: MetadataRequest) -> TopicImage | None:
+        """Return what most ask for: a walk would cost as much as what it walks through."""
+        if not request.topics or len(request.topics) != 1 or _is_by_id(request.topics[0]):
+            return None
+        image = self._metadata.image.topics.by_name.get(request.topics[0].name or "")
+        return image if image is not None and _is_small(image) else None
 
     def _walk(self, context: RequestContext, request: MetadataRequest) -> AnswerWalk:
         if request.topics is None or (context.api_version == 0 and not request.topics):
-            images = self._metadata.image.topics.by_name.values()
-            return (yield from self._respond(context, request, images))
+            return (yield from self._respond_when_known(context, request, self._all_topics))
         if context.api_version < FIRST_VERSION_BY_ID and any(map(_is_by_id, request.topics)):
             return _refused(request)
         # A topic that is named twice is described once, as in Kafka.
@@ -63,7 +76,8 @@ class Metadata:
             wanted = yield from distinct(wanted, lambda topic: (topic.name, topic.topic_id))
         unknown = self._to_create(context, request, wanted)
         if not unknown:
-            return (yield from self._respond(context, request, self._find(wanted, {})))
+            find = partial(self._find, wanted, {})
+            return (yield from self._respond_when_known(context, request, find))
         later = Later(context)
         self._auto_topics.ensure(
             unknown,
@@ -71,8 +85,28 @@ class Metadata:
                 self._respond(context, request, self._find(wanted, refused))
             ),
         )
-        answer = later.answer()
-        return answer if isinstance(answer, Message | Deferred) else (yield from answer)
+        return (yield from _answer_of(later))
+
+    def _all_topics(self) -> Iterable[TopicImage]:
+        return self._metadata.image.topics.by_name.values()
+
+    def _respond_when_known(
+        self, context: RequestContext, request: MetadataRequest, find: Callable[[], Found]
+    ) -> AnswerWalk:
+        """Name no leader that may be about to change."""
+        if not self._departures.has_doubts:
+            return (yield from self._respond(context, request, find()))
+        later = Later(context)
+        leaders = {
+            partition.leader
+            for topic in find()
+            if isinstance(topic, TopicImage)
+            for partition in topic.partitions.values()
+        }
+        self._departures.when_known(
+            leaders, lambda: later.reply(self._respond(context, request, find()))
+        )
+        return (yield from _answer_of(later))
 
     def _to_create(
         self,
@@ -92,7 +126,7 @@ class Metadata:
         self,
         context: RequestContext,
         request: MetadataRequest,
-        found: Iterable[TopicImage | MetadataResponseTopic],
+        found: Found,
     ) -> AnswerWalk:
         topics: list[MetadataResponseTopic] = []
         for topic in list(found):
@@ -127,7 +161,9 @@ class Metadata:
                     node_id=found.node_id, host=found.host, port=found.port, rack=found.rack
                 )
                 for found in live_brokers(
-                    self._metadata.image.brokers, context.connection.peer.listener_name
+                    self._metadata.image.brokers,
+                    context.connection.peer.listener_name,
+                    besides=self._departures.named(),
                 )
             ],
             cluster_id=self._metadata.cluster_id,
@@ -175,6 +211,11 @@ def _with_operations(
     if request.include_topic_authorized_operations and topic.name is not None:
         topic.topic_authorized_operations = authorized_operations.ON_TOPIC
     return topic
+
+
+def _answer_of(later: Later) -> AnswerWalk:
+    answer = later.answer()
+    return answer if isinstance(answer, Message | Deferred) else (yield from answer)
 
 
 def _described(

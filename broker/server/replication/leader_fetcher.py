@@ -74,14 +74,20 @@ class FetcherParts(NamedTuple):
     on_bytes: Callable[[int], None]
     """Told how many bytes have been appended."""
     throttle: ReplicationThrottle
+    on_lost: Callable[[int], None]
+    """Told of a leader whose connection broke, or that cannot be reached."""
+    on_reached: Callable[[int], None]
+    """Told of one that answers again."""
 
 
 class LeaderFetcher:
     """See the module. Invariant: it asks for no partition twice at a time."""
 
-    def __init__(self, parts: FetcherParts, address: tuple[str, int]) -> None:
+    def __init__(self, parts: FetcherParts, leader_id: int, address: tuple[str, int]) -> None:
         self._parts = parts
+        self._leader_id = leader_id
         self.address = address
+        self._is_lost = False
         self._partitions: dict[Key, Partition] = {}
         self._asked: Asked = {}
         self._session = FetcherSession()
@@ -232,8 +238,11 @@ class LeaderFetcher:
             self._answers = None
             if in_session:
                 self._session.handle_no_answer()
-            self._give_up(asked)
+            # A connection that breaks is made again at once: only what fails then needs patience.
+            self._give_up(asked, is_at_fault=self._is_lost)
+            self._note_lost(is_lost=True)
             return
+        self._note_lost(is_lost=False)
         assert isinstance(response, FetchResponse), response
         if not in_session:
             is_valid = response.error_code == ErrorCode.NONE
@@ -253,6 +262,13 @@ class LeaderFetcher:
             return
         self._answers = self._take(asked, response)
         self._go_on()
+
+    def _note_lost(self, *, is_lost: bool) -> None:
+        """Tell when the leader is lost, and when it is found again."""
+        if is_lost != self._is_lost:
+            self._is_lost = is_lost
+            tell = self._parts.on_lost if is_lost else self._parts.on_reached
+            tell(self._leader_id)
 
     def _give_up(self, asked: Asked, *, is_at_fault: bool = True) -> None:
         """Leave the leader alone for a while, or ask all anew at once."""

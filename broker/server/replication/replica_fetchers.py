@@ -42,7 +42,7 @@ class ReplicaFetchers:
         fetcher_key = leader_id, (crc32(topic_id) + number) % self._parts.config.fetcher_count
         fetcher = self._fetchers.get(fetcher_key)
         if fetcher is None:
-            fetcher = self._fetchers[fetcher_key] = LeaderFetcher(self._parts, address)
+            fetcher = self._fetchers[fetcher_key] = LeaderFetcher(self._parts, leader_id, address)
         self._at[partition.key] = fetcher_key
         fetcher.add(partition)
 

@@ -83,8 +83,11 @@ class Pair:
             on_moved=self.follower.partitions.on_high_watermark,
             on_bytes=lambda size_bytes: None,
             throttle=self.follower.throttles.follower,
+            on_lost=lambda leader_id: self.told.append(("lost", leader_id)),
+            on_reached=lambda leader_id: self.told.append(("reached", leader_id)),
         )
-        self.fetcher = LeaderFetcher(parts, ("127.0.0.1", 9001))
+        self.told: list[tuple[str, int]] = []
+        self.fetcher = LeaderFetcher(parts, 1, ("127.0.0.1", 9001))
         self.fetcher.add(self.follower.partition)
 
     def run(self, milliseconds: int = 0) -> None:
@@ -142,15 +145,17 @@ def test_a_session_that_is_gone_is_begun_anew_at_once(pair):
     assert pair.logs()[0][0] == 1
 
 
-def test_a_leader_that_cannot_be_reached_is_left_alone_for_a_while(pair):
+def test_a_leader_that_cannot_be_reached_is_tried_once_more_and_left_alone_for_a_while(pair):
     pair.link.is_broken = True
     pair.run(900)
-    assert len(pair.link.requests) == 1
+    assert len(pair.link.requests) == 2
+    assert pair.told == [("lost", 1)]
     pair.link.is_broken = False
     pair.leader.produce(acks=1)
     pair.run(200)
     assert pair.logs()[0] == pair.logs()[1]
     assert pair.logs()[0][0] == 1
+    assert pair.told == [("lost", 1), ("reached", 1)]
 
 
 def test_a_leader_that_has_not_read_that_it_leads_is_asked_again_soon(pair):

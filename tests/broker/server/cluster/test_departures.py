@@ -1,0 +1,149 @@
+"""Between the end of a broker's process and the next leader: what a Metadata answer says."""
+
+from collections.abc import Generator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from broker.protocol.message import Message
+from broker.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from broker.protocol.records.metadata import (
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+)
+from broker.server.cluster.departures import DOUBT_MS, NAMED_MS, Departures
+from broker.server.cluster.metadata_waits import MetadataWaits
+from broker.server.handlers.metadata import Metadata
+from tests.lib.logs import last_of
+from tests.lib.served_replica import TOPIC, TOPIC_ID, Context, ServedReplica, epoch_of
+
+FENCED, ALIVE = 1, -1
+LEADER = 1
+
+
+class Survivor:
+    """Broker 2, which follows broker 1, and a client of it."""
+
+    def __init__(self, alive: tuple[int, ...] = (1, 2, 3)) -> None:
+        replica = ServedReplica(2)
+        self.image, self.loop = replica.image, replica.loop
+        metadata: Any = SimpleNamespace(image=self.image, cluster_id="c", leader_id=2)
+        self.waits = MetadataWaits(self.loop)
+        self.departures = Departures(replica.clock, metadata, self.waits)
+        self.handler = Metadata(replica.config, metadata, Any, self.departures)
+        for broker_id in alive:
+            self.change_broker(broker_id, ALIVE)
+
+    def change_broker(self, broker_id: int, fenced: int) -> None:
+        self.replay(
+            BrokerRegistrationChangeRecord(
+                broker_id=broker_id, broker_epoch=epoch_of(broker_id), fenced=fenced
+            )
+        )
+
+    def replay(self, *records: Message) -> None:
+        for record in records:
+            self.image.replay(record)
+        self.departures.apply(self.image.take_delta())
+        self.waits.look()
+
+    def fail_over(self) -> None:
+        """Let the controller say that broker 1 is gone."""
+        fence = BrokerRegistrationChangeRecord(
+            broker_id=LEADER, broker_epoch=epoch_of(LEADER), fenced=FENCED
+        )
+        self.replay(
+            fence,
+            PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=3, isr=[2, 3]),
+        )
+
+    def ask(self, *topics: str) -> Context:
+        context = Context(12)
+        wanted = [MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=wanted or None, allow_auto_topic_creation=False)
+        answer = whole(self.handler.handle(context, request))  # type: ignore[arg-type]
+        if isinstance(answer, Message):
+            context.reply(answer)
+        return context
+
+
+def whole(answer: object) -> object:
+    return last_of(answer) if isinstance(answer, Generator) else answer
+
+
+def leader_in(context: Context) -> int:
+    answer = whole(context.answer)
+    assert isinstance(answer, MetadataResponse), answer
+    (topic,) = answer.topics
+    return int(topic.partitions[0].leader_id)
+
+
+def named_by(survivor: Survivor) -> list[int]:
+    return [broker.node_id for broker in survivor.ask(TOPIC).answer.brokers]
+
+
+@pytest.fixture
+def survivor() -> Survivor:
+    return Survivor()
+
+
+@pytest.mark.parametrize("topics", [(TOPIC,), ()])
+def test_who_asks_while_the_leader_is_in_doubt_hears_of_the_next_one(survivor, topics):
+    survivor.departures.on_lost(LEADER)
+    asked = survivor.ask(*topics)
+    assert asked.answer is None
+    survivor.fail_over()
+    assert leader_in(asked) == 3
+    assert leader_in(survivor.ask(*topics)) == 3
+
+
+def test_the_doubt_ends_when_the_leader_is_reached_again(survivor):
+    survivor.departures.on_lost(LEADER)
+    asked = survivor.ask(TOPIC)
+    survivor.departures.on_reached(LEADER)
+    assert leader_in(asked) == LEADER
+    assert not survivor.departures.has_doubts
+
+
+def test_the_doubt_ends_by_itself(survivor):
+    survivor.departures.on_lost(LEADER)
+    survivor.loop.advance(DOUBT_MS // 2)
+    asked = survivor.ask(TOPIC)
+    survivor.loop.advance(DOUBT_MS)
+    assert leader_in(asked) == LEADER
+    assert leader_in(survivor.ask(TOPIC)) == LEADER, "the next one does not wait"
+
+
+def test_nobody_waits_for_a_broker_that_leads_nothing_that_was_asked_for(survivor):
+    survivor.departures.on_lost(3)
+    assert leader_in(survivor.ask(TOPIC)) == LEADER
+
+
+def test_a_broker_that_is_fenced_is_named_for_a_while(survivor):
+    assert named_by(survivor) == [1, 2, 3]
+    survivor.fail_over()
+    survivor.loop.advance(NAMED_MS - 1)
+    assert named_by(survivor) == [1, 2, 3]
+    survivor.loop.advance(1)
+    assert named_by(survivor) == [2, 3]
+
+
+def test_a_broker_that_comes_and_goes_again_is_named_from_then_on(survivor):
+    survivor.fail_over()
+    survivor.change_broker(LEADER, ALIVE)
+    survivor.loop.advance(NAMED_MS)
+    assert named_by(survivor) == [1, 2, 3]
+    survivor.change_broker(LEADER, FENCED)
+    survivor.loop.advance(NAMED_MS - 1)
+    assert named_by(survivor) == [1, 2, 3]
+
+
+def test_a_broker_that_was_never_seen_alive_is_not_named():
+    late = Survivor(alive=(2, 3))
+    late.fail_over()
+    assert named_by(late) == [2, 3]
