@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from broker.config.internal_topics import InternalTopic, read_internal_topics
 from broker.config.listeners import (
     Endpoint,
     parse_endpoint,
@@ -23,6 +24,7 @@ from broker.config.replication_config import ReplicationConfig, read_replication
 from broker.config.sources import invalid
 from broker.config.values import Values
 from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.transaction.config import TransactionConfig
 from broker.log.config import LogConfig, topic_defaults
 
 __all__ = ["BrokerConfig", "CleanerConfig", "Endpoint", "QuorumConfig", "Voter"]
@@ -33,6 +35,7 @@ _NOT_YET = {
     "remote.log.storage.system.enable": "tiered storage",
     "sasl.jaas.config": "SASL",
     "ssl.keystore.location": "TLS",
+    "transaction.two.phase.commit.enable": "two-phase commit of transactions",
 }
 
 
@@ -75,14 +78,13 @@ class BrokerConfig:
     """The one of `log_dirs` that has the metadata log, or a directory beside them."""
     log: LogConfig
     group: GroupConfig
+    transaction: TransactionConfig
     cleaner: CleanerConfig
     partition_count: int
     replication_factor: int
     auto_create_topics: bool
     delete_topic: bool
-    offsets_partition_count: int
-    offsets_replication_factor: int
-    offsets_segment_bytes: int
+    internal_topics: Mapping[str, InternalTopic]
     max_frame_bytes: int
     max_fetch_bytes: int
     max_connections: int
@@ -122,14 +124,13 @@ class BrokerConfig:
             metadata_log_dir=values.text("metadata.log.dir") or log_dirs[0],
             log=LogConfig.from_settings(topic_defaults(given)),
             group=_group_config(values),
+            transaction=_transaction_config(values),
             cleaner=_cleaner_config(values),
             partition_count=values.integer("num.partitions", 1),
             replication_factor=values.integer("default.replication.factor", 1),
             auto_create_topics=values.boolean("auto.create.topics.enable"),
             delete_topic=values.boolean("delete.topic.enable"),
-            offsets_partition_count=values.integer("offsets.topic.num.partitions", 1),
-            offsets_replication_factor=values.integer("offsets.topic.replication.factor", 1),
-            offsets_segment_bytes=values.integer("offsets.topic.segment.bytes", 1),
+            internal_topics=read_internal_topics(values),
             max_frame_bytes=values.integer("socket.request.max.bytes", 1),
             max_fetch_bytes=values.integer("fetch.max.bytes", 1024),
             max_connections=values.integer("max.connections", 0),
@@ -215,3 +216,18 @@ def _group_config(values: Values) -> GroupConfig:
     if config.group_min_session_timeout_ms > config.group_max_session_timeout_ms:
         raise invalid("group.min.session.timeout.ms must not exceed group.max.session.timeout.ms")
     return config
+
+
+def _transaction_config(values: Values) -> TransactionConfig:
+    return TransactionConfig(
+        max_timeout_ms=values.integer("transaction.max.timeout.ms", 1),
+        expiration_ms=values.integer("transactional.id.expiration.ms", 1),
+        abort_check_interval_ms=values.integer(
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms", 1
+        ),
+        expiration_check_interval_ms=values.integer(
+            "transaction.remove.expired.transaction.cleanup.interval.ms", 1
+        ),
+        commit_timeout_ms=values.integer("request.timeout.ms", 1),
+        max_batch_bytes=values.integer("message.max.bytes", 0),
+    )

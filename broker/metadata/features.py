@@ -8,6 +8,7 @@ with kafka-features, and whoever asks for a version that they stand for is refus
 
 METADATA_VERSION = "metadata.version"
 ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
+TRANSACTION_VERSION = "transaction.version"
 
 LATEST_METADATA_VERSION = 30  # 4.3-IV0: the versions of the records that are written here
 

@@ -28,7 +28,7 @@ from broker.model import OffsetAndEpoch
 from broker.protocol.messages.alter_partition import PartitionResult
 from broker.replication.divergence import UNKNOWN_EPOCH, find_divergence
 from broker.replication.fencing import ANY_EPOCH, validate_leader_epoch
-from broker.replication.follower_progress import FollowerProgress
+from broker.replication.follower_progress import LONG_AGO_MS, FollowerProgress
 from broker.replication.isr import ChangeOutcome, InSyncReplicas, IsrChange, outcome_of
 from broker.replication.log import ReplicaLog
 from broker.replication.offset_waits import OffsetWaits
@@ -99,6 +99,10 @@ class PartitionLeader(Generic[T]):
             self.log.become_leader(partition.leader_epoch)
             self.followers.clear()
         self.partition_epoch = partition.partition_epoch
+        for replica in self.isr.maximal.difference(partition.isr) & self.followers.keys():
+            # The controller took it out, and may know what cannot be seen from here, as that it
+            # lives on without its disk. To be waited for as one about to join, it fetches again.
+            self.followers[replica].last_caught_up_ms = LONG_AGO_MS
         self.isr.commit(partition.isr)
         self._unsent = None
         self._set_replicas(partition, now_ms)
@@ -311,6 +315,14 @@ class PartitionLeader(Generic[T]):
             if replica not in self.followers
             or not self.followers[replica].is_caught_up(end_offset, now_ms, self.lag_time_max_ms)
         ]
+
+    def reconsider(self, now_ms: int) -> bool:
+        """Move the high watermark, where it waited for a follower that is no longer about to join.
+
+        Call it when brokers have come or gone, and now and then, for time passes too: a producer
+        that waits for its answer sends nothing by which this would be noticed.
+        """
+        return bool(self.followers) and self._advance(now_ms)
 
     def maybe_shrink_isr(self, now_ms: int) -> bool:
         """Ask to remove who does not keep up; call it every half of the lag time."""

@@ -19,6 +19,10 @@ def _groups(broker: Broker) -> tuple[object, ...]:
     return (broker.groups,)
 
 
+def _transactions(broker: Broker) -> tuple[object, ...]:
+    return (broker.transactions,)
+
+
 def _nothing(broker: Broker) -> tuple[object, ...]:
     return ()
 
@@ -60,8 +64,17 @@ APIS: dict[ApiKey, Row] = {
         "delete_records",
         lambda b: (b.partitions, b.failures, b.parked_writes),
     ),
-    ApiKey.INIT_PRODUCER_ID: ("init_producer_id", lambda b: (b.producer_ids,)),
+    ApiKey.INIT_PRODUCER_ID: ("init_producer_id", lambda b: (b.producer_ids, b.transactions)),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: ("offset_for_leader_epoch", lambda b: (b.partitions,)),
+    ApiKey.ADD_PARTITIONS_TO_TXN: (
+        "add_partitions_to_txn",
+        lambda b: (b.metadata, b.transactions),
+    ),
+    ApiKey.ADD_OFFSETS_TO_TXN: (
+        "add_offsets_to_txn",
+        lambda b: (b.metadata, b.auto_topics, b.transactions),
+    ),
+    ApiKey.END_TXN: ("end_txn", _transactions),
     ApiKey.DESCRIBE_ACLS: ("describe_acls", _nothing),
     ApiKey.CREATE_ACLS: ("create_acls", _nothing),
     ApiKey.DELETE_ACLS: ("delete_acls", _nothing),
@@ -86,6 +99,8 @@ APIS: dict[ApiKey, Row] = {
     ApiKey.UNREGISTER_BROKER: FORWARD,
     ApiKey.DESCRIBE_CLUSTER: ("describe_cluster", lambda b: (b.config, b.metadata)),
     ApiKey.DESCRIBE_PRODUCERS: ("describe_producers", lambda b: (b.partitions,)),
+    ApiKey.DESCRIBE_TRANSACTIONS: ("describe_transactions", _transactions),
+    ApiKey.LIST_TRANSACTIONS: ("list_transactions", lambda b: (b.clock, b.transactions)),
     ApiKey.LIST_CONFIG_RESOURCES: ("list_config_resources", lambda b: (b.metadata,)),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("describe_topic_partitions", lambda b: (b.metadata,)),
 }

@@ -22,10 +22,12 @@ from broker.server.cluster.dynamic_settings import DynamicSettings
 from broker.server.cluster.lifecycle import Lifecycle
 from broker.server.cluster.metadata_waits import MetadataWaits
 from broker.server.coordinators.groups import Groups
+from broker.server.coordinators.marker_sender import MarkerSenderParts
 from broker.server.coordinators.producer_ids import ProducerIds
 from broker.server.coordinators.shards import ShardParts
+from broker.server.coordinators.transactions import Transactions
 from broker.server.metrics import Metrics
-from broker.server.network.client_connection import client_settings
+from broker.server.network.client_connection import ClientConnection, client_settings
 from broker.server.network.connection import Connection
 from broker.server.network.listeners import Listeners
 from broker.server.quorum.quorum import Quorum
@@ -81,6 +83,17 @@ class Broker:
         self.groups = Groups(shard_parts, config.group, random_source)
         self.producer_ids = ProducerIds(
             config.node_id, broker_epoch=lambda: self.lifecycle.epoch, ask=self.ask
+        )
+        settings = client_settings(config)
+        markers = MarkerSenderParts(
+            loop,
+            quorum,
+            lambda address: ClientConnection(loop, address, settings),
+            config.replication.listener_name,
+            settings.retry_backoff_ms,
+        )
+        self.transactions = Transactions(
+            shard_parts, config.transaction, self.producer_ids, markers
         )
 
     def _make_cluster_parts(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -196,7 +209,7 @@ class Broker:
         self.throttles.follow_all()
         self.replicas.open_all()
         self.directory_assignments.look_at_all()
-        self.groups.follow_partitions()
+        self._follow_coordinators()
         # Everything this broker leads is open.
         self.listeners.start(self.config.listen_backlog)
 
@@ -211,13 +224,19 @@ class Broker:
             if delta.changed_brokers:
                 self.partitions.on_brokers_changed()
                 self.replica_fetchers.on_brokers_changed(iter(self.partitions))
-            self.groups.follow_partitions()
+                self.transactions.sender.on_brokers_changed()
+            self._follow_coordinators()
             for deleted in delta.deleted_topics:
                 self.groups.on_topic_deleted(deleted.name, deleted.topic_id)
             self.waits.look()
         else:
             self.replicas.note_deleted(delta)
         self.lifecycle.on_metadata_change(delta)
+
+    def _follow_coordinators(self) -> None:
+        """Have the shards of what this broker leads, once it does."""
+        self.groups.follow_partitions()
+        self.transactions.follow_partitions()
 
     def _on_settings_change(self) -> None:
         """Put new settings to work where they are not read each time."""
@@ -235,6 +254,7 @@ class Broker:
         self.parked_fetches.on_closed(connection)
         self.parked_writes.on_closed(connection)
         self.groups.on_closed(connection)
+        self.transactions.on_closed(connection)
 
     def _logs(self) -> Iterator[PartitionLog]:
         return (partition.log for partition in self.partitions)
@@ -282,4 +302,5 @@ class Broker:
         self.replica_fetchers.stop()
         self.cleaner.stop()
         self.groups.stop()
+        self.transactions.stop()
         self.listeners.close_connections()

@@ -9,7 +9,11 @@ from typing import Self
 from millrace.testing.node_process import NodeProcess, settings_text
 
 # What a test wants and Kafka's defaults do not give.
-TEST_SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "5"}
+TEST_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "5",
+    "transaction.state.log.num.partitions": "5",
+}
 
 
 class LocalBroker:

@@ -73,6 +73,8 @@ def settings_of(replication_factor: int) -> dict[str, str]:
     return SETTINGS | {
         "default.replication.factor": factor,
         "offsets.topic.replication.factor": factor,
+        "transaction.state.log.replication.factor": factor,
+        "transaction.state.log.min.isr": str(replication_factor // 2 + 1),
         "min.insync.replicas": str(replication_factor // 2 + 1),
     }
 

@@ -33,6 +33,7 @@ def combined_settings() -> dict[str, str]:
         "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
         "group.initial.rebalance.delay.ms": "0",
         "offsets.topic.num.partitions": "2",
+        "transaction.state.log.num.partitions": "2",
     }
 
 

@@ -23,6 +23,7 @@ APIS: dict[str, list[ApiKey]] = {
 }
 CLIENT_ID = "fuzz"
 GROUP = "fuzz-group"
+TRANSACTIONAL_ID = "fuzz-copier"
 TOPIC = "fuzz-topic"
 OTHER_BROKER = 77
 """A node id that nobody has: requests in the name of the node itself would rightly stop it."""
@@ -64,7 +65,9 @@ STRINGS: dict[str, str | None] = {
     "key": GROUP,
     "coordinator_keys": GROUP,
     "member_id": "",
-    "transactional_id": None,
+    "transactional_id": TRANSACTIONAL_ID,
+    "v3_and_below_transactional_id": TRANSACTIONAL_ID,
+    "transactional_ids": TRANSACTIONAL_ID,
     "group_instance_id": None,
     "protocol_type": "consumer",
     "protocol_name": "range",
@@ -123,6 +126,7 @@ PER_API: dict[tuple[ApiKey, str], Any] = {
     (ApiKey.DELETE_TOPICS, "name"): "fuzz-new",
     (ApiKey.DELETE_TOPICS, "topic_names"): "fuzz-new",
     (ApiKey.FIND_COORDINATOR, "key_type"): 0,
+    (ApiKey.PRODUCE, "transactional_id"): None,
     (ApiKey.INCREMENTAL_ALTER_CONFIGS, "name"): "retention.ms",
     (ApiKey.ALTER_CONFIGS, "name"): "retention.ms",
     (ApiKey.INCREMENTAL_ALTER_CONFIGS, "value"): "600000",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode, KafkaError
-from broker.metadata.topic_names import CONSUMER_OFFSETS, validate_topic_name
+from broker.metadata.topic_names import validate_topic_name
 from broker.protocol.message import Message
 from broker.protocol.messages.create_topics import (
     CreatableTopic,
@@ -84,22 +84,19 @@ class AutoTopics:
 
     def _automatic(self, name: str) -> CreatableTopic:
         config = self._config
-        if name != CONSUMER_OFFSETS:
+        internal = config.internal_topics.get(name)
+        if internal is None:
             return CreatableTopic(
                 name=name,
                 num_partitions=config.partition_count,
                 replication_factor=config.replication_factor,
             )
-        settings = {
-            "cleanup.policy": "compact",
-            "compression.type": "producer",
-            "segment.bytes": str(config.offsets_segment_bytes),
-        }
         return CreatableTopic(
             name=name,
-            num_partitions=config.offsets_partition_count,
-            replication_factor=config.offsets_replication_factor,
+            num_partitions=internal.partition_count,
+            replication_factor=internal.replication_factor,
             configs=[
-                CreatableTopicConfig(name=key, value=value) for key, value in settings.items()
+                CreatableTopicConfig(name=key, value=value)
+                for key, value in internal.settings.items()
             ],
         )

@@ -1,5 +1,6 @@
 """Producer ids for this broker's clients: taken from the controller in blocks (KIP-730)."""
 
+from collections import deque
 from collections.abc import Callable
 
 from broker.errors import ErrorCode
@@ -12,13 +13,15 @@ from broker.server.cluster.metadata_quorum import AskController
 
 ALLOCATE_VERSION = 0
 ALLOCATE_TIMEOUT_MS = 10_000
+ASK_WHEN_LEFT = 100
+"""Of a block: the next one is here before it is used up."""
 
 OnProducerId = Callable[[int, ErrorCode], None]
 """Given an id that was never given out before, or -1 and why there is none."""
 
 
 class ProducerIds:
-    """Owns the block this broker gives ids out of, and who waits for the next one."""
+    """Owns the blocks this broker gives ids out of, and who waits for the next one."""
 
     def __init__(
         self, node_id: int, *, broker_epoch: Callable[[], int], ask: AskController
@@ -26,19 +29,50 @@ class ProducerIds:
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._ask_controller = ask
-        self._block = iter(range(0))
+        self._blocks: deque[range] = deque()
         self._waiting: list[OnProducerId] = []
+        self._is_asking = False
 
     def take(self, on_producer_id: OnProducerId) -> None:
-        """Give an id, at once while the block lasts."""
-        for producer_id in self._block:
-            on_producer_id(producer_id, ErrorCode.NONE)
-            return
-        self._waiting.append(on_producer_id)
-        if len(self._waiting) == 1:
+        """Give an id, at once while there is one."""
+        producer_id = None if self._waiting else self.take_now()
+        if producer_id is None:
+            self._waiting.append(on_producer_id)
             self._ask()
+        else:
+            on_producer_id(producer_id, ErrorCode.NONE)
+
+    def take_now(self) -> int | None:
+        """Give an id if there is one at hand; the next block is asked for in time."""
+        if not self._blocks:
+            self._ask()
+            return None
+        block = self._blocks[0]
+        if len(block) == 1:
+            self._blocks.popleft()
+        else:
+            self._blocks[0] = block[1:]
+        if len(self._blocks) < 2 and len(block) <= ASK_WHEN_LEFT:
+            self._ask()
+        return block[0]
+
+    def when_at_hand(self, proceed: Callable[[ErrorCode], None]) -> None:
+        """Call `proceed` once `take_now` would give an id, or with why there is none."""
+        if self._blocks:
+            proceed(ErrorCode.NONE)
+            return
+
+        def give_back(producer_id: int, code: ErrorCode) -> None:
+            if code == ErrorCode.NONE:
+                self._blocks.appendleft(range(producer_id, producer_id + 1))
+            proceed(code)
+
+        self.take(give_back)
 
     def _ask(self) -> None:
+        if self._is_asking:
+            return
+        self._is_asking = True
         request = AllocateProducerIdsRequest(
             broker_id=self._node_id, broker_epoch=self._broker_epoch()
         )
@@ -48,6 +82,7 @@ class ProducerIds:
 
     def _on_block(self, response: Message) -> None:
         assert isinstance(response, AllocateProducerIdsResponse), response
+        self._is_asking = False
         waiting, self._waiting = self._waiting, []
         if response.error_code != ErrorCode.NONE:
             for on_producer_id in waiting:
@@ -55,6 +90,6 @@ class ProducerIds:
                 on_producer_id(-1, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             return
         first = response.producer_id_start
-        self._block = iter(range(first, first + response.producer_id_len))
+        self._blocks.append(range(first, first + response.producer_id_len))
         for on_producer_id in waiting:
             self.take(on_producer_id)

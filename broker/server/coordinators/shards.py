@@ -21,7 +21,6 @@ from broker.coordinator.output import RequestContext as ShardContext
 from broker.coordinator.partitioning import partition_for
 from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendOrigin
-from broker.protocol.message import Message
 from broker.records.build import build_batch
 from broker.records.errors import CorruptBatch
 from broker.server.clock import Clock
@@ -73,6 +72,8 @@ class ShardKind(Generic[ShardT]):
     commit_timeout_ms: int
     begin: Callable[[int, Any], None] = lambda number, effect: None
     """Begin a committed effect of a shard."""
+    abandon: Callable[[int], None] = lambda number: None
+    """Forget the effects of a shard that is given up."""
 
 
 class ShardParts(NamedTuple):
@@ -128,6 +129,7 @@ class Shards(Generic[ShardT]):
 
     def _unload_shard(self, number: int) -> None:
         """Send away who waits here: its keys have another coordinator now."""
+        self._kind.abandon(number)
         self._commits.pop(number).refuse_all(ErrorCode.NOT_COORDINATOR)
         for reply in self._shards.pop(number).unload(ErrorCode.NOT_COORDINATOR):
             self._deliver(reply)
@@ -193,7 +195,7 @@ class Shards(Generic[ShardT]):
     def answer(self, context: RequestContext, coordinator_key: str, ask: Ask[ShardT]) -> Answer:
         """Put one request to the key's shard; its answer may come later. Raises KafkaError."""
         asked = self.ask(context, coordinator_key, ask)
-        return when_answered(context, (asked,), lambda: _message(asked))
+        return when_answered(context, (asked,), asked.message)
 
     def ask(self, context: RequestContext, coordinator_key: str, ask: Ask[ShardT]) -> AskedShard:
         """Put one question to the key's shard; see `when_answered`. Raises KafkaError."""
@@ -303,8 +305,3 @@ class Shards(Generic[ShardT]):
     def _on_deadline(self, number: int) -> None:
         del self._timers[number]
         self._run(number, self._shards[number].on_deadline(self._now()))
-
-
-def _message(asked: AskedShard) -> Message:
-    assert isinstance(asked.response, Message), asked.response
-    return asked.response

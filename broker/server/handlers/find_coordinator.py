@@ -1,4 +1,4 @@
-"""FindCoordinator (key 10), versions 0-6: which broker owns a group.
+"""FindCoordinator (key 10), versions 0-6: which broker owns a group or a transactional id.
 
 v1 adds the key type. v4 asks for many keys at once, each answered with its own error (KIP-699).
 """
@@ -7,7 +7,7 @@ from functools import partial
 
 from broker.coordinator.partitioning import partition_for
 from broker.errors import ErrorCode
-from broker.metadata.topic_names import CONSUMER_OFFSETS
+from broker.metadata.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from broker.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -20,11 +20,12 @@ from broker.server.network.dispatch import Answer, AnswerWalk, Later, RequestCon
 from broker.server.network.walks import each
 
 GROUP, TRANSACTION, SHARE = range(3)
+TOPICS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE}
 FIRST_VERSION_WITH_MANY_KEYS = 4
 
 
 class FindCoordinator:
-    """Finds the broker that owns a group."""
+    """Finds the broker that owns a key."""
 
     def __init__(self, metadata: ClusterMetadata, auto_topics: AutoTopics) -> None:
         self._metadata = metadata
@@ -33,12 +34,13 @@ class FindCoordinator:
     def handle(
         self, context: RequestContext, request: FindCoordinatorRequest
     ) -> Answer | AnswerWalk:
-        """Name the coordinator of each key; the first request creates the topic of the offsets."""
-        if request.key_type != GROUP:
+        """Name the coordinator of each key; the first request creates their topic."""
+        topic = TOPICS.get(request.key_type)
+        if topic is None:
             return self._respond(context, request)
         later = Later(context)
         self._auto_topics.ensure(
-            [CONSUMER_OFFSETS], lambda refused: later.reply(self._respond(context, request))
+            [topic], lambda refused: later.reply(self._respond(context, request))
         )
         return later.answer()
 
@@ -65,19 +67,13 @@ class FindCoordinator:
         )
 
     def _find(self, context: RequestContext, key_type: int, key: str) -> Coordinator:
-        if key_type != GROUP:
-            known = key_type in {TRANSACTION, SHARE}
-            return _none(
-                key,
-                ErrorCode.UNSUPPORTED_VERSION if known else ErrorCode.INVALID_REQUEST,
-                "Transactions and share groups are not supported by this broker yet"
-                if known
-                else f"Unknown coordinator key type {key_type}",
-            )
-        offsets = self._metadata.image.topics.by_name.get(CONSUMER_OFFSETS)
+        name = TOPICS.get(key_type)
+        if name is None:
+            return _unknown(key, key_type)
+        topic = self._metadata.image.topics.by_name.get(name)
         address = None
-        if offsets is not None:
-            leader = offsets.partitions[partition_for(key, len(offsets.partitions))].leader
+        if topic is not None:
+            leader = topic.partitions[partition_for(key, len(topic.partitions))].leader
             address = find_live(
                 self._metadata.image.brokers, leader, context.connection.peer.listener_name
             )
@@ -99,3 +95,13 @@ def _none(key: str, code: ErrorCode, message: str) -> Coordinator:
     return Coordinator(
         key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message
     )
+
+
+def _unknown(key: str, key_type: int) -> Coordinator:
+    if key_type == SHARE:
+        return _none(
+            key,
+            ErrorCode.UNSUPPORTED_VERSION,
+            "Share groups are not supported by this broker yet",
+        )
+    return _none(key, ErrorCode.INVALID_REQUEST, f"Unknown coordinator key type {key_type}")

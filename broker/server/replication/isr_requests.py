@@ -69,6 +69,7 @@ class IsrRequests:
             leader = partition.leader
             if leader is not None and leader.followers and leader.maybe_shrink_isr(now_ms):
                 self._partitions.look_at_isr(partition)
+        self._partitions.reconsider()
 
     def _send(self) -> None:
         self._timer = None

@@ -297,8 +297,17 @@ class Partitions:
 
     def on_brokers_changed(self) -> None:
         """Take note that a broker may be gone: nobody waits for what it has."""
+        self.reconsider()
         for partition in self:
             self.look_at_low_watermark(partition)
+
+    def reconsider(self) -> None:
+        """Let every leader see whom it need not wait for any more."""
+        now_ms = self._clock.now_ms()
+        for partition in self:
+            leader = partition.leader
+            if leader is not None and leader.reconsider(now_ms):
+                self.on_high_watermark(partition)
 
     def look_at_isr(self, partition: Partition) -> None:
         """Pass on what the leader wants to be changed, if anything."""

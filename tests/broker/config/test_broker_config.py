@@ -3,6 +3,7 @@
 import pytest
 
 from broker.config.broker_config import BrokerConfig, Endpoint, Voter
+from broker.config.internal_topics import InternalTopic
 from broker.errors import ErrorCode, KafkaError
 
 
@@ -20,7 +21,8 @@ def test_the_defaults_make_one_node_on_loopback() -> None:
     assert built.partition_count == 1
     assert built.auto_create_topics
     assert built.group.group_initial_rebalance_delay_ms == 3000
-    assert built.offsets_partition_count == 50
+    assert built.internal_topics["__consumer_offsets"].partition_count == 50
+    assert built.internal_topics["__transaction_state"].partition_count == 50
 
 
 def test_a_combined_kafka_configuration_is_understood() -> None:
@@ -159,5 +161,20 @@ def test_leaderships_are_given_back_as_often_as_is_configured() -> None:
 
 
 def test_the_offsets_topic_has_as_many_replicas_as_is_configured() -> None:
-    assert config().offsets_replication_factor == 1
-    assert config(offsets_topic_replication_factor="3").offsets_replication_factor == 3
+    def topic(**settings: str) -> InternalTopic:
+        return config(**settings).internal_topics["__consumer_offsets"]
+
+    assert topic().replication_factor == 1
+    assert topic(offsets_topic_replication_factor="3").replication_factor == 3
+
+
+def test_the_topic_of_transactions_is_made_as_is_configured() -> None:
+    given = config(
+        transaction_state_log_replication_factor="3",
+        transaction_state_log_min_isr="2",
+        transaction_state_log_num_partitions="7",
+    )
+    topic = given.internal_topics["__transaction_state"]
+    assert (topic.partition_count, topic.replication_factor) == (7, 3)
+    assert topic.settings["min.insync.replicas"] == "2"
+    assert topic.settings["unclean.leader.election.enable"] == "false"

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from broker.errors import ErrorCode
+from broker.metadata.features import FEATURES_AT_FORMAT
 from broker.metadata.parts.topics import RECOVERED, RECOVERING
 from broker.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -294,6 +295,32 @@ def test_going_back_to_replicas_that_are_not_in_sync_needs_leave() -> None:
     set_config(cluster, "orders", "unclean.leader.election.enable", "true")
     assert move(cluster, None) == 0
     assert cluster.partition("orders").replicas == (1,)
+
+
+def test_going_back_to_a_replica_that_is_not_there_leaves_nobody_in_sync() -> None:
+    cluster = ControlledCluster(1, 2, 3, features_at_format=FEATURES_AT_FORMAT)
+    cluster.create("orders", [1])
+    set_config(cluster, "orders", "unclean.leader.election.enable", "true")
+    move(cluster, [2, 3])
+    set_isr(cluster, "orders", [1, 2])
+    cluster.lose(1)
+    assert move(cluster, None) == 0
+    after = cluster.partition("orders")
+    # And nobody is remembered as the last leader who is no replica any more.
+    assert (after.replicas, after.isr, after.leader, after.last_known_elr) == ((1,), (), -1, ())
+    cluster.start(1, incarnation=2)
+    assert cluster.partition("orders").leader == 1
+
+
+def test_going_back_uncleanly_prefers_a_replica_that_is_there() -> None:
+    cluster = ControlledCluster(1, 2, 3, 4)
+    cluster.create("orders", [1, 4])
+    set_config(cluster, "orders", "unclean.leader.election.enable", "true")
+    move(cluster, [2, 3])
+    assert set_isr(cluster, "orders", [1, 2]).error_code == 0
+    cluster.lose(1)
+    assert move(cluster, None) == 0
+    assert (cluster.partition("orders").isr, cluster.partition("orders").leader) == ((4,), 4)
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,37 @@ def test_a_set_that_shrank_since_is_told_after_the_append():
 # --- joining and leaving the in-sync set ---
 
 
+def test_who_was_taken_out_of_the_in_sync_set_is_not_waited_for_until_it_fetches_again():
+    """A broker whose disk has failed lives on, and had all there was a moment ago."""
+    cluster = Cluster()
+    for replica in (2, 3):
+        cluster.fetch(replica, 0)
+    cluster.append()
+    cluster.metadata(isr=(1, 2))
+    assert cluster.fetch(2, 1)
+    assert cluster.log.high_watermark == 1
+    cluster.fetch(3, 1)
+    cluster.append()
+    cluster.fetch(2, 2)
+    assert cluster.log.high_watermark == 1
+
+
+@pytest.mark.parametrize(("is_dead", "now_ms"), [(True, 0), (False, LAG_MS + 1)])
+def test_a_death_or_time_alone_lets_the_high_watermark_go_on(is_dead, now_ms):
+    """The producer waits for its answer, and the others have nothing new to fetch."""
+    cluster = Cluster(isr=(1, 2))
+    cluster.fetch(3, 0)
+    cluster.leader.take_isr_change()
+    cluster.leader.isr.abandon()  # refused: it is caught up, and not in sync
+    cluster.append()
+    assert not cluster.fetch(2, 1)
+    assert not cluster.leader.reconsider(0)
+    if is_dead:
+        del cluster.active[3]
+    assert cluster.leader.reconsider(now_ms)
+    assert cluster.log.high_watermark == 1
+
+
 def test_a_follower_joins_at_the_high_watermark_and_counts_at_once():
     cluster = Cluster(isr=(1, 2))
     cluster.append(5)

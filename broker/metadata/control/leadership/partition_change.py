@@ -173,7 +173,7 @@ class _Target:
         has_leader = record.leader >= 0 or (
             partition.leader != NO_LEADER and record.leader != NO_LEADER
         )
-        if record.isr == [] and partition.leader != NO_LEADER:
+        if record.isr == [] and partition.leader in self._replicas:
             record.last_known_elr = _changed([partition.leader], partition.last_known_elr)
         elif has_leader:
             record.last_known_elr = _changed([], partition.last_known_elr)

@@ -158,7 +158,10 @@ def _cancel(
                 f"Unable to revert partition assignment for {topic.name}:{partition.partition} "
                 "because it would require an unclean leader election.",
             )
-        isr = replicas[:1]
+        isr = [replica for replica in replicas if view.is_active(replica)][:1]
+        if not isr and not view.is_elr_enabled:
+            # Without eligible leader replicas the in-sync set is never empty.
+            isr = replicas[:1]
     change = partition_change(view, topic, partition)
     change.election = Election.UNCLEAN if may_lose else Election.ONLINE
     change.isr, change.replicas = isr, replicas

@@ -3,6 +3,7 @@
 import pytest
 
 from broker.errors import ErrorCode
+from broker.protocol.records.metadata import BrokerRegistrationChangeRecord
 from tests.lib.served_replica import (
     ServedReplica,
     epoch_of,
@@ -236,3 +237,17 @@ def test_a_throttled_replica_that_asks_is_heard_of_all_the_same():
     node = throttled_leader()
     node.follow(3, 2)
     assert node.isr_changes  # it has everything, and joins
+
+
+def test_a_produce_is_answered_when_the_follower_it_waited_for_is_gone():
+    """Nothing else happens: its producer sends nothing before this is answered."""
+    node = ServedReplica(isr=(1, 2))
+    node.follow(3, 0)
+    node.partition.leader.isr.abandon()  # refused: it is caught up, and not in sync
+    waits = node.produce()
+    node.follow(2, 1)
+    node.partitions.reconsider()
+    assert waits.answer is None
+    node.replay(BrokerRegistrationChangeRecord(broker_id=3, broker_epoch=epoch_of(3), fenced=1))
+    node.partitions.reconsider()
+    assert produced(waits) == (0, 0)

@@ -1,0 +1,272 @@
+"""Has the markers of ended transactions written by the leaders of their partitions.
+
+Each leader is asked by one WriteTxnMarkers at a time, with the markers of many transactions. What
+it cannot write now (it leads no longer, it is loading, it is gone) is tried again after a pause, by
+whoever leads then: a marker is sent until it is written, or until its partition is deleted, for a
+transaction whose outcome is decided may not stay open anywhere. A leader that writes one twice
+leaves an empty transaction's marker, which changes nothing.
+
+Invariant: every partition that is open is queued at one leader, under way to one, or waits for the
+next try.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from broker.coordinator.transaction.markers import SendMarkers
+from broker.errors import ErrorCode
+from broker.metadata.image import NO_LEADER
+from broker.model import TopicPartition
+from broker.protocol.message import Message
+from broker.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.network.client_connection import ClientConnection
+
+log = logging.getLogger("millrace.transactions")
+
+WRITE_TXN_MARKERS_VERSION = 2
+MAX_TRANSACTIONS_PER_REQUEST = 100
+"""What one answer completes is appended in one turn of the loop."""
+REQUEST_TIMEOUT_MS = 30_000
+
+OnWritten = Callable[[int, SendMarkers, Iterable[TopicPartition]], None]
+
+
+class MarkerSenderParts(NamedTuple):
+    """What the sender works with."""
+
+    loop: asyncio.AbstractEventLoop
+    metadata: ClusterMetadata
+    connect: Callable[[tuple[str, int]], ClientConnection]
+    listener_name: str
+    """By which brokers reach each other."""
+    retry_backoff_ms: int
+
+
+class _Sending:
+    """What one shard wants written: one object for each effect, told from others by being it."""
+
+    __slots__ = ("markers", "missing_count", "shard_number")
+
+    def __init__(self, shard_number: int, markers: SendMarkers) -> None:
+        self.shard_number = shard_number
+        self.markers = markers
+        self.missing_count = len(markers.partitions)
+
+
+Entries = dict[_Sending, list[TopicPartition]]
+
+
+class _Leader:
+    """One broker that is asked. Invariant: at most one request is under way."""
+
+    __slots__ = ("connection", "queued", "under_way")
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+        self.queued: Entries = {}
+        self.under_way: Entries | None = None
+
+
+class MarkerSender:
+    """See the module."""
+
+    def __init__(
+        self,
+        parts: MarkerSenderParts,
+        coordinator_epoch: Callable[[int], int],
+        on_written: OnWritten,
+    ) -> None:
+        self._parts = parts
+        self._coordinator_epoch = coordinator_epoch
+        self._on_written = on_written
+        self._leaders: dict[int, _Leader] = {}
+        self._waiting: Entries = {}
+        self._open: dict[int, dict[_Sending, None]] = {}
+        """By shard: what is forgotten when the shard is given up."""
+        self._flushing: asyncio.Handle | None = None
+        self._retry: asyncio.TimerHandle | None = None
+        self._is_stopped = False
+
+    def send(self, shard_number: int, markers: SendMarkers) -> None:
+        """Begin to write these markers."""
+        sending = _Sending(shard_number, markers)
+        self._open.setdefault(shard_number, {})[sending] = None
+        self._assign({sending: list(markers.partitions)})
+
+    def forget(self, shard_number: int) -> None:
+        """Take note that a shard is given up: whoever loads it begins again."""
+        for sending in self._open.pop(shard_number, {}):
+            self._waiting.pop(sending, None)
+            for leader in self._leaders.values():
+                leader.queued.pop(sending, None)
+
+    def on_brokers_changed(self) -> None:
+        """Do not wait for an answer of a broker that is gone, or has come back elsewhere."""
+        for broker_id, leader in list(self._leaders.items()):
+            if self._address_of(broker_id) != leader.connection.address:
+                del self._leaders[broker_id]
+                leader.connection.close()
+                self._assign(leader.queued)
+                self._try_later(leader.under_way or {})
+
+    def stop(self) -> None:
+        """Send no more."""
+        self._is_stopped = True
+        for handle in (self._flushing, self._retry):
+            if handle is not None:
+                handle.cancel()
+        for leader in self._leaders.values():
+            leader.connection.close()
+
+    # --- where each partition is ---
+
+    def _assign(self, entries: Entries) -> None:
+        """Queue partitions at their leaders; those that are deleted need no marker."""
+        for sending, partitions in entries.items():
+            if not self._is_open(sending):
+                continue
+            gone: list[TopicPartition] = []
+            for partition in partitions:
+                self._queue(sending, partition, gone)
+            if gone:
+                self._done(sending, gone)
+        if self._flushing is None and not self._is_stopped:
+            self._flushing = self._parts.loop.call_soon(self._flush)
+
+    def _queue(
+        self, sending: _Sending, partition: TopicPartition, gone: list[TopicPartition]
+    ) -> None:
+        topic = self._parts.metadata.image.topics.by_name.get(partition.topic)
+        image = None if topic is None else topic.partitions.get(partition.partition)
+        if image is None:
+            gone.append(partition)
+            return
+        leader = None if image.leader == NO_LEADER else self._leader(image.leader)
+        if leader is None:
+            self._try_later({sending: [partition]})
+        else:
+            leader.queued.setdefault(sending, []).append(partition)
+
+    def _leader(self, broker_id: int) -> _Leader | None:
+        leader = self._leaders.get(broker_id)
+        if leader is None:
+            address = self._address_of(broker_id)
+            if address is None:
+                return None
+            leader = self._leaders[broker_id] = _Leader(self._parts.connect(address))
+        return leader
+
+    def _address_of(self, broker_id: int) -> tuple[str, int] | None:
+        broker = self._parts.metadata.image.brokers.get(broker_id)
+        if broker is None or broker.is_fenced:
+            return None
+        return broker.endpoints.get(self._parts.listener_name)
+
+    # --- asking ---
+
+    def _flush(self) -> None:
+        self._flushing = None
+        for leader in list(self._leaders.values()):
+            self._ask(leader)
+
+    def _ask(self, leader: _Leader) -> None:
+        if leader.under_way is not None or not leader.queued:
+            return
+        chosen = list(leader.queued)[:MAX_TRANSACTIONS_PER_REQUEST]
+        entries = leader.under_way = {each: leader.queued.pop(each) for each in chosen}
+        request = WriteTxnMarkersRequest(
+            markers=[self._marker(sending, wanted) for sending, wanted in entries.items()]
+        )
+        leader.connection.ask(
+            request,
+            WRITE_TXN_MARKERS_VERSION,
+            REQUEST_TIMEOUT_MS,
+            lambda answer: self._on_answer(leader, answer),
+        )
+
+    def _marker(self, sending: _Sending, partitions: list[TopicPartition]) -> WritableTxnMarker:
+        topics: dict[str, list[int]] = {}
+        for topic, index in partitions:
+            topics.setdefault(topic, []).append(index)
+        markers = sending.markers
+        return WritableTxnMarker(
+            producer_id=markers.producer_id,
+            producer_epoch=markers.producer_epoch,
+            transaction_result=markers.is_commit,
+            topics=[
+                WritableTxnMarkerTopic(name=name, partition_indexes=indexes)
+                for name, indexes in topics.items()
+            ],
+            coordinator_epoch=self._coordinator_epoch(sending.shard_number),
+            transaction_version=markers.transaction_version,
+        )
+
+    def _on_answer(self, leader: _Leader, answer: Message | None) -> None:
+        entries, leader.under_way = leader.under_way or {}, None
+        written = _written(answer) if isinstance(answer, WriteTxnMarkersResponse) else {}
+        for sending, partitions in entries.items():
+            done = written.get(sending.markers.producer_id, frozenset())
+            left = [partition for partition in partitions if partition not in done]
+            if left:
+                self._try_later({sending: left})
+            if len(left) < len(partitions):
+                self._done(sending, [each for each in partitions if each in done])
+        self._ask(leader)
+
+    def _done(self, sending: _Sending, partitions: list[TopicPartition]) -> None:
+        if not self._is_open(sending):
+            return
+        sending.missing_count -= len(partitions)
+        if not sending.missing_count:
+            of_shard = self._open[sending.shard_number]
+            del of_shard[sending]
+            if not of_shard:
+                del self._open[sending.shard_number]
+        self._on_written(sending.shard_number, sending.markers, partitions)
+
+    def _is_open(self, sending: _Sending) -> bool:
+        return sending in self._open.get(sending.shard_number, ())
+
+    # --- trying again ---
+
+    def _try_later(self, entries: Entries) -> None:
+        for sending, partitions in entries.items():
+            if self._is_open(sending):
+                self._waiting.setdefault(sending, []).extend(partitions)
+        if self._waiting and self._retry is None and not self._is_stopped:
+            backoff_s = self._parts.retry_backoff_ms / 1000
+            self._retry = self._parts.loop.call_later(backoff_s, self._try_again)
+
+    def _try_again(self) -> None:
+        self._retry = None
+        waiting, self._waiting = self._waiting, {}
+        self._assign(waiting)
+
+
+def _written(answer: WriteTxnMarkersResponse) -> dict[int, frozenset[TopicPartition]]:
+    """Give, by producer id, the partitions that have their marker."""
+    written: dict[int, frozenset[TopicPartition]] = {}
+    for marker in answer.markers:
+        done = set()
+        for topic in marker.topics:
+            for partition in topic.partitions:
+                if partition.error_code == ErrorCode.NONE:
+                    done.add(TopicPartition(topic.name, partition.partition_index))
+                else:
+                    log.info(
+                        "marker not written yet topic=%s partition=%d producer_id=%d error_code=%d",
+                        topic.name,
+                        partition.partition_index,
+                        marker.producer_id,
+                        partition.error_code,
+                    )
+        written[marker.producer_id] = frozenset(done)
+    return written

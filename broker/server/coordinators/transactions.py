@@ -1,0 +1,62 @@
+"""The transaction shards: one for each partition of `__transaction_state` led here."""
+
+from collections.abc import Iterable
+
+from broker.coordinator.transaction.config import TransactionConfig
+from broker.coordinator.transaction.markers import SendMarkers
+from broker.coordinator.transaction.refusals import refuse
+from broker.coordinator.transaction.shard import TransactionShard
+from broker.metadata.features import TRANSACTION_VERSION
+from broker.metadata.topic_names import TRANSACTION_STATE
+from broker.model import TopicPartition
+from broker.server.coordinators.marker_sender import MarkerSender, MarkerSenderParts
+from broker.server.coordinators.producer_ids import ProducerIds
+from broker.server.coordinators.shards import ShardKind, ShardParts, Shards
+
+
+class Transactions(Shards[TransactionShard]):
+    """Every transaction shard this broker owns, and the markers they have written."""
+
+    def __init__(
+        self,
+        parts: ShardParts,
+        config: TransactionConfig,
+        producer_ids: ProducerIds,
+        markers: MarkerSenderParts,
+    ) -> None:
+        self.sender = MarkerSender(markers, self.coordinator_epoch, self._on_written)
+        kind = ShardKind(
+            TRANSACTION_STATE,
+            make=lambda: TransactionShard(
+                config,
+                take_producer_id=producer_ids.take_now,
+                transaction_version=self.transaction_version,
+            ),
+            refuse=refuse,
+            commit_timeout_ms=config.commit_timeout_ms,
+            begin=self.sender.send,
+            abandon=self.sender.forget,
+        )
+        super().__init__(parts, kind)
+
+    def transaction_version(self) -> int:
+        """Return the version of transactions that the cluster has finalized."""
+        return self._metadata.image.features.get(TRANSACTION_VERSION, 0)
+
+    def coordinator_epoch(self, number: int) -> int:
+        """Return the leader epoch of a shard's partition, -1 when it is not led here."""
+        partition = self._partitions.find(TRANSACTION_STATE, number)
+        leader = None if partition is None else partition.leader
+        return -1 if leader is None else leader.leader_epoch
+
+    def _on_written(
+        self, number: int, markers: SendMarkers, partitions: Iterable[TopicPartition]
+    ) -> None:
+        shard = self._shards.get(number)
+        if shard is not None:
+            self._run(number, shard.markers_written(markers, partitions, self._now()))
+
+    def stop(self) -> None:
+        """Stop all timers and close the connections."""
+        super().stop()
+        self.sender.stop()
