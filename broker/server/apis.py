@@ -37,7 +37,7 @@ FORWARD: Row = "forward", lambda b: (b.metadata, b.ask, b.waits)
 APIS: dict[ApiKey, Row] = {
     ApiKey.PRODUCE: (
         "produce",
-        lambda b: (b.config, b.led_logs, b.parked_writes, b.metadata, b.metrics),
+        lambda b: (b.config, b.led_logs, b.parked_produces, b.metadata, b.metrics),
     ),
     ApiKey.FETCH: (
         "fetch",
@@ -62,7 +62,7 @@ APIS: dict[ApiKey, Row] = {
     ApiKey.DELETE_TOPICS: FORWARD,
     ApiKey.DELETE_RECORDS: (
         "delete_records",
-        lambda b: (b.partitions, b.failures, b.parked_writes),
+        lambda b: (b.partitions, b.failures, b.parked_deletions),
     ),
     ApiKey.INIT_PRODUCER_ID: ("init_producer_id", lambda b: (b.producer_ids, b.transactions)),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: ("offset_for_leader_epoch", lambda b: (b.partitions,)),

@@ -124,7 +124,8 @@ class Broker:
         )
         self.flusher = Flusher(loop, self.clock, self.log_directories, self.failures)
         self.parked_fetches = ParkedFetches(loop)
-        self.parked_writes = ParkedWrites(loop)
+        self.parked_produces = ParkedWrites(loop)
+        self.parked_deletions = ParkedWrites(loop)
         self.fetch_sessions = FetchSessionCache(
             lambda: self.random.randint(1, MAX_SESSION_ID),
             slots=self.config.replication.fetch_session_slots,
@@ -252,7 +253,8 @@ class Broker:
         """Forget everything that waits on a connection."""
         self.listeners.forget(connection)
         self.parked_fetches.on_closed(connection)
-        self.parked_writes.on_closed(connection)
+        self.parked_produces.on_closed(connection)
+        self.parked_deletions.on_closed(connection)
         self.groups.on_closed(connection)
         self.transactions.on_closed(connection)
 

@@ -7,6 +7,7 @@ class Metrics:
     """Counters that only ever grow. `requests` is keyed by api key."""
 
     __slots__ = (
+        "failed_isr_updates",
         "fetched_bytes",
         "isr_expands",
         "isr_shrinks",
@@ -24,6 +25,7 @@ class Metrics:
         self.fetched_bytes = 0
         self.replicated_in_bytes = 0
         self.replicated_out_bytes = 0
+        self.failed_isr_updates = 0
         self.isr_expands = 0
         self.isr_shrinks = 0
 

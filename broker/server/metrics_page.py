@@ -8,7 +8,11 @@ from typing import Any
 from broker.protocol.api_keys import ApiKey
 from broker.server.broker import Broker
 from broker.server.quorum.quorum import Quorum
-from broker.server.replication.replication_metrics import replication_numbers
+from broker.server.replication.replication_metrics import (
+    assignment_numbers,
+    purgatories,
+    replication_numbers,
+)
 
 
 def prometheus_text(broker: Broker | None, quorum: Quorum) -> bytes:
@@ -48,11 +52,20 @@ class _BrokerCollector:
         families = {True: CounterMetricFamily, False: GaugeMetricFamily}
         replication = [
             families[number.is_counter](number.name, number.help, number.value)
-            for number in replication_numbers(partitions, metrics, broker.fetch_sessions)
+            for number in [
+                *replication_numbers(partitions, metrics, broker.fetch_sessions),
+                *assignment_numbers(
+                    broker.config.node_id,
+                    broker.metadata.image,
+                    broker.partitions,
+                    broker.log_directories,
+                ),
+            ]
         ]
         return [
             requests,
             *replication,
+            *self._purgatories(),
             CounterMetricFamily(
                 "kafka_server_bytes_in", "Bytes of batches produced", metrics.produced_bytes
             ),
@@ -76,3 +89,25 @@ class _BrokerCollector:
                 sum(partition.log.size_bytes for partition in partitions),
             ),
         ]
+
+    def _purgatories(self) -> list[Any]:
+        """Give how many requests of each kind wait."""
+        from prometheus_client.core import GaugeMetricFamily
+
+        broker = self._broker
+        name, labels = "kafka_server_delayed_operation_purgatory_", ["delayed_operation"]
+        sizes = GaugeMetricFamily(
+            f"{name}purgatory_size", "Partitions that requests wait for", labels=labels
+        )
+        counts = GaugeMetricFamily(
+            f"{name}num_delayed_operations", "Requests that wait", labels=labels
+        )
+        for found in purgatories(
+            broker.partitions,
+            broker.parked_fetches,
+            broker.parked_produces,
+            broker.parked_deletions,
+        ):
+            sizes.add_metric([found.delayed_operation], found.size)
+            counts.add_metric([found.delayed_operation], found.operation_count)
+        return [sizes, counts]

@@ -142,7 +142,8 @@ class ServedReplica:
         self.directories = LogDirectories(SimulatedStorage(), list(directories), of_directories)
         self.directories.open(NOW_MS)
         self.parked_fetches = ParkedFetches(self.loop)
-        self.parked_writes = ParkedWrites(self.loop)
+        self.parked_produces = ParkedWrites(self.loop)
+        self.parked_deletions = ParkedWrites(self.loop)
         self.partitions = Partitions(
             node_id, metadata, clock, wake=self.parked_fetches.wake, on_flush_wanted=lambda: None
         )
@@ -158,8 +159,8 @@ class ServedReplica:
         logs = LedLogs(self.partitions, clock, failures, self.throttles.leader)
         sessions = FetchSessionCache(iter(range(1, 100)).__next__)
         self.clock, self.config = clock, config
-        self._produce = Produce(config, logs, self.parked_writes, metadata, Metrics())
-        self._delete_records = DeleteRecords(self.partitions, failures, self.parked_writes)
+        self._produce = Produce(config, logs, self.parked_produces, metadata, Metrics())
+        self._delete_records = DeleteRecords(self.partitions, failures, self.parked_deletions)
         self.sessions = sessions
         self.fetch_handler = Fetch(config, logs, self.parked_fetches, sessions, metadata, Metrics())
         self.replay(

@@ -37,11 +37,11 @@ class DeleteRecords:
     """Moves the start of logs led here."""
 
     def __init__(
-        self, partitions: Partitions, failures: StorageFailures, parked_writes: ParkedWrites
+        self, partitions: Partitions, failures: StorageFailures, parked_deletions: ParkedWrites
     ) -> None:
         self._partitions = partitions
         self._failures = failures
-        self._parked_writes = parked_writes
+        self._parked_deletions = parked_deletions
 
     def handle(self, context: RequestContext, request: DeleteRecordsRequest) -> AnswerWalk:
         """Delete up to each offset, and answer when that is done everywhere.
@@ -92,7 +92,7 @@ class DeleteRecords:
         deletions: list[_Deletion],
     ) -> Answer:
         def answer() -> None:
-            self._parked_writes.forget(context.connection, parked)
+            self._parked_deletions.forget(context.connection, parked)
             context.reply(_with_low_watermarks(response, deletions))
 
         parked: ParkedWrite[DeleteRecordsPartitionResult] = ParkedWrite(answer)
@@ -104,7 +104,7 @@ class DeleteRecords:
                 parked.wait_for(leader.deletions, offset, result, _refuse)
         if parked.is_done:
             return _with_low_watermarks(response, deletions)
-        self._parked_writes.park(context.connection, parked, timeout_ms)
+        self._parked_deletions.park(context.connection, parked, timeout_ms)
         return context.defer()
 
 

@@ -69,7 +69,7 @@ class Produce:
         self,
         config: BrokerConfig,
         led_logs: LedLogs,
-        parked_writes: ParkedWrites,
+        parked_produces: ParkedWrites,
         metadata: ClusterMetadata,
         metrics: Metrics,
     ) -> None:
@@ -77,7 +77,7 @@ class Produce:
         self._large_batches = LargeBatches()
         self._partitions, self._clock = led_logs.partitions, led_logs.clock
         self._failures = led_logs.failures
-        self._parked_writes = parked_writes
+        self._parked_produces = parked_produces
         self._metadata = metadata
         self._metrics = metrics
 
@@ -232,7 +232,7 @@ class Produce:
         """Answer when every in-sync replica has what was appended, or time is over."""
 
         def answer() -> None:
-            self._parked_writes.forget(context.connection, parked)
+            self._parked_produces.forget(context.connection, parked)
             context.reply(self._told_leaders(context, responses))
 
         parked: ParkedWrite[PartitionProduceResponse] = ParkedWrite(answer)
@@ -243,7 +243,7 @@ class Produce:
                 parked.wait_for(partition.leader.waits, end_offset, answered, _refuse_appended)
         if parked.is_done:
             return self._told_leaders(context, responses)
-        self._parked_writes.park(context.connection, parked, request.timeout_ms)
+        self._parked_produces.park(context.connection, parked, request.timeout_ms)
         return context.defer()
 
     def _told_leaders(

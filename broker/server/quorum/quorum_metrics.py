@@ -97,7 +97,11 @@ class QuorumCollector:
         quorum = self._quorum
         if not quorum.config.is_controller:
             return []
-        numbers = {"active_controller_count": int(quorum.is_serving)}
+        numbers = {
+            "active_controller_count": int(quorum.is_serving),
+            "last_applied_record_offset": quorum.applied_offset - 1,
+            "last_committed_record_offset": quorum.node.high_watermark - 1,
+        }
         if quorum.is_serving:
             numbers |= {**_brokers(quorum.image), **_partitions(quorum.image)}
         return [

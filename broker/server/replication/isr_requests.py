@@ -103,6 +103,8 @@ class IsrRequests:
             leader = partition.leader
             if leader is None:
                 continue
+            if result.error_code:
+                self._metrics.failed_isr_updates += 1
             before = leader.isr.committed
             if leader.handle_isr_answer(change, result, now_ms):
                 self._partitions.on_high_watermark(partition)

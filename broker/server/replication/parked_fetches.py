@@ -70,6 +70,11 @@ class ParkedFetches:
         self._by_connection: dict[Connection, dict[ParkedFetch, None]] = {}
         self._ready: dict[ParkedFetch, None] = {}
 
+    def __len__(self) -> int:
+        return sum(
+            not fetch.is_done for fetches in self._by_connection.values() for fetch in fetches
+        )
+
     def park(self, connection: Connection, fetch: ParkedFetch, wait_ms: int) -> None:
         """Let a fetch wait for records, at most `wait_ms`."""
         of_connection = self._by_connection.setdefault(connection, {})

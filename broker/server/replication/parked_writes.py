@@ -106,6 +106,9 @@ class ParkedWrites:
         self._loop = loop
         self._by_connection: dict[Connection, dict[ParkedWrite[Any], None]] = {}
 
+    def __len__(self) -> int:
+        return sum(map(len, self._by_connection.values()))
+
     def park(self, connection: Connection, write: ParkedWrite[Any], timeout_ms: int) -> None:
         """Let a write wait, at most `timeout_ms`."""
         self._by_connection.setdefault(connection, {})[write] = None

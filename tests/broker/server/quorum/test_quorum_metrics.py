@@ -31,6 +31,8 @@ def test_a_node_alone(tmp_path: Path) -> None:
         assert numbers['kafka_server_raft_metrics_current_state{state="leader"}'] == 1
         assert numbers['kafka_server_raft_metrics_current_state{state="follower"}'] == 0
         assert numbers["kafka_controller_active_controller_count"] == 1
+        assert numbers["kafka_controller_last_applied_record_offset"] == quorum.end_offset - 1
+        assert numbers["kafka_controller_last_committed_record_offset"] == quorum.end_offset - 1
         assert numbers["kafka_controller_global_topic_count"] == 1
         assert numbers["kafka_controller_active_broker_count"] == 0
         assert numbers["kafka_controller_controlled_shutdown_broker_count"] == 0

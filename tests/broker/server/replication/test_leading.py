@@ -75,7 +75,7 @@ def test_who_waits_when_the_leadership_moves_is_told_who_leads():
 def test_a_connection_that_closes_waits_no_more():
     node = ServedReplica()
     waits = node.produce()
-    node.parked_writes.on_closed(waits.connection)
+    node.parked_produces.on_closed(waits.connection)
     assert len(node.partition.leader.waits) == 0
     node.loop.advance(60_000)
     assert waits.answer is None

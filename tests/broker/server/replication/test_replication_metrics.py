@@ -1,8 +1,14 @@
 """The numbers of replication are those of the partitions that are led and followed here."""
 
+from broker.errors import ErrorCode
+from broker.protocol.messages.fetch import PartitionData
 from broker.replication.fetch_session.session_cache import FetchSessionCache
 from broker.server.metrics import Metrics
-from broker.server.replication.replication_metrics import replication_numbers
+from broker.server.replication.replication_metrics import (
+    assignment_numbers,
+    purgatories,
+    replication_numbers,
+)
 from tests.lib.served_replica import ServedReplica
 
 NAMES = ("leader_count", "under_replicated", "under_min_isr", "at_min_isr", "max_lag")
@@ -26,3 +32,54 @@ def test_a_follower_counts_what_it_lacks():
     node = ServedReplica(leader=2)
     node.partition.lag = 7
     assert numbers(node) == (0, 0, 0, 0, 7)
+
+
+def assigned(node: ServedReplica) -> tuple[int, ...]:
+    """Give OfflineReplicaCount, ReassigningPartitions and OfflineLogDirectoryCount."""
+    said = assignment_numbers(1, node.image, node.partitions, node.directories)
+    return tuple(number.value for number in said)
+
+
+def test_a_replica_whose_disk_has_failed_is_offline():
+    node = ServedReplica()
+    assert assigned(node) == (0, 0, 0)
+    (directory,) = node.directories.directories
+    node.replicas.forget(directory.fail("input/output error"))
+    assert assigned(node) == (1, 0, 1)
+
+
+def test_a_partition_that_gets_another_replica_is_reassigning():
+    node = ServedReplica()
+    node.change(replicas=[1, 2, 3, 4], adding_replicas=[4])
+    assert assigned(node) == (0, 1, 0)
+    node.change(replicas=[1, 2, 4], adding_replicas=[])
+    assert assigned(node) == (0, 0, 0)
+
+
+def test_who_waits_is_counted_by_what_for():
+    node = ServedReplica()
+    node.follow(2, 0)
+    node.produce()
+    node.partition.log.advance_high_watermark(1)
+    node.delete_records(1)
+    node.fetch(1)
+    node.follow(2, 1, wait_ms=500)
+    parked = (node.parked_fetches, node.parked_produces, node.parked_deletions)
+    found = purgatories(list(node.partitions), *parked)
+    assert [tuple(each) for each in found] == [
+        ("Fetch", 2, 2),
+        ("Produce", 1, 1),
+        ("DeleteRecords", 1, 1),
+    ]
+    node.loop.advance(60_000)
+    assert [each.operation_count for each in purgatories(list(node.partitions), *parked)] == [0] * 3
+
+
+def test_a_follower_that_is_fenced_fetches_no_more():
+    node = ServedReplica(leader=2)
+    follower = node.partition.replica.follower
+    refused = PartitionData(error_code=ErrorCode.FENCED_LEADER_EPOCH)
+    follower.handle_fetch_answer(follower.position(), refused, 0)
+    said = replication_numbers(list(node.partitions), Metrics(), FetchSessionCache(lambda: 1))
+    (failed,) = (each.value for each in said if "failed_partitions" in each.name)
+    assert failed == 1
