@@ -23,6 +23,8 @@ from broker.config.quorum_config import (
 from broker.config.replication_config import ReplicationConfig, read_replication_config
 from broker.config.sources import invalid
 from broker.config.values import Values
+from broker.coordinator.consumer_group.assignors.spec import RANGE, UNIFORM
+from broker.coordinator.consumer_group.config import ConsumerGroupConfig, MigrationPolicy
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.transaction.config import TransactionConfig
 from broker.log.config import LogConfig, topic_defaults
@@ -212,6 +214,7 @@ def _group_config(values: Values) -> GroupConfig:
         offsets_retention_check_interval_ms=values.integer(
             "offsets.retention.check.interval.ms", 1
         ),
+        consumer=_consumer_group_config(values),
     )
     if config.group_min_session_timeout_ms > config.group_max_session_timeout_ms:
         raise invalid("group.min.session.timeout.ms must not exceed group.max.session.timeout.ms")
@@ -230,4 +233,23 @@ def _transaction_config(values: Values) -> TransactionConfig:
         ),
         commit_timeout_ms=values.integer("request.timeout.ms", 1),
         max_batch_bytes=values.integer("message.max.bytes", 0),
+    )
+
+
+def _consumer_group_config(values: Values) -> ConsumerGroupConfig:
+    assignors = tuple(values.items("group.consumer.assignors"))
+    if not assignors or not set(assignors) <= {UNIFORM, RANGE}:
+        raise invalid(f"group.consumer.assignors: there are {UNIFORM} and {RANGE}")
+    policy = values.text("group.consumer.migration.policy").lower()
+    policies = [each.value for each in MigrationPolicy]
+    if policy not in policies:
+        raise invalid(f"group.consumer.migration.policy must be one of {', '.join(policies)}")
+    return ConsumerGroupConfig(
+        is_enabled="consumer" in values.items("group.coordinator.rebalance.protocols"),
+        session_timeout_ms=values.integer("group.consumer.session.timeout.ms", 1),
+        heartbeat_interval_ms=values.integer("group.consumer.heartbeat.interval.ms", 1),
+        assignment_interval_ms=values.integer("group.consumer.assignment.interval.ms", 0),
+        max_size=values.integer("group.consumer.max.size", 1),
+        assignors=assignors,
+        migration_policy=MigrationPolicy(policy),
     )

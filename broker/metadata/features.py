@@ -8,6 +8,7 @@ with kafka-features, and whoever asks for a version that they stand for is refus
 
 METADATA_VERSION = "metadata.version"
 ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
+GROUP_VERSION = "group.version"  # 1: consumer groups (KIP-848)
 TRANSACTION_VERSION = "transaction.version"
 
 LATEST_METADATA_VERSION = 30  # 4.3-IV0: the versions of the records that are written here
@@ -15,14 +16,16 @@ LATEST_METADATA_VERSION = 30  # 4.3-IV0: the versions of the records that are wr
 SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     METADATA_VERSION: (LATEST_METADATA_VERSION, LATEST_METADATA_VERSION),
     ELIGIBLE_LEADER_REPLICAS_VERSION: (0, 1),
+    GROUP_VERSION: (0, 1),
 }
 """The lowest and highest level of each feature that a node of this software supports."""
 
 FEATURES_AT_FORMAT: dict[str, int] = {
     METADATA_VERSION: LATEST_METADATA_VERSION,
     ELIGIBLE_LEADER_REPLICAS_VERSION: 1,
+    GROUP_VERSION: 1,
 }
 """The levels that a new cluster starts with."""
 
-LEFT_OUT = frozenset({"group.version", "share.version", "streams.version", "transaction.version"})
+LEFT_OUT = frozenset({"share.version", "streams.version", "transaction.version"})
 """What Apache Kafka 4.3 finalizes as well, and is not built here."""

@@ -10,7 +10,7 @@ from struct import unpack_from
 from typing import TypeVar
 
 from broker.protocol.message import Message, Struct, array, binary, int32, string
-from broker.protocol.structs import DECODING_FAILURES, decoder
+from broker.protocol.structs import DECODING_FAILURES, decoder, encode_struct
 from broker.protocol.wire import Buffer, DecodeError
 
 LATEST_VERSION = 3
@@ -44,6 +44,21 @@ def decode_subscription(data: Buffer) -> ConsumerProtocolSubscription:
 def decode_assignment(data: Buffer) -> ConsumerProtocolAssignment:
     """Decode a member's assignment with the version in front. Raises DecodeError."""
     return _decode(ConsumerProtocolAssignment, data, "assignment")
+
+
+def encode_assignment(assignment: ConsumerProtocolAssignment, version: int) -> bytes:
+    """Encode a member's assignment with the version in front."""
+    version = min(version, LATEST_VERSION)
+    return version.to_bytes(2, "big") + encode_struct(assignment, version)
+
+
+def version_of(data: Buffer) -> int:
+    """Return the version in front. Raises DecodeError."""
+    try:
+        (version,) = unpack_from(">h", data)
+    except DECODING_FAILURES as error:
+        raise DecodeError(f"no version of the consumer protocol: {error}") from error
+    return int(version)
 
 
 def _decode(kind: type[Content], data: Buffer, what: str) -> Content:

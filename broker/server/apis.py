@@ -102,6 +102,8 @@ APIS: dict[ApiKey, Row] = {
     ApiKey.DESCRIBE_TRANSACTIONS: ("describe_transactions", _transactions),
     ApiKey.LIST_TRANSACTIONS: ("list_transactions", lambda b: (b.clock, b.transactions)),
     ApiKey.LIST_CONFIG_RESOURCES: ("list_config_resources", lambda b: (b.metadata,)),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: ("consumer_group_heartbeat", _groups),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: ("consumer_group_describe", _groups),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("describe_topic_partitions", lambda b: (b.metadata,)),
 }
 

@@ -227,8 +227,7 @@ class Broker:
                 self.replica_fetchers.on_brokers_changed(iter(self.partitions))
                 self.transactions.sender.on_brokers_changed()
             self._follow_coordinators()
-            for deleted in delta.deleted_topics:
-                self.groups.on_topic_deleted(deleted.name, deleted.topic_id)
+            self.groups.on_metadata_change(delta)
             self.waits.look()
         else:
             self.replicas.note_deleted(delta)

@@ -4,7 +4,9 @@
 one client can make the coordinator remember; Kafka leaves these unbounded or bounds them elsewhere.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from broker.coordinator.consumer_group.config import ConsumerGroupConfig
 
 MAX_PENDING_MEMBERS = 10_000
 """Member ids handed out (MEMBER_ID_REQUIRED) and not yet used, per group. Further new members get
@@ -48,3 +50,5 @@ class GroupConfig:
     max_batch_bytes: int = 1_048_588
     """max.message.bytes of `__consumer_offsets`. Checked before anything is changed, so that an
     append can fail only because the storage failed or the leadership is gone."""
+    consumer: ConsumerGroupConfig = field(default_factory=ConsumerGroupConfig)
+    """group.consumer.*"""

@@ -5,6 +5,12 @@ DescribeGroups v4 adds group_instance_id; v6 says GROUP_ID_NOT_FOUND where older
 unknown group as Dead (KIP-1043). ListGroups v4 adds states, v5 types, both as filters too.
 """
 
+from broker.coordinator.consumer_group.administration import (
+    CONSUMER_GROUP_TYPE,
+    listed_consumer_group,
+)
+from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
+from broker.coordinator.consumer_group.migration import erase_group
 from broker.coordinator.group.classic_group import ClassicGroup, GroupEvent, GroupState
 from broker.coordinator.group.member import Member
 from broker.coordinator.group.offsets import remove_group, remove_offset
@@ -18,8 +24,7 @@ from broker.protocol.messages.list_groups import ListedGroup
 FIRST_VERSION_WITH_NOT_FOUND = 6
 
 CLASSIC_GROUP_TYPE = "classic"
-"""What ListGroups v5 calls these groups. The consumer type (KIP-848) will be a second class beside
-ClassicGroup in `ShardState.groups`, dispatched on in shard.py."""
+"""What ListGroups v5 calls these groups."""
 
 
 def describe_group(step: Step, token: Token, context: RequestContext, group_id: str) -> None:
@@ -71,12 +76,13 @@ def list_groups(
     """List the shard's groups in these states and of these types; an empty filter lets all pass."""
     states = {state.strip().lower() for state in states_filter}
     types = {group_type.strip().lower() for group_type in types_filter}
-    is_type_wanted = not types or CLASSIC_GROUP_TYPE in types
-    listed = [
-        listed_group(group)
-        for group in step.shard.groups.values()
-        if is_type_wanted and (not states or group.state.value.lower() in states)
-    ]
+    listed: list[ListedGroup] = []
+    if not types or CLASSIC_GROUP_TYPE in types:
+        listed += map(listed_group, step.shard.groups.values())
+    if not types or CONSUMER_GROUP_TYPE in types:
+        listed += map(listed_consumer_group, step.shard.consumer_groups.values())
+    if states:
+        listed = [each for each in listed if each.group_state.lower() in states]
     step.reply(token, listed)
 
 
@@ -99,6 +105,10 @@ def refuse_delete_group(
 
 def delete_group(step: Step, token: Token, context: RequestContext, group_id: str) -> None:
     """Delete a group without members, and all that it committed."""
+    consumer_group = step.shard.consumer_groups.get(group_id)
+    if consumer_group is not None:
+        delete_consumer_group(step, token, consumer_group)
+        return
     group = step.group(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
     if group.state is not GroupState.EMPTY:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
@@ -110,3 +120,13 @@ def delete_group(step: Step, token: Token, context: RequestContext, group_id: st
     group.move(GroupEvent.REMOVED, step.now.timestamp_ms)
     remove_group(step, group)
     step.reply(token, DeletableGroupResult(group_id=group_id))
+
+
+def delete_consumer_group(step: Step, token: Token, group: ConsumerGroup) -> None:
+    """Delete a consumer group without members, and all that it committed."""
+    if group.members:
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+    for partition, _ in step.shard.offsets.of_group(group.group_id):
+        remove_offset(step, group.group_id, partition)
+    erase_group(step, group)
+    step.reply(token, DeletableGroupResult(group_id=group.group_id))

@@ -11,6 +11,7 @@ assignment (KIP-814); before, it is kept from assigning by being shown its prede
 from typing import NamedTuple
 from uuid import UUID
 
+from broker.coordinator.consumer_group.migration import drop_empty
 from broker.coordinator.group.classic_group import ClassicGroup, GroupState
 from broker.coordinator.group.config import MAX_PENDING_MEMBERS, GroupConfig, fits_record
 from broker.coordinator.group.member import Member, MemberProtocol
@@ -124,6 +125,7 @@ def join_unknown_member(step: Step, group: ClassicGroup, call: JoinCall) -> None
     instance_id = call.request.group_instance_id
     prefix = call.context.client_id if instance_id is None else instance_id
     member = new_member(f"{prefix}-{random_uuid_text(step)}", call)
+    drop_empty(step, group.group_id)
     step.shard.groups[group.group_id] = group
     if instance_id is not None and instance_id in group.static_member_ids:
         replace_static_member(step, group, member, call)

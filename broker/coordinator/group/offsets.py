@@ -10,6 +10,14 @@ offsets of a deleted topic whose name lives again. The empty group id is a group
 here, as in Kafka.
 """
 
+from broker.coordinator.consumer_group.administration import (
+    commit_refusal,
+    committing_member,
+    validate_fetch,
+)
+from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
+from broker.coordinator.consumer_group.member import ConsumerMember
+from broker.coordinator.consumer_group.migration import erase_group
 from broker.coordinator.group.classic_group import ClassicGroup, GroupState
 from broker.coordinator.group.config import MAX_TIMESTAMP_MS, fits_record
 from broker.coordinator.group.offset_store import NO_TIMESTAMP, NO_TOPIC_ID, OffsetAndMetadata
@@ -72,7 +80,15 @@ def commit_offsets(
     step: Step, token: Token, context: RequestContext, request: OffsetCommitRequest
 ) -> None:
     """Write the offsets down, all in one batch, except those whose metadata is too long."""
-    group = committing_group(step, context, request)
+    member = None
+    group = None
+    consumer_group = step.shard.consumer_groups.get(request.group_id)
+    if consumer_group is None:
+        group = committing_group(step, context, request)
+    else:
+        epoch = request.generation_id_or_member_epoch
+        version = context.api_version
+        member = committing_member(consumer_group, request.member_id, epoch, version)
     expire_timestamp_ms = NO_TIMESTAMP
     if request.retention_time_ms != NO_RETENTION_TIME:
         expire_timestamp_ms = step.now.timestamp_ms + request.retention_time_ms
@@ -81,6 +97,8 @@ def commit_offsets(
     accepted: list[tuple[TopicPartition, OffsetAndMetadata]] = []
     for topic in request.topics:
         codes = [commit_code(step, context, topic, partition) for partition in topic.partitions]
+        if member is not None:
+            codes = member_codes(step, member, request, topic, codes)
         answers.append(commit_answer(topic, codes))
         accepted += [
             (
@@ -97,9 +115,12 @@ def commit_offsets(
             for partition, code in zip(topic.partitions, codes, strict=True)
             if code is ErrorCode.NONE
         ]
-    write_offsets(step, group, accepted)
-    if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
-        step.restart_session(group, group.members[request.member_id])
+    write_offsets(step, request.group_id, accepted)
+    if group is not None:
+        if accepted:
+            step.shard.groups.setdefault(group.group_id, group)
+        if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+            step.restart_session(group, group.members[request.member_id])
     step.reply(token, OffsetCommitResponse(topics=answers))
 
 
@@ -121,21 +142,40 @@ def commit_code(
     return ErrorCode.NONE
 
 
+def member_codes(
+    step: Step,
+    member: ConsumerMember,
+    request: OffsetCommitRequest,
+    topic: OffsetCommitRequestTopic,
+    codes: list[ErrorCode],
+) -> list[ErrorCode]:
+    """Refuse the partitions that a consumer group's member has not had in its epoch."""
+    epoch = request.generation_id_or_member_epoch
+    if epoch == member.member_epoch:
+        return codes
+    topic_id = topic.topic_id
+    image = step.shard.image().topics.by_name.get(topic.name)
+    if topic_id == NO_TOPIC_ID and image is not None:
+        topic_id = image.topic_id
+    return [
+        code or commit_refusal(member, epoch, topic_id, partition.partition_index)
+        for code, partition in zip(codes, topic.partitions, strict=True)
+    ]
+
+
 def write_offsets(
-    step: Step, group: ClassicGroup, offsets: list[tuple[TopicPartition, OffsetAndMetadata]]
+    step: Step, group_id: str, offsets: list[tuple[TopicPartition, OffsetAndMetadata]]
 ) -> None:
     """Append the records of one commit, which must fit into one batch, and apply them.
 
     Kafka finds out from the log, and says UNKNOWN_SERVER_ERROR; this is the error meant for it.
     """
-    records = [offset_record(group.group_id, *offset) for offset in offsets]
+    records = [offset_record(group_id, *offset) for offset in offsets]
     if Output(records).batch_size_bytes > step.shard.config.max_batch_bytes:
         raise KafkaError(ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
     step.output.records += records
     for partition, committed in offsets:
-        step.shard.offsets.put(group.group_id, partition, committed)
-    if offsets:
-        step.shard.groups.setdefault(group.group_id, group)
+        step.shard.offsets.put(group_id, partition, committed)
 
 
 def committing_group(
@@ -180,6 +220,9 @@ def fetch_offsets(
 
     There are no offsets of open transactions yet, so require_stable changes nothing.
     """
+    consumer_group = step.shard.consumer_groups.get(request.group_id)
+    if consumer_group is not None:
+        validate_fetch(consumer_group, request.member_id, request.member_epoch)
     if request.topics is None:
         topics = [
             OffsetFetchResponseTopics(
@@ -242,15 +285,18 @@ def delete_offsets(
     """Delete offsets of topics that no member of the group reads."""
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    group = step.group(request.group_id, ErrorCode.GROUP_ID_NOT_FOUND)
-    if group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
-        raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+    group: ClassicGroup | ConsumerGroup | None
+    group = step.shard.consumer_groups.get(request.group_id)
+    if group is None:
+        group = step.group(request.group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+        if group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
     answers = [delete_topic_offsets(step, group, topic) for topic in request.topics]
     step.reply(token, OffsetDeleteResponse(topics=answers))
 
 
 def delete_topic_offsets(
-    step: Step, group: ClassicGroup, topic: OffsetDeleteRequestTopic
+    step: Step, group: ClassicGroup | ConsumerGroup, topic: OffsetDeleteRequestTopic
 ) -> OffsetDeleteResponseTopic:
     """Delete the offsets of one topic; having none is fine."""
     is_subscribed = group.is_subscribed_to(topic.name)
@@ -277,7 +323,8 @@ def remove_offset(step: Step, group_id: str, partition: TopicPartition) -> None:
 def create_simple_groups(step: Step) -> None:
     """After loading: offsets without a group belong to a simple group, which has no record."""
     for group_id in step.shard.offsets.group_ids():
-        step.shard.groups.setdefault(group_id, ClassicGroup(group_id))
+        if group_id not in step.shard.consumer_groups:
+            step.shard.groups.setdefault(group_id, ClassicGroup(group_id))
 
 
 def remove_topic(step: Step, topic: str, topic_id: bytes = NO_TOPIC_ID) -> None:
@@ -300,6 +347,22 @@ def expire_offsets(step: Step) -> None:
         has_left = group.state is GroupState.EMPTY and not group.pending_member_ids
         if has_left and group.group_id not in step.shard.offsets:
             remove_group(step, group)
+    for consumer_group in list(step.shard.consumer_groups.values()):
+        expire_consumer_group(step, consumer_group)
+
+
+def expire_consumer_group(step: Step, group: ConsumerGroup) -> None:
+    """Remove what a consumer group committed long ago, and the group with the last of it."""
+    retention_ms = step.shard.config.offsets_retention_ms
+    for partition, committed in step.shard.offsets.of_group(group.group_id):
+        age_ms = step.now.timestamp_ms - committed.commit_timestamp_ms
+        is_over = age_ms >= retention_ms
+        if committed.expire_timestamp_ms != NO_TIMESTAMP:
+            is_over = step.now.timestamp_ms >= committed.expire_timestamp_ms
+        if is_over and not group.is_subscribed_to(partition.topic):
+            remove_offset(step, group.group_id, partition)
+    if not group.members and group.group_id not in step.shard.offsets:
+        erase_group(step, group)
 
 
 def has_expired(step: Step, group: ClassicGroup, committed: OffsetAndMetadata) -> bool:

@@ -8,6 +8,10 @@ from collections.abc import Callable
 
 from broker.coordinator.output import Reply
 from broker.errors import ErrorCode
+from broker.protocol.messages.consumer_group_describe import (
+    DescribedGroup as DescribedConsumerGroup,
+)
+from broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from broker.protocol.messages.delete_groups import DeletableGroupResult
 from broker.protocol.messages.describe_groups import DescribedGroup
 from broker.protocol.messages.heartbeat import HeartbeatResponse
@@ -30,6 +34,8 @@ IDENTITY_FIELDS: dict[type, tuple[str, ...]] = {
     OffsetFetchResponseGroup: ("group_id",),
     OffsetDeleteResponse: (),
     DescribedGroup: ("group_id",),
+    ConsumerGroupHeartbeatResponse: (),
+    DescribedConsumerGroup: ("group_id",),
     DeletableGroupResult: ("group_id",),
 }
 """The responses with one error code at the top, and what else of them a refusal keeps."""

@@ -17,6 +17,16 @@ Any input can move the next deadline: ask `next_deadline_ms()` after each.
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from broker.coordinator.consumer_group import (
+    administration,
+    classic_members,
+    departures,
+    heartbeat,
+    subscriptions,
+)
+from broker.coordinator.consumer_group import records as consumer_records
+from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
+from broker.coordinator.consumer_group.replay import replay
 from broker.coordinator.group import describe, join, liveness, offsets, rebalance, sync
 from broker.coordinator.group.classic_group import GroupEvent
 from broker.coordinator.group.config import GroupConfig
@@ -33,6 +43,8 @@ from broker.coordinator.output import (
     Token,
 )
 from broker.errors import ErrorCode, KafkaError
+from broker.metadata.image import MetadataImage
+from broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from broker.protocol.messages.heartbeat import HeartbeatRequest
 from broker.protocol.messages.join_group import JoinGroupRequest
 from broker.protocol.messages.leave_group import LeaveGroupRequest
@@ -42,6 +54,9 @@ from broker.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 RequestT = TypeVar("RequestT")
+GroupRequestT = TypeVar(
+    "GroupRequestT", JoinGroupRequest, SyncGroupRequest, HeartbeatRequest, LeaveGroupRequest
+)
 Handler = Callable[[Step, Token, RequestContext, RequestT], None]
 Refuse = Callable[[RequestContext, RequestT, ErrorCode], object]
 
@@ -53,8 +68,13 @@ class GroupShard:
     `on_deadline`; at the end `unload(code)`.
     """
 
-    def __init__(self, config: GroupConfig, random: RandomSource) -> None:
-        self.state: Final = ShardState(config, random)
+    def __init__(
+        self,
+        config: GroupConfig,
+        random: RandomSource,
+        image: Callable[[], MetadataImage] = MetadataImage,
+    ) -> None:
+        self.state: Final = ShardState(config, random, image)
 
     # Loading and unloading.
 
@@ -65,6 +85,9 @@ class GroupShard:
         """
         record = decode_record(key, value)
         if record is None:
+            consumer_record = consumer_records.decode_record(key, value)
+            if consumer_record is not None:
+                replay(self.state.consumer_groups, consumer_record)
             return
         state = self.state
         if isinstance(record, OffsetRecord):
@@ -86,6 +109,8 @@ class GroupShard:
                 step.restart_session(group, member)
             if len(group.members) > self.state.config.group_max_size:
                 rebalance.prepare_rebalance(step, group, "loaded with more than group.max.size")
+        for consumer_group in self.state.consumer_groups.values():
+            departures.restart_timers(step, consumer_group)
         return step.output
 
     def unload(self, code: ErrorCode) -> list[Reply]:
@@ -105,6 +130,7 @@ class GroupShard:
             group.move(GroupEvent.REMOVED, group.current_state_timestamp_ms)
         self.state.parked.clear()
         self.state.groups.clear()
+        self.state.consumer_groups.clear()
         return replies
 
     # Membership. The answers of join_group and sync_group may be parked.
@@ -113,27 +139,45 @@ class GroupShard:
         self, token: Token, context: RequestContext, request: JoinGroupRequest, now: Instant
     ) -> Output:
         """JoinGroup, v0-9."""
-        return self._handle(join.join_group, join.refuse_join, token, context, request, now)
+        handler = self._of_kind(request, join.join_group, classic_members.join_group)
+        return self._handle(handler, join.refuse_join, token, context, request, now)
 
     def sync_group(
         self, token: Token, context: RequestContext, request: SyncGroupRequest, now: Instant
     ) -> Output:
         """SyncGroup, v0-5."""
-        return self._handle(sync.sync_group, sync.refuse_sync, token, context, request, now)
+        handler = self._of_kind(request, sync.sync_group, classic_members.sync_group)
+        return self._handle(handler, sync.refuse_sync, token, context, request, now)
 
     def heartbeat(
         self, token: Token, context: RequestContext, request: HeartbeatRequest, now: Instant
     ) -> Output:
         """Heartbeat, v0-4."""
-        refuse = liveness.refuse_heartbeat
-        return self._handle(liveness.heartbeat, refuse, token, context, request, now)
+        handler = self._of_kind(request, liveness.heartbeat, classic_members.heartbeat)
+        return self._handle(handler, liveness.refuse_heartbeat, token, context, request, now)
 
     def leave_group(
         self, token: Token, context: RequestContext, request: LeaveGroupRequest, now: Instant
     ) -> Output:
         """LeaveGroup, v0-5."""
-        refuse = liveness.refuse_leave
-        return self._handle(liveness.leave_group, refuse, token, context, request, now)
+        handler = self._of_kind(request, liveness.leave_group, classic_members.leave_group)
+        return self._handle(handler, liveness.refuse_leave, token, context, request, now)
+
+    def consumer_group_heartbeat(
+        self,
+        token: Token,
+        context: RequestContext,
+        request: ConsumerGroupHeartbeatRequest,
+        now: Instant,
+    ) -> Output:
+        """ConsumerGroupHeartbeat, v0-1."""
+        step = Step(self.state, now)
+        try:
+            heartbeat.consumer_group_heartbeat(step, token, context, request)
+        except KafkaError as refusal:
+            assert step.output == Output(), ("a refusal changes nothing", step.output)
+            step.reply(token, heartbeat.refuse_heartbeat(refusal))
+        return step.output
 
     # Offsets. From v10 topics come by id: the caller fills in each topic's `name` (empty when the
     # id is unknown); an id given with a name in any version guards against a topic made anew.
@@ -167,6 +211,14 @@ class GroupShard:
         """One group of a DescribeGroups, v0-6, answered by a DescribedGroup."""
         step = Step(self.state, now)
         describe.describe_group(step, token, context, group_id)
+        return step.output
+
+    def describe_consumer_group(
+        self, token: Token, context: RequestContext, group_id: str, now: Instant
+    ) -> Output:
+        """One group of a ConsumerGroupDescribe, v0-1, answered by its DescribedGroup."""
+        step = Step(self.state, now)
+        administration.describe_consumer_group(step, token, group_id)
         return step.output
 
     def list_groups(
@@ -205,6 +257,10 @@ class GroupShard:
         offsets.remove_topic(step, topic, topic_id)
         return step.output
 
+    def on_topics_changed(self) -> None:
+        """Topics have come, gone or grown: each consumer group looks at its next heartbeat."""
+        self.state.topics_version += 1
+
     def expire_offsets(self, timestamp_ms: int) -> Output:
         """Remove expired offsets and groups left with nothing.
 
@@ -226,6 +282,10 @@ class GroupShard:
         return step.output
 
     def _on_deadline(self, step: Step, deadline: Deadline) -> None:
+        consumer_group = self.state.consumer_groups.get(deadline.group_id)
+        if consumer_group is not None:
+            on_consumer_deadline(step, consumer_group, deadline)
+            return
         group = self.state.groups.get(deadline.group_id)
         if group is None:
             return
@@ -236,6 +296,15 @@ class GroupShard:
                 sync.on_sync_deadline(step, group)
             case DeadlineKind.SESSION:
                 liveness.on_session_deadline(step, group, deadline.member_id)
+            case _:
+                pass  # The group was a consumer group when it was set.
+
+    def _of_kind(
+        self, request: GroupRequestT, classic: Handler[GroupRequestT], other: Handler[GroupRequestT]
+    ) -> Handler[GroupRequestT]:
+        """Choose the handler by what kind the group is; one without members is of no kind."""
+        group = self.state.consumer_groups.get(request.group_id)
+        return classic if group is None or not group.members else other
 
     def _handle(
         self,
@@ -257,3 +326,18 @@ class GroupShard:
         assert step.output == Output(), ("a refusal changes nothing", step.output)
         step.reply(token, refuse(context, request, code))
         return step.output
+
+
+def on_consumer_deadline(step: Step, group: ConsumerGroup, deadline: Deadline) -> None:
+    """Act on a deadline of a consumer group."""
+    match deadline.kind:
+        case DeadlineKind.CONSUMER_SESSION:
+            departures.on_session_deadline(step, group, deadline.member_id)
+        case DeadlineKind.REVOCATION:
+            departures.on_revocation_deadline(step, group, deadline.member_id)
+        case DeadlineKind.CLASSIC_JOIN | DeadlineKind.CLASSIC_SYNC:
+            classic_members.on_classic_deadline(step, group, deadline.member_id)
+        case DeadlineKind.MATCHING:
+            subscriptions.on_matching(step, group, deadline.member_id)
+        case _:
+            pass  # The group was a classic group when it was set.

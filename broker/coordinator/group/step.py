@@ -4,10 +4,13 @@ Handlers take a `Step`, so that every change of state, record, reply and deadlin
 in one place, and so that no handler needs to hand results through its callers.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from broker.coordinator.consumer_group.config import ConsumerGroupConfig
+from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
 from broker.coordinator.group.classic_group import ClassicGroup
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.member import Member
@@ -25,6 +28,9 @@ from broker.coordinator.output import (
 )
 from broker.coordinator.timers import Timers
 from broker.errors import ErrorCode, KafkaError
+from broker.metadata.features import GROUP_VERSION
+from broker.metadata.image import MetadataImage
+from broker.metadata.parts.configs import GROUP_RESOURCE
 
 
 class DeadlineKind(Enum):
@@ -33,10 +39,15 @@ class DeadlineKind(Enum):
     JOIN = "end of the join phase"
     SYNC = "end of the wait for SyncGroup"
     SESSION = "a member's session"
+    CONSUMER_SESSION = "a consumer group member's session"
+    REVOCATION = "the time to give partitions up"
+    CLASSIC_JOIN = "a classic member's time to join a consumer group again"
+    CLASSIC_SYNC = "a classic member's time to sync in a consumer group"
+    MATCHING = "the rest of the topics for a pattern"
 
 
 class Deadline(NamedTuple):
-    """The name of a deadline; `member_id` only for sessions."""
+    """The name of a deadline; `member_id` only where it is one member's (or it is a pattern)."""
 
     kind: DeadlineKind
     group_id: str
@@ -52,14 +63,22 @@ class Parked(NamedTuple):
 
 @dataclass(slots=True)
 class ShardState:
-    """Everything a shard knows. Persisted: offsets, and what group records say of `groups`."""
+    """Everything a shard knows. Persisted: offsets, and what the records say of the groups.
+
+    Invariant: a group id is in one of `groups` (of the classic kind) and `consumer_groups`.
+    """
 
     config: GroupConfig
     random: RandomSource
+    image: Callable[[], MetadataImage]
+    """Returns the cluster's metadata as it is now: to read, never to keep."""
     groups: dict[str, ClassicGroup] = field(default_factory=dict)
     offsets: OffsetStore = field(default_factory=OffsetStore)
     timers: Timers[Deadline] = field(default_factory=Timers)
     parked: dict[Token, Parked] = field(default_factory=dict)
+    consumer_groups: dict[str, ConsumerGroup] = field(default_factory=dict)
+    topics_version: int = 0
+    """Grows when topics of the cluster come, go or grow."""
 
 
 @dataclass(slots=True)
@@ -84,6 +103,26 @@ class Step:
         if group is None:
             raise KafkaError(error, f"Group {group_id} not found.")
         return group
+
+    @property
+    def are_consumer_groups_enabled(self) -> bool:
+        """Tell whether this broker, and the cluster, have consumer groups."""
+        features = self.shard.image().features
+        return self.shard.config.consumer.is_enabled and features.get(GROUP_VERSION, 0) > 0
+
+    def consumer_group(self, group_id: str) -> ConsumerGroup:
+        """Return the consumer group; raises GROUP_ID_NOT_FOUND."""
+        group = self.shard.consumer_groups.get(group_id)
+        if group is None:
+            is_other = group_id in self.shard.groups
+            reason = "is not a consumer group" if is_other else "not found"
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
+        return group
+
+    def consumer_config(self, group_id: str) -> ConsumerGroupConfig:
+        """Return the settings that hold for a consumer group."""
+        settings = self.shard.image().configs.settings_of(GROUP_RESOURCE, group_id)
+        return self.shard.config.consumer.of_group(settings)
 
     def fits(self, record: CoordinatorRecord) -> bool:
         """Tell whether the log would take the record as a batch of its own."""

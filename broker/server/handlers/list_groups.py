@@ -3,6 +3,8 @@
 A filter may name anything, and as much as it likes; every shard is told only what can be.
 """
 
+from broker.coordinator.consumer_group.administration import CONSUMER_GROUP_TYPE
+from broker.coordinator.consumer_group.consumer_group import ConsumerGroupState
 from broker.coordinator.group.classic_group import GroupState
 from broker.coordinator.group.describe import CLASSIC_GROUP_TYPE
 from broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -11,8 +13,8 @@ from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import AnswerWalk, RequestContext
 from broker.server.network.walks import Steps, distinct
 
-STATES = frozenset(state.value.lower() for state in GroupState)
-TYPES = frozenset({CLASSIC_GROUP_TYPE})
+STATES = frozenset(state.value.lower() for state in (*GroupState, *ConsumerGroupState))
+TYPES = frozenset({CLASSIC_GROUP_TYPE, CONSUMER_GROUP_TYPE})
 
 
 class ListGroups:

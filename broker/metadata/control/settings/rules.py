@@ -18,6 +18,7 @@ from broker.metadata.topic_names import validate_topic_name
 GROUP_SETTINGS = {
     "consumer.heartbeat.interval.ms": (5_000, 15_000, "heartbeat.interval.ms"),
     "consumer.session.timeout.ms": (45_000, 60_000, "session.timeout.ms"),
+    "consumer.assignment.interval.ms": (0, 15_000, "assignment.interval.ms"),
 }
 # Of clients' metrics (KIP-714).
 MIN_METRICS_INTERVAL_MS, MAX_METRICS_INTERVAL_MS = 100, 3_600_000

@@ -1,0 +1,143 @@
+"""Consumer groups described, listed and deleted; and who may commit and read offsets in them.
+
+ConsumerGroupDescribe (key 69), versions 0-1: v1 tells members of the two protocols apart. A commit
+is checked against the member's epoch; one of an epoch that is over is good for the partitions that
+the member has had since before (KIP-1251).
+"""
+
+from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
+from broker.coordinator.consumer_group.member import Assignment, ConsumerMember, Owned
+from broker.coordinator.consumer_group.targets import preferred_assignor
+from broker.coordinator.group.step import Step
+from broker.coordinator.output import Token
+from broker.errors import ErrorCode, KafkaError
+from broker.metadata.image import TopicsImage
+from broker.protocol.messages.consumer_group_describe import Assignment as DescribedAssignment
+from broker.protocol.messages.consumer_group_describe import (
+    DescribedGroup,
+    Member,
+    TopicPartitions,
+)
+from broker.protocol.messages.list_groups import ListedGroup
+
+CONSUMER_GROUP_TYPE = "consumer"
+CLASSIC_MEMBER, CONSUMER_MEMBER = range(2)
+FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH = 9
+
+
+def describe_consumer_group(step: Step, token: Token, group_id: str) -> None:
+    """Describe one group, or say that there is none."""
+    group = step.shard.consumer_groups.get(group_id)
+    if group is None:
+        is_other = group_id in step.shard.groups
+        message = f"Group {group_id} is not a consumer group." if is_other else None
+        step.reply(
+            token,
+            DescribedGroup(
+                group_id=group_id,
+                error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+                error_message=message or f"Group {group_id} not found.",
+            ),
+        )
+        return
+    topics = step.shard.image().topics
+    step.reply(
+        token,
+        DescribedGroup(
+            group_id=group_id,
+            group_state=group.state.value,
+            group_epoch=group.group_epoch,
+            assignment_epoch=group.target_epoch,
+            assignor_name=preferred_assignor(step, group),
+            members=[described(group, member, topics) for member in group.members.values()],
+        ),
+    )
+
+
+def described(group: ConsumerGroup, member: ConsumerMember, topics: TopicsImage) -> Member:
+    """Describe one member."""
+    said = member.subscription
+    return Member(
+        member_id=member.member_id,
+        instance_id=said.instance_id,
+        rack_id=said.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=said.client_id,
+        client_host=said.client_host,
+        subscribed_topic_names=sorted(said.topic_names),
+        subscribed_topic_regex=said.topic_regex or None,
+        assignment=with_names(member.current.assigned, topics),
+        target_assignment=with_names(group.targets.get(member.member_id, {}), topics),
+        member_type=CLASSIC_MEMBER if member.uses_classic_protocol else CONSUMER_MEMBER,
+    )
+
+
+def with_names(partitions: Assignment | Owned, topics: TopicsImage) -> DescribedAssignment:
+    """Return partitions with the names of their topics; those of topics that are gone are not."""
+    return DescribedAssignment(
+        topic_partitions=[
+            TopicPartitions(
+                topic_id=topic_id, topic_name=topics.by_id[topic_id].name, partitions=sorted(each)
+            )
+            for topic_id, each in sorted(partitions.items())
+            if topic_id in topics.by_id
+        ]
+    )
+
+
+def listed_consumer_group(group: ConsumerGroup) -> ListedGroup:
+    """List one group."""
+    return ListedGroup(
+        group_id=group.group_id,
+        protocol_type=CONSUMER_GROUP_TYPE,
+        group_state=group.state.value,
+        group_type=CONSUMER_GROUP_TYPE,
+    )
+
+
+def committing_member(
+    group: ConsumerGroup, member_id: str, member_epoch: int, api_version: int
+) -> ConsumerMember | None:
+    """Return the member that commits; None for an administrator, of a group without members.
+
+    Refuses an epoch that is not there yet; for one that is over, see `commit_refusal`.
+    """
+    if member_epoch < 0 and not group.members:
+        return None
+    member = group.member(member_id)
+    is_classic = member.uses_classic_protocol
+    if not is_classic and api_version < FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "OffsetCommit version 9 or above must be used by members using the consumer group "
+            "protocol",
+        )
+    if member_epoch > member.member_epoch:
+        raise KafkaError(stale(member))
+    return member
+
+
+def stale(member: ConsumerMember) -> ErrorCode:
+    """Return what a member of either protocol is told of an epoch that it is not in."""
+    if member.uses_classic_protocol:
+        return ErrorCode.ILLEGAL_GENERATION
+    return ErrorCode.STALE_MEMBER_EPOCH
+
+
+def commit_refusal(
+    member: ConsumerMember, member_epoch: int, topic_id: bytes, partition: int
+) -> ErrorCode:
+    """Return why a member may not commit for a partition in an epoch; NONE when it may."""
+    if member_epoch == member.member_epoch:
+        return ErrorCode.NONE
+    since = member.current.assignment_epoch(topic_id, partition)
+    return stale(member) if since is None or member_epoch < since else ErrorCode.NONE
+
+
+def validate_fetch(group: ConsumerGroup, member_id: str | None, member_epoch: int) -> None:
+    """Refuse to read offsets in an epoch that the member is not in."""
+    if not member_id and member_epoch < 0:
+        return
+    member = group.member(member_id or "")
+    if member_epoch != member.member_epoch:
+        raise KafkaError(stale(member))

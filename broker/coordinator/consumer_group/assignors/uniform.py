@@ -1,0 +1,71 @@
+"""The `uniform` assignor: every member as many partitions as every other, of whatever topics.
+
+When all subscribe to the same topics, nobody has more than one partition more than anybody else;
+whoever has more already is the one to have it. Otherwise it is `uniform_mixed` that balances.
+"""
+
+from broker.coordinator.consumer_group.assignors import uniform_mixed
+from broker.coordinator.consumer_group.assignors.spec import GroupSpec
+from broker.coordinator.consumer_group.member import Assignment
+
+
+def assign(spec: GroupSpec) -> dict[str, Assignment]:
+    """Assign all topics together."""
+    if not spec.is_homogeneous:
+        return uniform_mixed.assign(spec)
+    if not spec.members:
+        return {}
+    topic_ids = next(iter(spec.members.values())).topic_ids
+    quotas = compute_quotas(spec, sum(spec.partition_counts[each] for each in topic_ids))
+    targets: dict[str, dict[bytes, set[int]]] = {}
+    missing: dict[str, int] = {}
+    for member_id, member in spec.members.items():
+        room = quotas[member_id]
+        target: dict[bytes, set[int]] = {}
+        for topic_id, partitions in sorted(member.target.items()):
+            if room:
+                target[topic_id] = set(sorted(partitions)[:room])
+                room -= len(target[topic_id])
+        targets[member_id] = target
+        if room:
+            missing[member_id] = room
+    fill(spec, targets, missing)
+    return {
+        member_id: {topic_id: frozenset(partitions) for topic_id, partitions in target.items()}
+        for member_id, target in targets.items()
+    }
+
+
+def compute_quotas(spec: GroupSpec, partition_count: int) -> dict[str, int]:
+    """Return how many partitions each member is to have; who has the most gets one more."""
+    quota, extra_count = divmod(partition_count, len(spec.members))
+    sizes = {
+        member_id: sum(map(len, member.target.values()))
+        for member_id, member in spec.members.items()
+    }
+    by_size = sorted(sizes, key=lambda member_id: -sizes[member_id])
+    return {
+        member_id: quota + (position < extra_count) for position, member_id in enumerate(by_size)
+    }
+
+
+def fill(
+    spec: GroupSpec, targets: dict[str, dict[bytes, set[int]]], missing: dict[str, int]
+) -> None:
+    """Give what nobody has to those who have too little."""
+    taken: dict[bytes, set[int]] = {}
+    for target in targets.values():
+        for topic_id, partitions in target.items():
+            taken.setdefault(topic_id, set()).update(partitions)
+    left = (
+        (topic_id, partition)
+        for topic_id, count in sorted(spec.partition_counts.items())
+        for partition in range(count)
+        if partition not in taken.get(topic_id, ())
+    )
+    for member_id, room in missing.items():
+        target = targets[member_id]
+        for _ in range(room):
+            topic_id, partition = next(left)
+            target.setdefault(topic_id, set()).add(partition)
+    assert next(left, None) is None, "a partition was left over"

@@ -1,0 +1,105 @@
+"""The `uniform` assignor where members subscribe to different topics.
+
+Three steps: everyone keeps what it has; what nobody has goes to the subscriber with the least; then
+partitions move from who has more to who has less by two or more, until no move helps. Each move
+makes the sum of the squared sizes smaller, so it ends; and then no partition could be moved to a
+subscriber that would still have less than its owner.
+"""
+
+from heapq import heapify, heappop, heappush, heapreplace
+
+from broker.coordinator.consumer_group.assignors.spec import GroupSpec
+from broker.coordinator.consumer_group.member import Assignment
+
+
+def assign(spec: GroupSpec) -> dict[str, Assignment]:
+    """Assign all topics together."""
+    balance = Balance(spec)
+    balance.hand_out()
+    while any(balance.level(topic_id) for topic_id in balance.topic_ids):
+        pass
+    return balance.targets()
+
+
+class Balance:
+    """An assignment on its way to be even."""
+
+    def __init__(self, spec: GroupSpec) -> None:
+        self._spec = spec
+        self._sizes: dict[str, int] = {}
+        self._parts: dict[bytes, dict[str, set[int]]] = {}
+        for member_id, member in spec.members.items():
+            self._sizes[member_id] = sum(map(len, member.target.values()))
+            for topic_id in member.topic_ids:
+                part = set(member.target.get(topic_id, ()))
+                self._parts.setdefault(topic_id, {})[member_id] = part
+        # The topics that give the least choice first: many partitions, few subscribers.
+        self.topic_ids = sorted(
+            self._parts,
+            key=lambda each: (
+                -spec.partition_counts[each] / len(self._parts[each]),
+                len(self._parts[each]),
+                each,
+            ),
+        )
+
+    def hand_out(self) -> None:
+        """Give what nobody has to the subscriber with the least."""
+        for topic_id in self.topic_ids:
+            parts = self._parts[topic_id]
+            taken = {partition for part in parts.values() for partition in part}
+            heap = [(self._sizes[member_id], member_id) for member_id in parts]
+            heapify(heap)
+            for partition in range(self._spec.partition_counts[topic_id]):
+                if partition in taken:
+                    continue
+                size, member_id = heap[0]
+                parts[member_id].add(partition)
+                self._sizes[member_id] = size + 1
+                heapreplace(heap, (size + 1, member_id))
+
+    def level(self, topic_id: bytes) -> bool:
+        """Move partitions of one topic while that evens out; return whether any was moved."""
+        parts = self._parts[topic_id]
+        lows = [(self._sizes[member_id], member_id) for member_id in parts]
+        highs = [(-size, member_id) for size, member_id in lows if parts[member_id]]
+        heapify(lows)
+        heapify(highs)
+        has_moved = False
+        while highs:
+            high, giver = -highs[0][0], highs[0][1]
+            low, taker = lows[0]
+            if high != self._sizes[giver] or not parts[giver]:
+                heappop(highs)  # It has changed since, and is in the heap anew.
+            elif low != self._sizes[taker]:
+                heappop(lows)
+            elif high - low < 2:
+                break
+            else:
+                self._move(topic_id, giver, taker)
+                has_moved = True
+                for member_id in (giver, taker):
+                    heappush(lows, (self._sizes[member_id], member_id))
+                    heappush(highs, (-self._sizes[member_id], member_id))
+        return has_moved
+
+    def _move(self, topic_id: bytes, giver: str, taker: str) -> None:
+        """Move a partition, rather one that the giver does not have yet, or the taker has."""
+        members = self._spec.members
+        had = members[giver].target.get(topic_id, frozenset())
+        wanted = members[taker].target.get(topic_id, frozenset())
+        part = self._parts[topic_id][giver]
+        partition = max(part, key=lambda each: (each in wanted, each not in had, each))
+        part.remove(partition)
+        self._parts[topic_id][taker].add(partition)
+        self._sizes[giver] -= 1
+        self._sizes[taker] += 1
+
+    def targets(self) -> dict[str, Assignment]:
+        """Return what each member is to have."""
+        targets: dict[str, dict[bytes, frozenset[int]]] = {each: {} for each in self._spec.members}
+        for topic_id, parts in self._parts.items():
+            for member_id, part in parts.items():
+                if part:
+                    targets[member_id][topic_id] = frozenset(part)
+        return dict(targets)

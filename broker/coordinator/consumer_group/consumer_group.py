@@ -1,0 +1,245 @@
+"""A consumer group (KIP-848): its epochs, its members, who owns which partition.
+
+    group_epoch              counts what the group is to be: members, subscriptions, topics
+    target_epoch             the group epoch for which `targets` says who is to have what
+    member_epoch, of each    the target epoch that the member has reached
+
+    EMPTY          no members
+    ASSIGNING      the targets are older than the group
+    RECONCILING    a member has not reached its target
+    STABLE         everyone has what it is to have
+
+The state is not kept but follows from the epochs. Members get to their targets one heartbeat at a
+time, each by itself (`reconciliation.py`): a member gives up before it gets a new epoch, and gets a
+partition only once nobody else owns it.
+
+Invariants (`check`, in the simulator after every event):
+
+- member_epoch <= target_epoch <= group_epoch; group_epoch and target_epoch only grow.
+- A partition has at most one owner, and `owners` is what the members' halves add up to.
+- Of the targets, no two share a partition.
+- An instance id leads to the one member that has it.
+- `topic_counts` and `regex_counts` count what the members subscribe to.
+
+Only the methods under "replay" change what is persisted, each for one kind of record.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+
+from broker.coordinator.consumer_group.member import (
+    Assignment,
+    ConsumerMember,
+    CurrentAssignment,
+    MemberState,
+    MemberSubscription,
+    Owned,
+)
+from broker.coordinator.consumer_group.regex import Matching, ResolvedRegex
+from broker.errors import ErrorCode, KafkaError
+
+
+class ConsumerGroupState(Enum):
+    """Where a group is; the values are what clients are shown."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+@dataclass(slots=True)
+class ConsumerGroup:
+    """The state of one group. It answers nobody."""
+
+    group_id: str
+    group_epoch: int = 0
+    metadata_hash: int = 0
+    target_epoch: int = 0
+    assignment_timestamp_ms: int = 0
+    members: dict[str, ConsumerMember] = field(default_factory=dict)  # in the order of arrival
+    targets: dict[str, Assignment] = field(default_factory=dict)
+    regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
+    static_member_ids: dict[str, str] = field(default_factory=dict)
+    owners: dict[bytes, dict[int, str]] = field(default_factory=dict)
+    topic_counts: Counter[str] = field(default_factory=Counter)
+    regex_counts: Counter[str] = field(default_factory=Counter)
+
+    # Soft state: not in the log, and anew after a reload.
+    seen_topics_version: int = -1  # of the cluster's topics, when the group looked last
+    matchings: dict[str, Matching] = field(default_factory=dict)
+
+    # What it is.
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        """Where the group is, from its epochs."""
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.group_epoch > self.target_epoch:
+            return ConsumerGroupState.ASSIGNING
+        if all(map(self.has_reached_target, self.members.values())):
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
+
+    def has_reached_target(self, member: ConsumerMember) -> bool:
+        """Tell whether a member has all that it is to have, and nothing else."""
+        current = member.current
+        return current.state is MemberState.STABLE and current.member_epoch == self.target_epoch
+
+    def member(self, member_id: str) -> ConsumerMember:
+        """Return a member; raises UNKNOWN_MEMBER_ID."""
+        member = self.members.get(member_id)
+        if member is None:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"Member {member_id} is not a member of group {self.group_id}.",
+            )
+        return member
+
+    def static_member(self, instance_id: str) -> ConsumerMember | None:
+        """Return the member with an instance id."""
+        member_id = self.static_member_ids.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    def owner_of(self, topic_id: bytes, partition: int) -> str | None:
+        """Return who has a partition, or has yet to give it up."""
+        return self.owners.get(topic_id, {}).get(partition)
+
+    def topics_of(self, subscription: MemberSubscription) -> frozenset[str]:
+        """Return the topics of a member; a pattern counts once it is resolved."""
+        resolved = self.regexes.get(subscription.topic_regex)
+        return subscription.topic_names | (frozenset() if resolved is None else resolved.topics)
+
+    def subscribed_topics(self) -> frozenset[str]:
+        """Return the topics of all members."""
+        names = frozenset(self.topic_counts)
+        return names.union(*(each.topics for each in self.regexes.values()))
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Tell whether a member reads the topic."""
+        return topic in self.topic_counts or any(
+            topic in each.topics for each in self.regexes.values()
+        )
+
+    # Replay. Records of a group may come in any order once the log is compacted.
+
+    def replay_subscription(self, member_id: str, subscription: MemberSubscription | None) -> None:
+        """A member is there, says something else of itself, or is gone."""
+        member = self.members.get(member_id)
+        if subscription is None:
+            if member is not None:
+                self._withdraw(member)
+                self._disown(member)
+                del self.members[member_id]
+            return
+        if member is None:
+            member = ConsumerMember(member_id, subscription, CurrentAssignment())
+            self.members[member_id] = member
+        else:
+            self._withdraw(member)
+        member.subscription = subscription
+        self.topic_counts.update(subscription.topic_names)
+        if subscription.topic_regex:
+            self.regex_counts[subscription.topic_regex] += 1
+        if subscription.instance_id is not None:
+            self.static_member_ids[subscription.instance_id] = member_id
+
+    def replay_current(self, member_id: str, current: CurrentAssignment | None) -> None:
+        """A member has something else, is in another epoch, or has nothing any more."""
+        member = self.members.get(member_id)
+        if member is None:
+            if current is None:
+                return
+            member = ConsumerMember(member_id, MemberSubscription(), current)
+            self.members[member_id] = member
+        else:
+            self._disown(member)
+        current = current or CurrentAssignment()
+        member.current = current
+        for owned in (current.assigned, current.pending_revocation):
+            for topic_id, partitions in owned.items():
+                self.owners.setdefault(topic_id, {}).update(dict.fromkeys(partitions, member_id))
+
+    def replay_target(self, member_id: str, target: Assignment | None) -> None:
+        """A member is to have something else."""
+        if target is None:
+            self.targets.pop(member_id, None)
+        else:
+            self.targets[member_id] = target
+
+    def replay_regex(self, pattern: str, resolved: ResolvedRegex | None) -> None:
+        """A pattern stands for other topics, or nobody subscribes to it."""
+        if resolved is None:
+            self.regexes.pop(pattern, None)
+        else:
+            self.regexes[pattern] = resolved
+
+    def _withdraw(self, member: ConsumerMember) -> None:
+        subscription = member.subscription
+        _count_down(self.topic_counts, subscription.topic_names)
+        if subscription.topic_regex:
+            _count_down(self.regex_counts, (subscription.topic_regex,))
+        instance_id = subscription.instance_id
+        if instance_id is not None and self.static_member_ids.get(instance_id) == member.member_id:
+            del self.static_member_ids[instance_id]
+
+    def _disown(self, member: ConsumerMember) -> None:
+        current = member.current
+        for owned in (current.assigned, current.pending_revocation):
+            for topic_id, partitions in owned.items():
+                owners = self.owners.get(topic_id, {})
+                for partition in partitions:
+                    # The log may tell of the new owner first.
+                    if owners.get(partition) == member.member_id:
+                        del owners[partition]
+                if not owners:
+                    self.owners.pop(topic_id, None)
+
+    def check(self) -> None:
+        """Assert the invariants of the module docstring."""
+        assert self.target_epoch <= self.group_epoch, self
+        owners: dict[tuple[bytes, int], str] = {}
+        for member in self.members.values():
+            assert member.member_epoch <= self.target_epoch, (member, self.target_epoch)
+            for owned in (member.current.assigned, member.current.pending_revocation):
+                for partition in partitions_of(owned):
+                    assert partition not in owners, (partition, owners[partition], member)
+                    owners[partition] = member.member_id
+        assert owners == {
+            (topic_id, partition): owner
+            for topic_id, partitions in self.owners.items()
+            for partition, owner in partitions.items()
+        }, self
+        wanted = [each for target in self.targets.values() for each in partitions_of(target)]
+        assert len(wanted) == len(set(wanted)), self
+        subscriptions = [member.subscription for member in self.members.values()]
+        assert self.topic_counts == Counter(
+            name for each in subscriptions for name in each.topic_names
+        ), self
+        assert self.regex_counts == Counter(
+            each.topic_regex for each in subscriptions if each.topic_regex
+        ), self
+        assert self.static_member_ids == {
+            member.instance_id: member.member_id
+            for member in self.members.values()
+            if member.instance_id is not None
+        }, self
+
+
+def partitions_of(assignment: Assignment | Owned) -> list[tuple[bytes, int]]:
+    """Return the partitions one by one."""
+    return [
+        (topic_id, partition)
+        for topic_id, partitions in assignment.items()
+        for partition in partitions
+    ]
+
+
+def _count_down(counts: Counter[str], names: frozenset[str] | tuple[str, ...]) -> None:
+    for name in names:
+        counts[name] -= 1
+        if not counts[name]:
+            del counts[name]

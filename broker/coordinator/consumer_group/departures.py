@@ -1,0 +1,131 @@
+"""Members that go: they leave, fall silent, or do not give up partitions in time.
+
+Whoever goes is erased, and the group begins an epoch; the others come to know of it with their next
+heartbeat. A static member that leaves for a while stays, with all it has, until its session ends.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+
+from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
+from broker.coordinator.consumer_group.member import (
+    STATIC_LEAVE_EPOCH,
+    ConsumerMember,
+    MemberState,
+)
+from broker.coordinator.consumer_group.migration import maybe_downgrade
+from broker.coordinator.consumer_group.records import Current, MemberMetadata, Target
+from broker.coordinator.consumer_group.replay import write
+from broker.coordinator.consumer_group.subscriptions import refresh
+from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.coordinator.output import Token
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+logger = logging.getLogger(__name__)
+
+
+def leave(step: Step, token: Token, request: ConsumerGroupHeartbeatRequest) -> None:
+    """Take a member out, or note that a static one is away."""
+    group = step.consumer_group(request.group_id)
+    member = leaving_member(group, request)
+    if request.member_epoch == STATIC_LEAVE_EPOCH:
+        away = replace(
+            member.current,
+            member_epoch=STATIC_LEAVE_EPOCH,
+            previous_member_epoch=member.member_epoch,
+            state=MemberState.STABLE,
+            pending_revocation={},
+        )
+        write(step, Current(group.group_id, member.member_id, away))
+        step.cancel(Deadline(DeadlineKind.REVOCATION, group.group_id, member.member_id))
+    else:
+        remove(step, group, [member], "left")
+    step.reply(
+        token,
+        ConsumerGroupHeartbeatResponse(
+            member_id=member.member_id, member_epoch=request.member_epoch
+        ),
+    )
+
+
+def leaving_member(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
+    """Return the member that leaves, or refuse."""
+    if request.instance_id is None:
+        return group.member(request.member_id)
+    member = group.static_member(request.instance_id)
+    if member is None:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {request.instance_id} is unknown."
+        )
+    if member.member_id != request.member_id:
+        raise KafkaError(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {request.member_id} with instance id {request.instance_id} was fenced "
+            f"by member {member.member_id}.",
+        )
+    return member
+
+
+def erase(step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
+    """Write down that a member is gone, with all it had and was to have."""
+    for kind in (DeadlineKind.CONSUMER_SESSION, DeadlineKind.REVOCATION, DeadlineKind.CLASSIC_SYNC):
+        step.cancel(Deadline(kind, group.group_id, member.member_id))
+    write(step, Current(group.group_id, member.member_id, None))
+    write(step, Target(group.group_id, member.member_id, None))
+    write(step, MemberMetadata(group.group_id, member.member_id, None))
+
+
+def remove(
+    step: Step, group: ConsumerGroup, members: Iterable[ConsumerMember], reason: str
+) -> None:
+    """Take members out for good; the group begins an epoch without them."""
+    for member in members:
+        logger.debug(
+            "member removed group=%s member=%s reason=%s", group.group_id, member.member_id, reason
+        )
+        erase(step, group, member)
+    if not maybe_downgrade(step, group):
+        refresh(step, group, has_changed=True)
+
+
+def restart_session(step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
+    """Give a member a full session from now."""
+    deadline = Deadline(DeadlineKind.CONSUMER_SESSION, group.group_id, member.member_id)
+    classic = member.subscription.classic
+    timeout_ms = step.consumer_config(group.group_id).session_timeout_ms
+    step.schedule(deadline, timeout_ms if classic is None else classic.session_timeout_ms)
+
+
+def watch_revocation(step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
+    """Give a member its rebalance timeout to give up what it has to."""
+    deadline = Deadline(DeadlineKind.REVOCATION, group.group_id, member.member_id)
+    if member.current.state is MemberState.UNREVOKED_PARTITIONS:
+        step.schedule(deadline, max(member.subscription.rebalance_timeout_ms, 0))
+    else:
+        step.cancel(deadline)
+
+
+def on_session_deadline(step: Step, group: ConsumerGroup, member_id: str) -> None:
+    """A member has been silent for too long."""
+    member = group.members.get(member_id)
+    if member is not None:
+        remove(step, group, [member], "its session has ended")
+
+
+def on_revocation_deadline(step: Step, group: ConsumerGroup, member_id: str) -> None:
+    """A member has had its time to give partitions up; others wait for them."""
+    member = group.members.get(member_id)
+    if member is not None and member.current.state is MemberState.UNREVOKED_PARTITIONS:
+        remove(step, group, [member], "it did not give up its partitions in time")
+
+
+def restart_timers(step: Step, group: ConsumerGroup) -> None:
+    """After loading: everyone has all the time again."""
+    for member in group.members.values():
+        restart_session(step, group, member)
+        watch_revocation(step, group, member)

@@ -1,0 +1,265 @@
+"""A classic group becomes a consumer group while it is in use, and back (KIP-848).
+
+Up: a consumer joins a classic group of consumers. Its members go on with JoinGroup and SyncGroup
+(`classic_members.py`), in the epoch that their generation was. Down: the last member that speaks
+the consumer protocol goes. A group without members simply changes its kind, in any case.
+"""
+
+import logging
+from dataclasses import dataclass
+
+from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
+from broker.coordinator.consumer_group.member import (
+    Assignment,
+    ClassicMetadata,
+    CurrentAssignment,
+    MemberState,
+    MemberSubscription,
+)
+from broker.coordinator.consumer_group.records import (
+    ConsumerGroupRecord,
+    Current,
+    GroupEpoch,
+    MemberMetadata,
+    Regex,
+    Target,
+    TargetEpoch,
+)
+from broker.coordinator.consumer_group.replay import replay, write
+from broker.coordinator.group import rebalance
+from broker.coordinator.group.classic_group import ClassicGroup, GroupEvent, GroupState
+from broker.coordinator.group.member import CONSUMER_PROTOCOL_TYPE, Member
+from broker.coordinator.group.records import group_record, group_tombstone
+from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.errors import ErrorCode, KafkaError
+from broker.metadata.image import TopicsImage
+from broker.protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    TopicPartition,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    version_of,
+)
+from broker.protocol.wire import DecodeError
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Prospect:
+    """A group that a member asks to join: as it would be; nothing is written before `settle`."""
+
+    group: ConsumerGroup
+    records: tuple[ConsumerGroupRecord, ...] = ()
+    replaced: ClassicGroup | None = None
+
+    def settle(self, step: Step) -> None:
+        """Make it so."""
+        if self.replaced is not None:
+            dissolve(step, self.replaced)
+        for record in self.records:
+            step.append(record.encoded())
+        step.shard.consumer_groups[self.group.group_id] = self.group
+
+
+def prospect(step: Step, group_id: str) -> Prospect:
+    """Return the group to join: one that is there, a new one, or what a classic one would become.
+
+    Raises GROUP_ID_NOT_FOUND for a classic group that cannot.
+    """
+    group = step.shard.consumer_groups.get(group_id)
+    if group is not None:
+        return Prospect(group)
+    classic = step.shard.groups.get(group_id)
+    if classic is None or classic.state is GroupState.EMPTY:
+        return Prospect(ConsumerGroup(group_id), replaced=classic)
+    validate_upgrade(step, classic)
+    try:
+        records = upgraded(step, classic)
+    except DecodeError as error:
+        raise not_a_consumer_group(group_id) from error
+    made: dict[str, ConsumerGroup] = {}
+    for record in records:
+        replay(made, record)
+    return Prospect(made[group_id], records, classic)
+
+
+# Up.
+
+
+def not_a_consumer_group(group_id: str) -> KafkaError:
+    """Tell a consumer that the group is of another kind."""
+    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+
+
+def validate_upgrade(step: Step, group: ClassicGroup) -> None:
+    """Refuse what may not become a consumer group."""
+    config = step.shard.config.consumer
+    if (
+        not config.migration_policy.allows_upgrade
+        or group.protocol_type != CONSUMER_PROTOCOL_TYPE
+        or len(group.members) > config.max_size
+    ):
+        raise not_a_consumer_group(group.group_id)
+
+
+def upgraded(step: Step, group: ClassicGroup) -> tuple[ConsumerGroupRecord, ...]:
+    """Return the records of the group that a classic group would become; raises DecodeError."""
+    topics = step.shard.image().topics
+    group_id, epoch = group.group_id, group.generation_id
+    records: list[ConsumerGroupRecord] = []
+    targets: dict[str, Assignment] = {}
+    for member in group.members.values():
+        said = decode_subscription(member.protocols[0].metadata)
+        subscription = MemberSubscription(
+            instance_id=member.group_instance_id,
+            rack_id=said.rack_id or None,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            topic_names=frozenset(said.topics),
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            classic=ClassicMetadata(member.session_timeout_ms, member.protocols),
+        )
+        records.append(MemberMetadata(group_id, member.member_id, subscription))
+        if group.state is GroupState.STABLE and member.assignment:
+            targets[member.member_id] = with_ids(decode_assignment(member.assignment), topics)
+    records.append(GroupEpoch(group_id, epoch))
+    targets = without_doubles(targets)
+    records += [Target(group_id, each, targets.get(each, {})) for each in group.members]
+    records.append(TargetEpoch(group_id, epoch))
+    for member_id in group.members:
+        owned = {
+            topic_id: dict.fromkeys(partitions, epoch)
+            for topic_id, partitions in targets.get(member_id, {}).items()
+        }
+        current = CurrentAssignment(epoch, epoch, MemberState.STABLE, owned)
+        records.append(Current(group_id, member_id, current))
+    return tuple(records)
+
+
+def with_ids(assignment: ConsumerProtocolAssignment, topics: TopicsImage) -> Assignment:
+    """Return an assignment by topic id; topics that are gone are left out."""
+    return {
+        topics.by_name[each.topic].topic_id: frozenset(each.partitions)
+        for each in assignment.assigned_partitions
+        if each.topic in topics.by_name and each.partitions
+    }
+
+
+def without_doubles(targets: dict[str, Assignment]) -> dict[str, Assignment]:
+    """Leave a partition that the classic leader gave to several members to the first of them."""
+    taken: set[tuple[bytes, int]] = set()
+    cleaned: dict[str, Assignment] = {}
+    for member_id, target in targets.items():
+        cleaned[member_id] = {}
+        for topic_id, partitions in target.items():
+            own = frozenset(each for each in partitions if (topic_id, each) not in taken)
+            taken.update((topic_id, each) for each in own)
+            if own:
+                cleaned[member_id] = {**cleaned[member_id], topic_id: own}
+    return cleaned
+
+
+def dissolve(step: Step, group: ClassicGroup) -> None:
+    """End a classic group that becomes a consumer group; whoever waits in it joins again."""
+    for member in list(group.members.values()):
+        rebalance.remove_parked(step, group, member, ErrorCode.REBALANCE_IN_PROGRESS)
+        step.end_session(group, member.member_id)
+    for member_id in sorted(group.pending_member_ids):
+        step.end_session(group, member_id)
+    for kind in (DeadlineKind.JOIN, DeadlineKind.SYNC):
+        step.cancel(Deadline(kind, group.group_id))
+    group.move(GroupEvent.REMOVED, step.now.timestamp_ms)
+    if group.is_persisted:
+        step.append(group_tombstone(group.group_id))
+    del step.shard.groups[group.group_id]
+
+
+# Down.
+
+
+def erase_group(step: Step, group: ConsumerGroup) -> None:
+    """Write down that a group is gone, with whoever is in it."""
+    for member_id in list(group.members):
+        for kind in DeadlineKind:
+            step.cancel(Deadline(kind, group.group_id, member_id))
+        write(step, Current(group.group_id, member_id, None))
+    for member_id in list(group.targets):
+        write(step, Target(group.group_id, member_id, None))
+    write(step, TargetEpoch(group.group_id, None))
+    for member_id in list(group.members):
+        write(step, MemberMetadata(group.group_id, member_id, None))
+    for pattern in list(group.regexes):
+        write(step, Regex(group.group_id, pattern, None))
+    write(step, GroupEpoch(group.group_id, None))
+
+
+def drop_empty(step: Step, group_id: str) -> None:
+    """Let a classic group take the place of a consumer group without members."""
+    group = step.shard.consumer_groups.get(group_id)
+    if group is not None:
+        assert not group.members, group
+        erase_group(step, group)
+
+
+def maybe_downgrade(step: Step, group: ConsumerGroup) -> bool:
+    """Make a group a classic one when only members of that protocol are left; tell whether."""
+    if not group.members or not all(each.uses_classic_protocol for each in group.members.values()):
+        return False
+    policy = step.shard.config.consumer.migration_policy
+    if not policy.allows_downgrade or len(group.members) > step.shard.config.group_max_size:
+        return False
+    classic = downgraded(step, group)
+    if classic is None:
+        return False
+    erase_group(step, group)
+    step.shard.groups[group.group_id] = classic
+    classic.is_persisted = True
+    step.append(group_record(classic, classic.members.values()))
+    for member in classic.members.values():
+        step.restart_session(classic, member)
+    logger.info("group is a classic group again group=%s", group.group_id)
+    rebalance.prepare_rebalance(step, classic, "the last member of the consumer protocol left")
+    return True
+
+
+def downgraded(step: Step, group: ConsumerGroup) -> ClassicGroup | None:
+    """Return the classic group in its place; None when its members share no protocol."""
+    classic = ClassicGroup(
+        group.group_id, generation_id=group.group_epoch, protocol_type=CONSUMER_PROTOCOL_TYPE
+    )
+    topics = step.shard.image().topics
+    for each in group.members.values():
+        said = each.subscription
+        assert said.classic is not None, each
+        member = Member(
+            each.member_id,
+            said.instance_id,
+            said.client_id,
+            said.client_host,
+            said.rebalance_timeout_ms,
+            said.classic.session_timeout_ms,
+            said.classic.protocols,
+            as_bytes(group.targets.get(each.member_id, {}), said.classic, topics),
+        )
+        classic.add(member, CONSUMER_PROTOCOL_TYPE)
+    if not any(count == len(classic.members) for count in classic.supported_protocols.values()):
+        return None
+    classic.protocol_name = classic.select_protocol()
+    classic.subscribed_topics = classic.compute_subscribed_topics()
+    classic.state = GroupState.STABLE
+    classic.current_state_timestamp_ms = step.now.timestamp_ms
+    return classic
+
+
+def as_bytes(assignment: Assignment, classic: ClassicMetadata, topics: TopicsImage) -> bytes:
+    """Return an assignment as a classic member reads it, in the version of its subscription."""
+    message = ConsumerProtocolAssignment(
+        assigned_partitions=[
+            TopicPartition(topic=topics.by_id[topic_id].name, partitions=sorted(partitions))
+            for topic_id, partitions in assignment.items()
+            if topic_id in topics.by_id
+        ]
+    )
+    return encode_assignment(message, version_of(classic.protocols[0].metadata))

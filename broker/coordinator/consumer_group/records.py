@@ -1,0 +1,328 @@
+"""The records of consumer groups: Kafka's own schemas, and what each of them means.
+
+Key types: 3 the group's epoch, 5 what a member wants, 6 the epoch of the target assignment, 7 a
+member's target, 8 what a member has, 16 the topics of a regular expression. A tombstone removes
+what the key names; of a member, the one of type 5 is the last. Type 4 (the partitions a group reads
+from) was written before Kafka 4.1, and is skipped: the hash in type 3 has taken its place.
+
+A meaning knows how it is written (`encoded`) and `decode_record` reads it back; what it does to a
+group is in `consumer_group.py`.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from struct import unpack_from
+
+from broker.coordinator.consumer_group.member import (
+    Assignment,
+    ClassicMetadata,
+    CurrentAssignment,
+    MemberState,
+    MemberSubscription,
+    Owned,
+)
+from broker.coordinator.consumer_group.regex import ResolvedRegex
+from broker.coordinator.group.member import MemberProtocol
+from broker.coordinator.output import CoordinatorRecord
+from broker.protocol.message import Message
+from broker.protocol.records.consumer_group import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    CurrentTopicPartitions,
+    TargetTopicPartition,
+)
+from broker.protocol.structs import decode_struct, encode_struct
+from broker.protocol.wire import DecodeError
+
+VALUE_VERSION = 0
+
+
+def encode(key: Message, value: Message | None) -> CoordinatorRecord:
+    """Encode a record with the type of its key and the version of its value in front."""
+    assert key.__api_key__ is not None, key
+    return CoordinatorRecord(
+        key.__api_key__.to_bytes(2, "big") + encode_struct(key, 0),
+        None if value is None else VALUE_VERSION.to_bytes(2, "big") + encode_struct(value, 0),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEpoch:
+    """The epoch of a group, and what it was of its topics; None: there is no such group."""
+
+    group_id: str
+    epoch: int | None
+    metadata_hash: int = 0
+
+    def encoded(self) -> CoordinatorRecord:
+        """Write it down."""
+        value = None
+        if self.epoch is not None:
+            value = ConsumerGroupMetadataValue(epoch=self.epoch, metadata_hash=self.metadata_hash)
+        return encode(ConsumerGroupMetadataKey(group_id=self.group_id), value)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberMetadata:
+    """What a member says of itself; None: it is no member."""
+
+    group_id: str
+    member_id: str
+    subscription: MemberSubscription | None
+
+    def encoded(self) -> CoordinatorRecord:
+        """Write it down."""
+        key = ConsumerGroupMemberMetadataKey(group_id=self.group_id, member_id=self.member_id)
+        return encode(key, None if self.subscription is None else _metadata(self.subscription))
+
+
+@dataclass(frozen=True, slots=True)
+class TargetEpoch:
+    """The group epoch that the targets are for; None: there are none."""
+
+    group_id: str
+    epoch: int | None
+    timestamp_ms: int = 0
+
+    def encoded(self) -> CoordinatorRecord:
+        """Write it down."""
+        value = None
+        if self.epoch is not None:
+            value = ConsumerGroupTargetAssignmentMetadataValue(
+                assignment_epoch=self.epoch, assignment_timestamp=self.timestamp_ms
+            )
+        return encode(ConsumerGroupTargetAssignmentMetadataKey(group_id=self.group_id), value)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a member is to have; None: it is none of those that get something."""
+
+    group_id: str
+    member_id: str
+    assignment: Assignment | None
+
+    def encoded(self) -> CoordinatorRecord:
+        """Write it down."""
+        value = None
+        if self.assignment is not None:
+            value = ConsumerGroupTargetAssignmentMemberValue(
+                topic_partitions=[
+                    TargetTopicPartition(topic_id=topic_id, partitions=sorted(partitions))
+                    for topic_id, partitions in sorted(self.assignment.items())
+                ]
+            )
+        key = ConsumerGroupTargetAssignmentMemberKey(
+            group_id=self.group_id, member_id=self.member_id
+        )
+        return encode(key, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """What a member has; None: nothing any more."""
+
+    group_id: str
+    member_id: str
+    current: CurrentAssignment | None
+
+    def encoded(self) -> CoordinatorRecord:
+        """Write it down."""
+        value = None
+        if self.current is not None:
+            value = ConsumerGroupCurrentMemberAssignmentValue(
+                member_epoch=self.current.member_epoch,
+                previous_member_epoch=self.current.previous_member_epoch,
+                state=self.current.state,
+                assigned_partitions=_owned(self.current.assigned),
+                partitions_pending_revocation=_owned(self.current.pending_revocation),
+            )
+        key = ConsumerGroupCurrentMemberAssignmentKey(
+            group_id=self.group_id, member_id=self.member_id
+        )
+        return encode(key, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Regex:
+    """The topics that a regular expression stands for; None: nobody subscribes to it."""
+
+    group_id: str
+    pattern: str
+    resolved: ResolvedRegex | None
+
+    def encoded(self) -> CoordinatorRecord:
+        """Write it down."""
+        value = None
+        if self.resolved is not None:
+            value = ConsumerGroupRegularExpressionValue(
+                topics=sorted(self.resolved.topics),
+                version=self.resolved.version,
+                timestamp=self.resolved.timestamp_ms,
+            )
+        key = ConsumerGroupRegularExpressionKey(
+            group_id=self.group_id, regular_expression=self.pattern
+        )
+        return encode(key, value)
+
+
+ConsumerGroupRecord = GroupEpoch | MemberMetadata | TargetEpoch | Target | Current | Regex
+
+
+def _metadata(subscription: MemberSubscription) -> ConsumerGroupMemberMetadataValue:
+    classic = subscription.classic
+    return ConsumerGroupMemberMetadataValue(
+        instance_id=subscription.instance_id,
+        rack_id=subscription.rack_id,
+        client_id=subscription.client_id,
+        client_host=subscription.client_host,
+        subscribed_topic_names=sorted(subscription.topic_names),
+        subscribed_topic_regex=subscription.topic_regex or None,
+        rebalance_timeout_ms=subscription.rebalance_timeout_ms,
+        server_assignor=subscription.server_assignor,
+        classic_member_metadata=None
+        if classic is None
+        else ClassicMemberMetadata(
+            session_timeout_ms=classic.session_timeout_ms,
+            supported_protocols=[
+                ClassicProtocol(name=each.name, metadata=each.metadata)
+                for each in classic.protocols
+            ],
+        ),
+    )
+
+
+def _owned(owned: Owned) -> list[CurrentTopicPartitions]:
+    return [
+        CurrentTopicPartitions(
+            topic_id=topic_id,
+            partitions=sorted(partitions),
+            assignment_epochs=[partitions[each] for each in sorted(partitions)],
+        )
+        for topic_id, partitions in sorted(owned.items())
+    ]
+
+
+def decode_record(key: bytes, value: bytes | None) -> ConsumerGroupRecord | None:
+    """Decode a record; None for a type that is not ours. Raises DecodeError for damage."""
+    decoder = DECODERS.get(unpack_from(">h", key)[0]) if len(key) > 1 else None
+    if decoder is None:
+        return None
+    if value is not None and value[:2] != VALUE_VERSION.to_bytes(2, "big"):
+        raise DecodeError(f"a record of a consumer group in version {value[:2]!r}")
+    return decoder(key[2:], None if value is None else value[2:])
+
+
+def _decode_group_epoch(key: bytes, value: bytes | None) -> GroupEpoch:
+    group_id = decode_struct(ConsumerGroupMetadataKey, 0, key).group_id
+    if value is None:
+        return GroupEpoch(group_id, None)
+    message = decode_struct(ConsumerGroupMetadataValue, 0, value)
+    return GroupEpoch(group_id, message.epoch, message.metadata_hash)
+
+
+def _decode_member(key: bytes, value: bytes | None) -> MemberMetadata:
+    named = decode_struct(ConsumerGroupMemberMetadataKey, 0, key)
+    if value is None:
+        return MemberMetadata(named.group_id, named.member_id, None)
+    message = decode_struct(ConsumerGroupMemberMetadataValue, 0, value)
+    classic = message.classic_member_metadata
+    subscription = MemberSubscription(
+        instance_id=message.instance_id,
+        rack_id=message.rack_id,
+        client_id=message.client_id,
+        client_host=message.client_host,
+        topic_names=frozenset(message.subscribed_topic_names),
+        topic_regex=message.subscribed_topic_regex or "",
+        rebalance_timeout_ms=message.rebalance_timeout_ms,
+        server_assignor=message.server_assignor,
+        classic=None
+        if classic is None
+        else ClassicMetadata(
+            classic.session_timeout_ms,
+            tuple(MemberProtocol(each.name, each.metadata) for each in classic.supported_protocols),
+        ),
+    )
+    return MemberMetadata(named.group_id, named.member_id, subscription)
+
+
+def _decode_target_epoch(key: bytes, value: bytes | None) -> TargetEpoch:
+    group_id = decode_struct(ConsumerGroupTargetAssignmentMetadataKey, 0, key).group_id
+    if value is None:
+        return TargetEpoch(group_id, None)
+    message = decode_struct(ConsumerGroupTargetAssignmentMetadataValue, 0, value)
+    return TargetEpoch(group_id, message.assignment_epoch, message.assignment_timestamp)
+
+
+def _decode_target(key: bytes, value: bytes | None) -> Target:
+    named = decode_struct(ConsumerGroupTargetAssignmentMemberKey, 0, key)
+    if value is None:
+        return Target(named.group_id, named.member_id, None)
+    message = decode_struct(ConsumerGroupTargetAssignmentMemberValue, 0, value)
+    assignment = {
+        each.topic_id: frozenset(each.partitions)
+        for each in message.topic_partitions
+        if each.partitions
+    }
+    return Target(named.group_id, named.member_id, assignment)
+
+
+def _decode_current(key: bytes, value: bytes | None) -> Current:
+    named = decode_struct(ConsumerGroupCurrentMemberAssignmentKey, 0, key)
+    if value is None:
+        return Current(named.group_id, named.member_id, None)
+    message = decode_struct(ConsumerGroupCurrentMemberAssignmentValue, 0, value)
+    is_known = message.state in MemberState.__members__.values()
+    current = CurrentAssignment(
+        message.member_epoch,
+        message.previous_member_epoch,
+        MemberState(message.state) if is_known else MemberState.UNKNOWN,
+        _decode_owned(message.assigned_partitions, message.member_epoch),
+        _decode_owned(message.partitions_pending_revocation, message.member_epoch),
+    )
+    return Current(named.group_id, named.member_id, current)
+
+
+def _decode_owned(topics: Iterable[CurrentTopicPartitions], member_epoch: int) -> Owned:
+    """Read partitions; before KIP-1251 they came without epochs, and count as of this one."""
+    owned: dict[bytes, dict[int, int]] = {}
+    for topic in topics:
+        epochs = topic.assignment_epochs
+        if epochs is None:
+            epochs = [member_epoch] * len(topic.partitions)
+        if len(epochs) != len(topic.partitions):
+            raise DecodeError("a member's partitions and their epochs are not of equal number")
+        if topic.partitions:
+            owned[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
+    return owned
+
+
+def _decode_regex(key: bytes, value: bytes | None) -> Regex:
+    named = decode_struct(ConsumerGroupRegularExpressionKey, 0, key)
+    if value is None:
+        return Regex(named.group_id, named.regular_expression, None)
+    message = decode_struct(ConsumerGroupRegularExpressionValue, 0, value)
+    resolved = ResolvedRegex(frozenset(message.topics), message.version, message.timestamp)
+    return Regex(named.group_id, named.regular_expression, resolved)
+
+
+DECODERS: dict[int, Callable[[bytes, bytes | None], ConsumerGroupRecord]] = {
+    3: _decode_group_epoch,
+    5: _decode_member,
+    6: _decode_target_epoch,
+    7: _decode_target,
+    8: _decode_current,
+    16: _decode_regex,
+}

@@ -1,0 +1,67 @@
+"""What each record does to the groups; and writing one, which does the same."""
+
+from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
+from broker.coordinator.consumer_group.records import (
+    ConsumerGroupRecord,
+    Current,
+    GroupEpoch,
+    MemberMetadata,
+    Regex,
+    Target,
+    TargetEpoch,
+)
+from broker.coordinator.group.step import Step
+
+
+def write(step: Step, record: ConsumerGroupRecord) -> None:
+    """Append a record and apply it: nothing else changes a group."""
+    step.append(record.encoded())
+    replay(step.shard.consumer_groups, record)
+
+
+def replay(groups: dict[str, ConsumerGroup], record: ConsumerGroupRecord) -> None:
+    """Apply one record. What a tombstone removes may be gone already."""
+    group = groups.get(record.group_id)
+    if group is None:
+        if is_tombstone(record):
+            return
+        group = groups[record.group_id] = ConsumerGroup(record.group_id)
+    match record:
+        case GroupEpoch():
+            replay_epoch(groups, group, record)
+        case MemberMetadata():
+            group.replay_subscription(record.member_id, record.subscription)
+        case TargetEpoch():
+            group.target_epoch = record.epoch or 0
+            group.assignment_timestamp_ms = record.timestamp_ms
+        case Target():
+            group.replay_target(record.member_id, record.assignment)
+        case Current():
+            group.replay_current(record.member_id, record.current)
+        case Regex():
+            group.replay_regex(record.pattern, record.resolved)
+
+
+def replay_epoch(
+    groups: dict[str, ConsumerGroup], group: ConsumerGroup, record: GroupEpoch
+) -> None:
+    """Begin an epoch of a group, or end the group."""
+    if record.epoch is None:
+        del groups[record.group_id]
+    else:
+        group.group_epoch, group.metadata_hash = record.epoch, record.metadata_hash
+
+
+def is_tombstone(record: ConsumerGroupRecord) -> bool:
+    """Tell whether a record takes something away."""
+    match record:
+        case GroupEpoch() | TargetEpoch():
+            return record.epoch is None
+        case MemberMetadata():
+            return record.subscription is None
+        case Target():
+            return record.assignment is None
+        case Current():
+            return record.current is None
+        case Regex():
+            return record.resolved is None

@@ -1,0 +1,101 @@
+"""What the members of a group read: names, patterns, and what the cluster has of them.
+
+The group's epoch grows when any of it changes: a member comes, or subscribes to something else; a
+pattern stands for other topics; a topic comes, goes or grows. The epoch's record holds a hash of
+the topics, so a coordinator that loads the group can tell whether they have changed meanwhile.
+"""
+
+from hashlib import blake2b
+
+from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
+from broker.coordinator.consumer_group.member import MemberSubscription
+from broker.coordinator.consumer_group.records import GroupEpoch, MemberMetadata, Regex
+from broker.coordinator.consumer_group.regex import Matching, ResolvedRegex
+from broker.coordinator.consumer_group.replay import write
+from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+
+
+def subscribe(
+    step: Step, group: ConsumerGroup, member_id: str, subscription: MemberSubscription
+) -> bool:
+    """Write down what a member says of itself; return whether it reads something else now."""
+    member = group.members.get(member_id)
+    before = None if member is None else member.subscription
+    if subscription != before:
+        write(step, MemberMetadata(group.group_id, member_id, subscription))
+    return before is None or subscription.topics != before.topics
+
+
+def refresh(step: Step, group: ConsumerGroup, *, has_changed: bool) -> None:
+    """Begin a new group epoch when the members, or the topics they read, have changed."""
+    topics_version = step.shard.topics_version
+    has_new_topics = group.seen_topics_version != topics_version
+    if not has_changed and not has_new_topics:
+        return
+    has_changed |= forget_patterns(step, group)
+    for pattern in sorted(group.regex_counts):
+        if pattern not in group.matchings and (has_new_topics or pattern not in group.regexes):
+            has_changed |= begin_to_match(step, group, pattern)
+    metadata_hash = compute_metadata_hash(step, group)
+    if has_changed or metadata_hash != group.metadata_hash:
+        write(step, GroupEpoch(group.group_id, group.group_epoch + 1, metadata_hash))
+    group.seen_topics_version = topics_version
+
+
+def compute_metadata_hash(step: Step, group: ConsumerGroup) -> int:
+    """Hash what an assignment depends on: which topics, and how many partitions of each.
+
+    Kafka hashes racks as well, and with another function: whoever takes a group over from the other
+    begins an epoch, and finds nothing to move.
+    """
+    topics = step.shard.image().topics.by_name
+    digest = blake2b(digest_size=8)
+    names = [name for name in group.subscribed_topics() if name in topics]
+    if not names:
+        return 0
+    for name in sorted(names):
+        topic = topics[name]
+        digest.update(topic.topic_id)
+        digest.update(len(topic.partitions).to_bytes(4, "big"))
+    return int.from_bytes(digest.digest(), "big", signed=True)
+
+
+# Patterns.
+
+
+def begin_to_match(step: Step, group: ConsumerGroup, pattern: str) -> bool:
+    """Look for the topics of a pattern; return whether they are known, and others than before."""
+    matching = Matching(pattern, step.shard.image().topics.by_name)
+    group.matchings[pattern] = matching
+    return go_on_matching(step, group, pattern)
+
+
+def go_on_matching(step: Step, group: ConsumerGroup, pattern: str) -> bool:
+    """Look at some more topics, and come back at once if there are more still."""
+    topics = group.matchings[pattern].advance()
+    if topics is None:
+        step.schedule(Deadline(DeadlineKind.MATCHING, group.group_id, pattern), 0)
+        return False
+    del group.matchings[pattern]
+    before = group.regexes.get(pattern)
+    if before is not None and before.topics == topics:
+        return False
+    resolved = ResolvedRegex(topics, step.shard.topics_version, step.now.timestamp_ms)
+    write(step, Regex(group.group_id, pattern, resolved))
+    return True
+
+
+def on_matching(step: Step, group: ConsumerGroup, pattern: str) -> None:
+    """Go on with a pattern for which there were too many topics to look at at once."""
+    if pattern in group.matchings and go_on_matching(step, group, pattern):
+        refresh(step, group, has_changed=True)
+
+
+def forget_patterns(step: Step, group: ConsumerGroup) -> bool:
+    """Forget the patterns that nobody subscribes to; return whether there was one."""
+    for pattern in [each for each in group.matchings if each not in group.regex_counts]:
+        del group.matchings[pattern]
+    unused = [each for each in group.regexes if each not in group.regex_counts]
+    for pattern in unused:
+        write(step, Regex(group.group_id, pattern, None))
+    return bool(unused)
