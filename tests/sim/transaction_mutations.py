@@ -1,0 +1,154 @@
+"""Bugs to plant in the transaction coordinator: each is one rule left out."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from broker.coordinator.transaction import add_partitions, end_txn, markers, records, shard, step
+from broker.coordinator.transaction.transaction import Transaction
+from broker.server.coordinators import marker_sender
+from tests.sim.transaction_coordinator import SHARD, Coordinator
+from tests.sim.transaction_partitions import DataPartition
+
+original_prepare = Transaction.prepare
+original_fence = Transaction.fence
+original_run = Coordinator.run
+original_transaction_of = step.Step.transaction_of
+original_value_of = records._value_of
+
+
+def end_without_raising_the_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a transaction end with the epoch it began with."""
+
+    def prepare(transaction: Transaction, **more: Any) -> Transaction:
+        prepared = original_prepare(transaction, **more)
+        return replace(prepared, producer_epoch=transaction.producer_epoch)
+
+    monkeypatch.setattr(Transaction, "prepare", prepare)
+
+
+def fence_without_raising_the_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Abort over a producer's head and leave it its epoch."""
+
+    def fence(transaction: Transaction, **more: Any) -> Transaction:
+        return replace(
+            original_fence(transaction, **more), producer_epoch=transaction.producer_epoch
+        )
+
+    monkeypatch.setattr(Transaction, "fence", fence)
+
+
+def end_for_an_epoch_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End the transaction of now for a request of before."""
+
+    def is_repeat(transaction: Transaction, request: Any) -> bool:
+        if request.producer_epoch < transaction.producer_epoch:
+            request.producer_epoch = transaction.producer_epoch
+        return False
+
+    monkeypatch.setattr(end_txn, "_is_repeat", is_repeat)
+
+
+def look_at_no_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every producer with the right id add partitions."""
+
+    def transaction_of(self: Any, name: str, producer_id: int, epoch: Any = None) -> Transaction:
+        return original_transaction_of(self, name, producer_id)
+
+    monkeypatch.setattr(step.Step, "transaction_of", transaction_of)
+
+
+def add_while_the_markers_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer that a partition belongs to a transaction that is being ended."""
+    monkeypatch.setattr(add_partitions, "_validate_open", lambda transaction: None)
+
+
+def begin_effects_before_they_are_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Send markers for an outcome that may be lost."""
+
+    def run(coordinator: Coordinator, output: Any, **more: Any) -> None:
+        effects, output.effects = output.effects, []
+        original_run(coordinator, output, **more)
+        for effect in effects:
+            coordinator.sender.send(SHARD, effect)
+
+    monkeypatch.setattr(Coordinator, "run", run)
+
+
+def answer_before_it_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tell what may be lost."""
+
+    def run(coordinator: Coordinator, output: Any, **more: Any) -> None:
+        replies, output.replies = output.replies, []
+        original_run(coordinator, output, **more)
+        for on_answer, response in replies:
+            on_answer(response)
+
+    monkeypatch.setattr(Coordinator, "run", run)
+
+
+def load_and_send_no_markers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave a prepared transaction to whoever prepared it."""
+    monkeypatch.setattr(shard, "PREPARED", frozenset())
+
+
+def complete_with_the_first_marker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Count one marker for all."""
+
+    def note_written(endings: Any, sent: Any, partitions: Any) -> bool:
+        return endings._by_id.pop(sent.transactional_id, None) is not None
+
+    monkeypatch.setattr(markers.Endings, "note_written", note_written)
+
+
+def take_a_refusal_for_a_marker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Count a marker that its leader would not write."""
+    monkeypatch.setattr(
+        marker_sender,
+        "_written",
+        lambda answer: {
+            marker.producer_id: frozenset(
+                marker_sender.TopicPartition(topic.name, each.partition_index)
+                for topic in marker.topics
+                for each in topic.partitions
+            )
+            for marker in answer.markers
+        },
+    )
+
+
+def forget_the_partitions_of_what_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write PREPARE without its partitions: whoever loads it has nothing to end."""
+
+    def value_of(transaction: Transaction) -> Any:
+        if transaction.state in step.PREPARED:
+            transaction = replace(transaction, partitions=frozenset())
+        return original_value_of(transaction)
+
+    monkeypatch.setattr(records, "_value_of", value_of)
+
+
+def verify_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a partition begin a transaction that its coordinator does not know."""
+
+    def verify(partition: DataPartition, state: Any, batch: Any, on_answer: Any) -> None:
+        partition._append(state, batch, on_answer)
+
+    monkeypatch.setattr(DataPartition, "_verify", verify)
+
+
+MUTATIONS = [
+    end_without_raising_the_epoch,
+    fence_without_raising_the_epoch,
+    end_for_an_epoch_that_is_over,
+    look_at_no_epoch,
+    add_while_the_markers_are_written,
+    begin_effects_before_they_are_committed,
+    answer_before_it_is_committed,
+    load_and_send_no_markers,
+    complete_with_the_first_marker,
+    take_a_refusal_for_a_marker,
+    forget_the_partitions_of_what_is_prepared,
+    verify_nothing,
+]

@@ -1,0 +1,175 @@
+"""The partitions that transactions write to: what their leaders do, as a model.
+
+A transactional batch that would open a transaction is verified first (KIP-890): version 2 adds the
+partition on behalf of its producer, version 1 only asks whether the producer has added it. A marker
+that comes meanwhile makes the answer worthless (the guard). A marker ends what is open, and from
+then on its epoch is the least that is taken.
+"""
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from broker.errors import ErrorCode
+from broker.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from broker.protocol.messages.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from tests.sim.transaction_network import OnAnswer
+
+TOPIC = "t"
+PARTITION_COUNT = 3
+BROKER = 1
+
+
+@dataclass
+class Batch:
+    """What a producer sends: one value of one of its transactions."""
+
+    producer_id: int
+    epoch: int
+    transaction: Any
+    value: int
+
+
+@dataclass
+class ProducerState:
+    """What a leader knows of one producer id."""
+
+    epoch: int = -1
+    coordinator_epoch: int = -1
+    open: list[Batch] = field(default_factory=list)
+    guard: object = None
+
+
+@dataclass
+class DataPartition:
+    """One partition and its leader."""
+
+    number: int
+    simulation: Any
+    producers: dict[int, ProducerState] = field(default_factory=dict)
+    values: set[int] = field(default_factory=set)
+    is_down: bool = False
+
+    def produce(self, batch: Batch, on_answer: OnAnswer) -> None:
+        """Append, after verification when this begins a transaction here."""
+        state = self.producers.setdefault(batch.producer_id, ProducerState())
+        if batch.epoch < state.epoch:
+            on_answer(ErrorCode.INVALID_PRODUCER_EPOCH)
+        elif batch.value in self.values:
+            on_answer(ErrorCode.NONE)
+        elif state.open and state.epoch == batch.epoch:
+            self._append(state, batch, on_answer)
+        else:
+            self._verify(state, batch, on_answer)
+
+    def _verify(self, state: ProducerState, batch: Batch, on_answer: OnAnswer) -> None:
+        guard = state.guard = object()
+        is_second = self.simulation.client_version == 2
+
+        def verified(result: Any) -> None:
+            code = _code_of(result)
+            if code == ErrorCode.NONE and (state.guard is not guard or batch.epoch < state.epoch):
+                code = ErrorCode.CONCURRENT_TRANSACTIONS
+            if code == ErrorCode.NONE:
+                self._append(state, batch, on_answer)
+            else:
+                on_answer(code)
+
+        request = AddPartitionsToTxnTransaction(
+            transactional_id=batch.transaction.name,
+            producer_id=batch.producer_id,
+            producer_epoch=batch.epoch,
+            verify_only=not is_second,
+            topics=[AddPartitionsToTxnTopic(name=TOPIC, partitions=[self.number])],
+        )
+        self.simulation.ask("add_partitions", 5 if is_second else 4, request, verified)
+
+    def _append(self, state: ProducerState, batch: Batch, on_answer: OnAnswer) -> None:
+        state.epoch = batch.epoch
+        if batch.value not in self.values:
+            self.values.add(batch.value)
+            state.open.append(batch)
+            self.simulation.checks.on_append(batch)
+        on_answer(ErrorCode.NONE)
+
+    def write_marker(self, marker: Any) -> ErrorCode:
+        """End what is open of a producer."""
+        if self.is_down:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        state = self.producers.setdefault(marker.producer_id, ProducerState())
+        if marker.coordinator_epoch < state.coordinator_epoch:
+            return ErrorCode.TRANSACTION_COORDINATOR_FENCED
+        ends_its_own = marker.transaction_version >= 2 and marker.producer_epoch == state.epoch
+        if marker.producer_epoch < state.epoch or (ends_its_own and state.open):
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        ended, state.open = state.open, []
+        state.epoch, state.coordinator_epoch = marker.producer_epoch, marker.coordinator_epoch
+        state.guard = None
+        self.simulation.checks.on_marker(self.number, ended, marker.transaction_result)
+        return ErrorCode.NONE
+
+
+class Data:
+    """All partitions, led by one broker; also the cluster as the marker sender sees it."""
+
+    def __init__(self, simulation: Any) -> None:
+        self.simulation = simulation
+        self.partitions = [DataPartition(number, simulation) for number in range(PARTITION_COUNT)]
+        topic = SimpleNamespace(
+            partitions={each.number: SimpleNamespace(leader=BROKER) for each in self.partitions}
+        )
+        broker = SimpleNamespace(is_fenced=False, endpoints={"INTERNAL": ("host", 1)})
+        self.image = SimpleNamespace(
+            topics=SimpleNamespace(by_name={TOPIC: topic}), brokers={BROKER: broker}
+        )
+
+    def connect(self, address: Any) -> Any:
+        return SimpleNamespace(address=address, ask=self._ask, close=lambda: None)
+
+    def _ask(self, request: Any, api_version: int, timeout_ms: int, on_answer: OnAnswer) -> None:
+        def deliver(answer: OnAnswer) -> None:
+            answer(self._write(request))
+
+        self.simulation.network.call(deliver, on_answer)
+
+    def _write(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        return WriteTxnMarkersResponse(
+            markers=[
+                WritableTxnMarkerResult(
+                    producer_id=marker.producer_id,
+                    topics=[
+                        WritableTxnMarkerTopicResult(
+                            name=topic.name,
+                            partitions=[
+                                WritableTxnMarkerPartitionResult(
+                                    partition_index=index,
+                                    error_code=self.partitions[index].write_marker(marker),
+                                )
+                                for index in topic.partition_indexes
+                            ],
+                        )
+                        for topic in marker.topics
+                    ],
+                )
+                for marker in request.markers
+            ]
+        )
+
+
+def _code_of(result: Any) -> ErrorCode:
+    if result is None:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if isinstance(result, ErrorCode):
+        return result
+    code = ErrorCode(result.topic_results[0].results_by_partition[0].partition_error_code)
+    # What the leader tells its producer (KIP-890).
+    return ErrorCode.INVALID_PRODUCER_EPOCH if code == ErrorCode.PRODUCER_FENCED else code
