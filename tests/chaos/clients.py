@@ -126,8 +126,10 @@ class ConfluentClient:
                 "topic.metadata.refresh.interval.ms": 2_000,
                 "fetch.wait.max.ms": 100,
                 "log_level": 0,
+                "on_commit": self._committed,
             }
         )
+        self._commit_error = ""
         self._rebalanced: set[Key] = set()
         self._is_member = False
 
@@ -170,7 +172,10 @@ class ConfluentClient:
             if message.error() is None:
                 place = key_of(message.topic(), message.partition())
                 reads.append(Read(place, message.offset(), int(message.value())))
-        error = self._commit() if self._is_member and reads else ""
+        error, self._commit_error = self._commit_error, ""
+        if self._is_member and reads:
+            # One that waits has no time limit: it may never return when all brokers stop meanwhile.
+            self._consumer.commit(asynchronous=True)
         rebalanced = tuple(sorted(self._rebalanced))
         self._rebalanced.clear()
         return Outcomes(Outcome.OK, (), tuple(reads), rebalanced, error)
@@ -180,12 +185,9 @@ class ConfluentClient:
         self._producer.flush(0)
         self._consumer.close()
 
-    def _commit(self) -> str:
-        try:
-            self._consumer.commit(asynchronous=False)
-        except confluent_kafka.KafkaException as error:
-            return str(error)
-        return ""
+    def _committed(self, error: Any, _: object) -> None:
+        if error is not None:
+            self._commit_error = str(error)
 
     def _leave_group(self) -> None:
         if self._is_member:
