@@ -83,8 +83,8 @@ fix: $(VENV)/.dev ## format and mend what can be mended by itself
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-sim: $(VENV)/.dev ## many seeded simulations: make sim SEEDS=10000
-	MILLRACE_SIM_SEEDS=$(SEEDS) $(PYTEST) 2 -m "" tests/sim
+sim: $(VENV)/.dev ## many seeded simulations: make sim SEEDS=10000 (PLANTED=1: which find planted bugs)
+	$(BIN)/python -m tests.sim $(if $(PLANTED),--planted,--seeds $(SEEDS))
 
 disk-damage: $(VENV)/.dev ## damage every file a node reads, in every way: make disk-damage SEEDS=2000
 	MILLRACE_DAMAGE_SEEDS=$(SEEDS) $(PYTEST) 2 -m "" tests/broker/log/test_damage.py tests/interop/test_disk_damage.py

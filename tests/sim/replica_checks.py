@@ -2,25 +2,57 @@
 
 The *ledger* is what anybody has ever called committed: the entry at each offset below the highest
 high watermark there was. Every log is compared with it as far as both go.
+
+Where a topic allows unclean elections, such an election may lose what was committed, and nothing
+else may: from that leader epoch on another *branch* of the ledger counts, which begins with what
+the new leader has. A replica belongs to the branch of the last epoch in which its log was seen to
+continue its leader's. A topic that is made anew begins with an empty ledger.
 """
+
+from dataclasses import dataclass, field
 
 from broker.metadata.image import NO_LEADER
 from tests.sim.quorum_checks import Violation
 from tests.sim.replica_controller import SimulatedController
 from tests.sim.replica_log import Entry
-from tests.sim.replica_node import ReplicaNode
+from tests.sim.replica_node import ReplicaNode, SimulatedLog
+
+NOBODYS = Entry(-1, -1)
+
+
+@dataclass
+class Branch:
+    """What is committed from a leader epoch on, until another unclean election."""
+
+    leader_epoch: int
+    begins_at: int
+    """Up to here it is equal to the branch before."""
+    entries: list[Entry] = field(default_factory=list)
+
+
+@dataclass
+class View:
+    """What the checker knows of one replica's log."""
+
+    log: SimulatedLog
+    branch: int = 0
+    verified: int = 0
+    """Up to where it was seen to be equal to its branch of the ledger."""
+    high_watermark: int = 0
+    incarnation: int = 0
 
 
 class ReplicaChecker:
     """Looks at one node after each event that touched it, and at the controller."""
 
-    def __init__(self, nodes: dict[int, ReplicaNode], controller: SimulatedController) -> None:
+    def __init__(
+        self, nodes: dict[int, ReplicaNode], controller: SimulatedController, min_isr: int
+    ) -> None:
         self.nodes = nodes
         self.controller = controller
-        self.ledger: list[Entry] = []
-        self.verified = dict.fromkeys(nodes, 0)
-        """Up to where a log was seen to be equal to the ledger."""
-        self.high_watermarks: dict[int, tuple[int, int]] = {}
+        self.min_isr = min_isr
+        self.branches = [Branch(-1, 0)]
+        self.views = {node_id: View(node.log) for node_id, node in nodes.items()}
         self.damaged: set[int] = set()
         """Who has lost records that it had, and has not been in sync since."""
         self.damaged_ever: set[int] = set()
@@ -28,49 +60,89 @@ class ReplicaChecker:
         """Who was ended without a clean stop, and has not been in sync since."""
         self.acknowledged: list[tuple[int, Entry]] = []
         self.leaders: dict[int, int] = {}
-        self.shrink_count = self.expand_count = 0
+        self.leader_count = self.shrink_count = self.expand_count = 0
+        self.lost_count = self.topic_count = self.move_count = 0
+        self._topic_id = controller.topic_id
         self._isr_size = 0
-        self._seen_records = 0
+        self._replicas: set[int] = set(controller.partition.replicas)
+        self._promised_copies = self._effective_min_isr()
+        self._seen_records = self._seen_elections = 0
+
+    @property
+    def ledger(self) -> list[Entry]:
+        """What is committed now."""
+        return self.branches[-1].entries
 
     def check(self, node: ReplicaNode) -> None:
         """Check a node, what it has told clients, and everybody against the ledger."""
-        self._check_log(node)
-        self._check_high_watermark(node)
-        self._check_role(node)
-        for produced in node.acknowledged:
-            self._check_acknowledged(*produced)
-        node.acknowledged.clear()
         self.check_controller()
+        if node.log.topic_id == self._topic_id:
+            view = self._view(node)
+            self._check_log(node, view)
+            self._check_high_watermark(node, view)
+            self._check_role(node)
+            for produced in node.acknowledged:
+                self._check_acknowledged(view, *produced)
+        node.acknowledged.clear()
+        self._check_in_sync()
 
-    def _check_log(self, node: ReplicaNode) -> None:
-        log = node.log
-        verified = max(min(self.verified[node.node_id], log.changed_from), log.log_start_offset)
+    def _view(self, node: ReplicaNode) -> View:
+        view = self.views[node.node_id]
+        if view.log is not node.log:
+            view = self.views[node.node_id] = View(node.log)
+        branch = view.branch
+        while branch + 1 < len(self.branches) and (
+            self.branches[branch + 1].leader_epoch <= node.log.agreed_epoch
+        ):
+            branch += 1
+            view.verified = min(view.verified, self.branches[branch].begins_at)
+        view.branch = branch
+        return view
+
+    def _check_log(self, node: ReplicaNode, view: View) -> None:
+        log, ledger = node.log, self.branches[view.branch].entries
+        verified = max(min(view.verified, log.changed_from), log.log_start_offset)
         log.changed_from = log.log_end_offset
-        limit = min(log.log_end_offset, len(self.ledger))
-        while verified < limit and log.entry(verified) == self.ledger[verified]:
+        limit = min(log.log_end_offset, len(ledger))
+        while verified < limit and log.entry(verified) == ledger[verified]:
             verified += 1
-        self.verified[node.node_id] = verified
+        view.verified = verified
 
-    def _check_high_watermark(self, node: ReplicaNode) -> None:
+    def _check_high_watermark(self, node: ReplicaNode, view: View) -> None:
         log, node_id = node.log, node.node_id
-        incarnation, before = self.high_watermarks.get(node_id, (0, 0))
-        if incarnation == node.incarnation and log.high_watermark < before and node.is_up:
-            raise Violation(f"{node_id}: high watermark went back from {before}")
-        self.high_watermarks[node_id] = (node.incarnation, log.high_watermark)
+        ledger = self.branches[view.branch].entries
+        if (
+            view.incarnation == node.incarnation
+            and log.high_watermark < view.high_watermark
+            and node.is_up
+            and not self._is_cut_by_an_unclean_election(node, view)
+        ):
+            raise Violation(f"{node_id}: high watermark went back from {view.high_watermark}")
+        view.incarnation, view.high_watermark = node.incarnation, log.high_watermark
         if not log.log_start_offset <= log.high_watermark <= log.log_end_offset:
             raise Violation(f"{node_id}: high watermark {log.high_watermark} outside of the log")
-        verified = self.verified[node_id]
-        if verified < min(log.high_watermark, len(self.ledger)):
+        if view.verified < min(log.high_watermark, len(ledger)):
             # ConsistentRead, LogMatching.
             raise Violation(
-                f"{node_id}: {log.entry(verified)} committed at {verified}, it was "
-                f"{self.ledger[verified]}"
+                f"{node_id}: {log.entry(view.verified)} committed at {view.verified}, it was "
+                f"{ledger[view.verified]}"
             )
-        if log.high_watermark > len(self.ledger):
-            for offset in range(len(self.ledger), log.high_watermark):
-                self.ledger.append(log.entry(offset))
+        if log.high_watermark > len(ledger):
+            for offset in range(len(ledger), log.high_watermark):
+                ledger.append(log.entry(offset))
             for other in self.nodes.values():
-                self._check_log(other)
+                if other.log.topic_id == self._topic_id:
+                    self._check_log(other, self._view(other))
+
+    def _is_cut_by_an_unclean_election(self, node: ReplicaNode, view: View) -> bool:
+        following = self.branches[view.branch + 1 :]
+        replica = node.replica
+        return (
+            replica is not None
+            and bool(following)
+            and replica.leader_epoch >= following[0].leader_epoch
+            and node.log.high_watermark >= min(branch.begins_at for branch in following)
+        )
 
     def _check_role(self, node: ReplicaNode) -> None:
         replica = node.replica
@@ -80,6 +152,7 @@ class ReplicaChecker:
         leader = replica.leader
         if leader is None:
             return
+        self.leader_count += leader.leader_epoch not in self.leaders
         if self.leaders.setdefault(leader.leader_epoch, node.node_id) != node.node_id:
             raise Violation(f"epoch {leader.leader_epoch} has two leaders")
         partition = self.controller.partition
@@ -91,29 +164,82 @@ class ReplicaChecker:
                 f"all of {partition.isr}"
             )
 
-    def _check_acknowledged(self, offset: int, entry: Entry) -> None:
-        if offset >= len(self.ledger) or self.ledger[offset] != entry:
+    def _check_acknowledged(self, view: View, offset: int, entry: Entry) -> None:
+        ledger = self.branches[view.branch].entries
+        if offset >= len(ledger) or ledger[offset] != entry:
             raise Violation(f"acknowledged {entry} at {offset} is not committed")
         self.acknowledged.append((offset, entry))
 
+    # --- the controller ---
+
     def check_controller(self) -> None:
         """Check what the controller has decided, and StrongIsr."""
-        partition = self.controller.partition
-        isr, elr = set(partition.isr), set(partition.elr)
         if len(self.controller.records) != self._seen_records:
             self._seen_records = len(self.controller.records)
-            self._check_decided(isr, elr)
-        for replica in isr | elr:
-            if replica in self.damaged:
+            self._follow_topic()
+            self._follow_unclean_elections()
+            self._check_decided()
+            self._follow_replicas()
+        self._check_in_sync()
+
+    def _follow_topic(self) -> None:
+        topic_id = self.controller.topic_id
+        if topic_id not in {self._topic_id, None}:
+            self._topic_id = topic_id
+            self.topic_count += 1
+            self.branches = [Branch(-1, 0)]
+            self.leaders.clear()
+            self._promised_copies = self._effective_min_isr()
+            # Nobody has anything of it, so nobody has lost anything.
+            self.damaged.clear()
+
+    def _follow_unclean_elections(self) -> None:
+        for leader_epoch, leader in self.controller.unclean_elections[self._seen_elections :]:
+            if not self.controller.allows_unclean:
+                raise Violation(f"{leader} was elected, it was neither in sync nor eligible")
+            before, node = self.ledger, self.nodes[leader]
+            if node.log.topic_id == self._topic_id:
+                self._check_log(node, self._view(node))
+            kept = self._has(leader)
+            self.lost_count += max(len(before) - kept, 0)
+            # What an earlier unclean election took may be below where this log begins.
+            unknown = [NOBODYS] * (kept - len(before))
+            self.branches.append(Branch(leader_epoch, kept, before[:kept] + unknown))
+            # What was promised ended with that.
+            self._promised_copies = 1
+        self._seen_elections = len(self.controller.unclean_elections)
+
+    def _check_in_sync(self) -> None:
+        partition, ledger, last = self.controller.partition, self.ledger, len(self.branches) - 1
+        for replica in (*partition.isr, *partition.elr):
+            view = self.views[replica]
+            is_known = view.log is self.nodes[replica].log and view.branch == last
+            if is_known and view.verified >= len(ledger):
                 continue
-            if self.verified[replica] < len(self.ledger):
+            if replica not in self.damaged and self._has(replica) < len(ledger):
                 raise Violation(
                     f"{replica} of ISR {partition.isr} and ELR {partition.elr} has "
-                    f"{self.verified[replica]} of {len(self.ledger)} that are committed"
+                    f"{self._has(replica)} of {len(ledger)} that are committed"
                 )
 
-    def _check_decided(self, isr: set[int], elr: set[int]) -> None:
+    def _has(self, replica: int) -> int:
+        """Return up to where a replica has what is committed now."""
+        node, ledger = self.nodes[replica], self.ledger
+        if node.log.topic_id != self._topic_id:
+            return 0
+        view, log = self._view(node), node.log
+        # It may have all of a later branch before it hears that it has.
+        following = self.branches[view.branch + 1 :]
+        offset = min([view.verified, *(branch.begins_at for branch in following)])
+        offset = max(offset, log.log_start_offset)
+        limit = min(log.log_end_offset, len(ledger))
+        while offset < limit and log.entry(offset) == ledger[offset]:
+            offset += 1
+        return offset
+
+    def _check_decided(self) -> None:
         partition, image = self.controller.partition, self.controller.image
+        isr, elr = set(partition.isr), set(partition.elr)
         self.shrink_count += len(isr) < self._isr_size
         self.expand_count += len(isr) > self._isr_size
         self._isr_size = len(isr)
@@ -125,24 +251,47 @@ class ReplicaChecker:
             "eligible.leader.replicas.version"
         ):
             raise Violation(f"a fenced broker in ISR {isr}")
-        if partition.leader != NO_LEADER and partition.leader not in self.damaged:
-            self._check_complete(partition.leader, partition.leader_epoch)
-
-    def _check_complete(self, leader: int, leader_epoch: int) -> None:
-        if self.verified[leader] < len(self.ledger):
+        leader = partition.leader
+        if leader not in {NO_LEADER, *self.damaged} and self._has(leader) < len(self.ledger):
             raise Violation(
-                f"leader {leader} of epoch {leader_epoch} has {self.verified[leader]} of "
+                f"leader {leader} of epoch {partition.leader_epoch} has {self._has(leader)} of "
                 f"{len(self.ledger)} that are committed"
             )
 
     # --- what may be done to the cluster ---
+
+    def _effective_min_isr(self) -> int:
+        return min(self.min_isr, max(len(self.controller.partition.replicas), 1))
+
+    def _follow_replicas(self) -> None:
+        """Follow how many copies there are at least of what is committed.
+
+        A move may leave fewer than `min.insync.replicas`: to one replica, or back from those that
+        were in sync. With all replicas in sync there are enough again. That nobody moves away from
+        the only ones that are left is for the administrators to see to: `may_move`.
+        """
+        partition = self.controller.partition
+        if self._replicas != set(partition.replicas):
+            self._replicas = set(partition.replicas)
+            self.move_count += 1
+            staying = self._replicas - set(partition.removing_replicas)
+            copies = len({*partition.isr, *partition.elr} - self.damaged)
+            self._promised_copies = min(self._promised_copies, max(copies, 1), len(staying) or 1)
+        if set(partition.isr) == self._replicas and not partition.is_reassigning:
+            self._promised_copies = self._effective_min_isr()
+
+    def may_move(self) -> bool:
+        """Return whether nobody has lost anything: the controller may not know of that yet."""
+        return not self.damaged
 
     def note_unclean_end(self, node_id: int, lost_count: int) -> None:
         self.unclean.add(node_id)
         if lost_count:
             self.damaged.add(node_id)
             self.damaged_ever.add(node_id)
-        self.verified[node_id] = 0
+        node = self.nodes[node_id]
+        if node.log.topic_id == self._topic_id:
+            self._check_log(node, self._view(node))
 
     def note_in_sync(self, node: ReplicaNode) -> None:
         """Take note that a broker is in sync again, in the incarnation that runs."""
@@ -153,7 +302,7 @@ class ReplicaChecker:
             self.unclean.discard(node.node_id)
             self.damaged.discard(node.node_id)
 
-    def may_end_uncleanly(self, node_id: int, min_isr: int, *, loses_data: bool) -> bool:
+    def may_end_uncleanly(self, node_id: int, *, loses_data: bool) -> bool:
         """Return whether what KIP-966 promises covers another failure.
 
         It covers fewer than `min.insync.replicas` that lose data; every unclean end counts as such
@@ -161,4 +310,4 @@ class ReplicaChecker:
         """
         if not loses_data and not self.damaged:
             return True
-        return len(self.unclean | {node_id}) < min_isr
+        return len(self.unclean | {node_id}) < self._promised_copies

@@ -14,8 +14,14 @@ from broker.metadata.features import (
     FEATURES_AT_FORMAT,
     SUPPORTED_FEATURES,
 )
-from broker.metadata.image import MetadataImage, PartitionImage
+from broker.metadata.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
 from broker.protocol.message import Message
+from broker.protocol.messages.alter_partition import AlterPartitionRequest
+from broker.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from broker.protocol.messages.broker_registration import Feature, Listener
 from broker.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -23,10 +29,13 @@ from broker.protocol.messages.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from broker.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from broker.protocol.records.metadata import PartitionChangeRecord
 
 TOPIC = "t"
-VERSIONS = {62: 4, 63: 2, 56: 3, 19: 7, 43: 2}
+VERSIONS = {62: 4, 63: 2, 56: 3, 19: 7, 43: 2, 45: 1, 20: 6}
+NO_PARTITION = PartitionImage(partition=0, replicas=(), isr=(), leader=NO_LEADER)
 FEATURES = [
     Feature(name=name, min_supported_version=low, max_supported_version=high)
     for name, (low, high) in SUPPORTED_FEATURES.items()
@@ -47,6 +56,11 @@ class SimulatedController:
         self.random = random
         self.image = MetadataImage()
         self.records: list[Message] = []
+        self.ends: list[int] = []
+        """How many records there were after each decision: brokers see all of one, or nothing."""
+        self.allows_unclean = False
+        self.unclean_elections: list[tuple[int, int]] = []
+        """(leader epoch, leader) of who was elected though he may lack what was committed."""
         self.elect(0)
 
     def elect(self, now_ms: int) -> None:
@@ -57,15 +71,26 @@ class SimulatedController:
     def _moment(self, now_ms: int) -> Moment:
         return Moment(now_ms, now_ms, len(self.records))
 
-    def _commit(self, records: list[Message]) -> None:
+    def _commit(self, records: list[Message], request: Message | None = None) -> None:
         for record in records:
+            before = self.partition
             self.records.append(record)
             self.image.replay(record)
+            if isinstance(record, PartitionChangeRecord) and record.leader >= 0:
+                # The last to lead, with nobody else in sync, has all there was (KIP-966).
+                known = {*before.isr, *before.elr, *before.last_known_elr}
+                if isinstance(request, AlterPartitionRequest):
+                    # Who has just joined may end a move, and lead at once.
+                    known |= set(record.isr or ())
+                if record.leader not in known:
+                    self.unclean_elections.append((self.partition.leader_epoch, record.leader))
+        if records:
+            self.ends.append(len(self.records))
 
     def handle(self, request: Message, now_ms: int) -> Any:
         version = VERSIONS[request.__api_key__]
         decision = self.controller.handle(request, version, self._moment(now_ms))
-        self._commit(decision.records)
+        self._commit(decision.records, request)
         return decision.response
 
     def tick(self, now_ms: int) -> None:
@@ -73,24 +98,54 @@ class SimulatedController:
         while self.controller.next_deadline_ms() <= now_ms:
             self._commit(self.controller.tick(self._moment(now_ms)))
 
-    def create_topic(self, replicas: list[int], min_isr: int, now_ms: int) -> None:
+    def lose_broker(self, broker_id: int, now_ms: int) -> None:
+        self._commit(self.controller.lose_broker(broker_id, self._moment(now_ms)))
+
+    # --- what administrators do ---
+
+    def create_topic(
+        self, replicas: list[int], min_isr: int, now_ms: int, *, allows_unclean: bool = False
+    ) -> None:
         topic = CreatableTopic(name=TOPIC, num_partitions=-1, replication_factor=-1)
         topic.assignments = [CreatableReplicaAssignment(partition_index=0, broker_ids=replicas)]
-        topic.configs = [CreatableTopicConfig(name="min.insync.replicas", value=str(min_isr))]
-        answer = self.handle(CreateTopicsRequest(topics=[topic]), now_ms)
-        assert answer.topics[0].error_code == 0, answer
+        settings = {"min.insync.replicas": str(min_isr)}
+        if allows_unclean:
+            settings["unclean.leader.election.enable"] = "true"
+        topic.configs = [
+            CreatableTopicConfig(name=name, value=value) for name, value in settings.items()
+        ]
+        self.handle(CreateTopicsRequest(topics=[topic]), now_ms)
+        self.allows_unclean = allows_unclean
+
+    def delete_topic(self, now_ms: int) -> None:
+        self.handle(DeleteTopicsRequest(topics=[DeleteTopicState(name=TOPIC)]), now_ms)
 
     def elect_preferred(self, now_ms: int) -> None:
         topics = [TopicPartitions(topic=TOPIC, partitions=[0])]
         self.handle(ElectLeadersRequest(election_type=0, topic_partitions=topics), now_ms)
 
-    @property
-    def partition(self) -> PartitionImage:
-        return self.image.topics.by_name[TOPIC].partitions[0]
+    def reassign(self, replicas: list[int] | None, now_ms: int) -> None:
+        """Move the partition; None takes a move back."""
+        partitions = [ReassignablePartition(partition_index=0, replicas=replicas)]
+        topics = [ReassignableTopic(name=TOPIC, partitions=partitions)]
+        self.handle(AlterPartitionReassignmentsRequest(topics=topics), now_ms)
+
+    # --- what it knows ---
 
     @property
-    def topic_id(self) -> bytes:
-        return self.image.topics.by_name[TOPIC].topic_id
+    def topic(self) -> TopicImage | None:
+        return self.image.topics.by_name.get(TOPIC)
+
+    @property
+    def partition(self) -> PartitionImage:
+        """The partition; one without replicas while there is no topic."""
+        topic = self.topic
+        return NO_PARTITION if topic is None else topic.partitions.get(0, NO_PARTITION)
+
+    @property
+    def topic_id(self) -> bytes | None:
+        topic = self.topic
+        return None if topic is None else topic.topic_id
 
 
 def listener_of(broker_id: int) -> Listener:

@@ -25,7 +25,8 @@ class Entry(NamedTuple):
 class ReplicaLog:
     """Invariant: `log_start_offset` <= `high_watermark` <= `log_end_offset`."""
 
-    def __init__(self) -> None:
+    def __init__(self, topic_id: bytes | None = None) -> None:
+        self.topic_id = topic_id
         self.log_start_offset = 0
         self.high_watermark = 0
         self.entries: list[Entry] = []  # from `log_start_offset` on
@@ -34,6 +35,8 @@ class ReplicaLog:
         self.checkpointed_high_watermark = 0
         self.changed_from = 0
         """The lowest offset that was written or cut since the checker looked last."""
+        self.agreed_epoch = -1
+        """The last leader epoch in which it was seen to continue the leader's log."""
 
     @property
     def log_end_offset(self) -> int:
@@ -148,8 +151,10 @@ class ReplicaLog:
         self.truncate_to(random.choice([synced, random.randint(synced, end)]))
         return end - self.log_end_offset
 
-    def wipe(self) -> int:
-        lost = self.log_end_offset
-        self.truncate_fully_and_start_at(0)
-        self.checkpointed_high_watermark = 0
-        return lost
+    def close(self) -> None:
+        """Stop cleanly."""
+        self.flush()
+        self.checkpoint()
+
+    def end_process(self) -> None:
+        """Leave everything that was written to the page cache."""

@@ -98,6 +98,29 @@ def serve_any_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def count_a_follower_of_any_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer and count a Fetch in whatever leader epoch it was made; the follower looks (KIP-320).
+
+    It may be of an epoch that is over, and cut its log for the leader of that.
+    """
+    monkeypatch.setattr(leader, "validate_leader_epoch", lambda claimed, current: None)
+    monkeypatch.setattr(
+        PartitionFollower,
+        "_is_current",
+        lambda follower, asked: asked[1:3] == follower.position()[1:3],
+    )
+
+
+def admit_an_earlier_incarnation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take a broker in for what it had before it lost its disk (KIP-903)."""
+
+    def is_eligible(view, state) -> bool:
+        broker = view.image.brokers.get(state.broker_id)
+        return broker is not None and broker.is_active
+
+    monkeypatch.setattr(controller_isr, "_is_eligible", is_eligible)
+
+
 def let_the_last_replica_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep no eligible leaders: who was last in sync leads again, with what is left (KIP-966)."""
 
@@ -216,7 +239,7 @@ def count_before_comparing(monkeypatch: pytest.MonkeyPatch) -> None:
 def resend_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Send a change of the in-sync set again and forget the copy that may still arrive.
 
-    Not among MUTATIONS: seeds meet it too seldom. `test_late_copy` tells its history.
+    Rare: `test_late_copy` tells the history step by step.
     """
 
     def handle_no_answer(self: IsrChanges, now_ms: int) -> None:
@@ -233,6 +256,9 @@ MUTATIONS = [
     never_truncate,
     truncate_once_to_the_leaders_end,
     serve_any_epoch,
+    count_a_follower_of_any_epoch,
+    admit_an_earlier_incarnation,
+    resend_unseen,
     let_the_last_replica_stand,
     commit_below_min_isr,
     expand_too_early,

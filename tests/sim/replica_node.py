@@ -4,8 +4,10 @@ What the real shell must do too, and why, is said where it is done: a broker act
 only once that contains its own registration, and leaves its epoch behind when it stops cleanly.
 """
 
+from bisect import bisect_right
+from collections.abc import Callable
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from broker.errors import KafkaError
 from broker.metadata.image import MetadataImage
@@ -14,8 +16,9 @@ from broker.protocol.messages.fetch import EpochEndOffset, PartitionData
 from broker.replication.follower import FetchPosition, FollowerOutcome
 from broker.replication.isr_changes import IsrChanges
 from broker.replication.leader import PartitionLeader
-from broker.replication.replica import Replica, ReplicaChange, ReplicationSettings
+from broker.replication.replica import Replica, ReplicationSettings
 from tests.sim.replica_controller import TOPIC, SimulatedController
+from tests.sim.replica_disk_log import DiskLog
 from tests.sim.replica_log import Entry, ReplicaLog
 
 LAG_TIME_MAX_MS = 120
@@ -23,8 +26,12 @@ BACKOFF_MS = 10
 REQUEST_LIFETIME_MS = 800
 ALL = -1
 
+SimulatedLog = ReplicaLog | DiskLog
+MakeLog = Callable[[bytes | None], SimulatedLog]
+
 
 class FetchCall(NamedTuple):
+    topic_id: bytes
     replica_id: int
     broker_epoch: int
     position: FetchPosition
@@ -32,17 +39,20 @@ class FetchCall(NamedTuple):
 
 
 class FetchReply(NamedTuple):
+    topic_id: bytes
     position: FetchPosition
     answer: PartitionData
     token: int
 
 
 class OffsetsCall(NamedTuple):
+    topic_id: bytes
     replica_id: int
     current_leader_epoch: int
 
 
 class OffsetsReply(NamedTuple):
+    topic_id: bytes
     current_leader_epoch: int
     error_code: int
     start_offset: int = -1
@@ -59,11 +69,14 @@ class Produced(NamedTuple):
 class ReplicaNode:
     """A process on a disk; `replica` is None while it is down or does not know itself yet."""
 
-    def __init__(self, node_id: int, controller: SimulatedController, random: Random) -> None:
+    def __init__(
+        self, node_id: int, controller: SimulatedController, random: Random, make_log: MakeLog
+    ) -> None:
         self.node_id = node_id
         self.controller = controller
         self.random = random
-        self.log = ReplicaLog()
+        self.make_log = make_log
+        self.log = make_log(None)
         self.clean_shutdown_epoch = -1  # the file that a clean stop leaves behind
         self.incarnation = 0
         self.is_up = False
@@ -103,46 +116,77 @@ class ReplicaNode:
         self.is_up = False
         self.inbox.clear()
         self._forget_process()
+        self.log.end_process()
 
     def stop_cleanly(self) -> None:
-        self.log.flush()
-        self.log.checkpoint()
+        self.log.close()
         epoch = self.broker_epoch
         self.die()
         self.clean_shutdown_epoch = epoch
 
+    def wipe(self) -> int:
+        """Lose the disk; tell how many records that is."""
+        lost = self.log.log_end_offset
+        self.log = self.make_log(None)
+        return lost
+
     # --- metadata ---
 
-    def catch_up(self, time_ms: int) -> None:
-        """Read all metadata there is, and act by where it ends: what was between is not seen."""
+    def catch_up(self, time_ms: int, *, in_pieces: bool = False) -> None:
+        """Read metadata, and act by where that ends: what was between is not seen."""
         records = self.controller.records
         if self.applied == len(records):
             return
-        for record in records[self.applied :]:
+        end = len(records)
+        if in_pieces:
+            ends = self.controller.ends
+            end = ends[self.random.randrange(bisect_right(ends, self.applied), len(ends))]
+        for record in records[self.applied : end]:
             self.image.replay(record)
-        self.applied = len(records)
+        self.applied = end
         self.follow_image(time_ms)
 
-    def follow_image(self, time_ms: int) -> None:
+    @property
+    def knows_itself(self) -> bool:
+        """Whether the metadata has come to this incarnation's registration."""
         own = self.image.brokers.get(self.node_id)
-        if own is None or own.epoch != self.broker_epoch or TOPIC not in self.image.topics.by_name:
+        return own is not None and own.epoch == self.broker_epoch
+
+    def follow_image(self, time_ms: int) -> None:
+        if not self.knows_itself:
             # It may name this broker the leader for what an earlier incarnation had.
             return
+        topic = self.image.topics.by_name.get(TOPIC)
+        if topic is None or self.node_id not in topic.partitions[0].replicas:
+            self._drop_log(None)
+            return
+        if topic.topic_id != self.log.topic_id:
+            self._drop_log(topic.topic_id)
         if self.replica is None:
-            settings = ReplicationSettings(LAG_TIME_MAX_MS, BACKOFF_MS)
-            self.replica = Replica(
-                self.node_id,
-                self.log,
-                self.active_epoch,
-                settings,
-                min_insync_replicas=self.min_insync_replicas(),
-            )
-        partition = self.image.topics.by_name[TOPIC].partitions[0]
-        change: ReplicaChange[Produced] = self.replica.apply(partition, self.now_ms(time_ms))
+            self.replica = self._make_replica()
+        change = self.replica.apply(topic.partitions[0], self.now_ms(time_ms))
         if change.became_follower or change.became_leader:
             self.is_fetching = False
             self.fetch_token += 1
+        if self.replica.leader is not None:
+            self.log.agreed_epoch = self.replica.leader_epoch
         self.after_leader_call()
+
+    def _drop_log(self, next_topic_id: bytes | None) -> None:
+        if self.log.topic_id is not None:
+            self.changes.forget((self.log.topic_id, 0))
+        self.replica, self.is_fetching = None, False
+        if self.log.topic_id != next_topic_id:
+            self.log = self.make_log(next_topic_id)
+
+    def _make_replica(self) -> Replica[Produced]:
+        return Replica(
+            self.node_id,
+            self.log,
+            self.active_epoch,
+            ReplicationSettings(LAG_TIME_MAX_MS, BACKOFF_MS),
+            min_insync_replicas=self.min_insync_replicas(),
+        )
 
     def min_insync_replicas(self) -> int:
         return int(self.image.configs.settings_of(2, TOPIC)["min.insync.replicas"])
@@ -167,8 +211,8 @@ class ReplicaNode:
             self.acknowledged += fulfilled
         change = leader.take_isr_change()
         if change is not None:
-            key = (self.image.topics.by_name[TOPIC].topic_id, 0)
-            self.changes.submit(key, leader, change)
+            assert self.log.topic_id is not None
+            self.changes.submit((self.log.topic_id, 0), leader, change)
 
     def produce(self, value: int, acks: int, time_ms: int) -> None:
         leader = self.leader
@@ -187,13 +231,13 @@ class ReplicaNode:
 
     def serve_fetch(self, call: FetchCall, time_ms: int) -> FetchReply:
         asked, leader = call.position, self.leader
-        if leader is None:
-            return FetchReply(asked, PartitionData(error_code=6), call.token)
+        if leader is None or call.topic_id != self.log.topic_id:
+            return FetchReply(call.topic_id, asked, PartitionData(error_code=6), call.token)
         try:
             answer = self._read(leader, call, time_ms)
         except KafkaError as error:
             answer = PartitionData(error_code=error.code)
-        return FetchReply(asked, answer, call.token)
+        return FetchReply(call.topic_id, asked, answer, call.token)
 
     def _read(
         self, leader: PartitionLeader[Produced], call: FetchCall, time_ms: int
@@ -223,14 +267,14 @@ class ReplicaNode:
         )
 
     def serve_offsets(self, call: OffsetsCall) -> OffsetsReply:
-        leader, epoch = self.leader, call.current_leader_epoch
-        if leader is None:
-            return OffsetsReply(epoch, 6)
+        leader, epoch, topic_id = self.leader, call.current_leader_epoch, call.topic_id
+        if leader is None or topic_id != self.log.topic_id:
+            return OffsetsReply(topic_id, epoch, 6)
         try:
             leader.validate_fetch(epoch, self.log.log_end_offset, -1)
         except KafkaError as error:
-            return OffsetsReply(epoch, error.code)
-        return OffsetsReply(epoch, 0, self.log.log_start_offset, self.log.log_end_offset)
+            return OffsetsReply(topic_id, epoch, error.code)
+        return OffsetsReply(topic_id, epoch, 0, self.log.log_start_offset, self.log.log_end_offset)
 
     def check_isr(self, time_ms: int) -> None:
         if self.leader is not None:
@@ -258,26 +302,32 @@ class ReplicaNode:
         follower = self.replica.follower if self.replica is not None else None
         if follower is None or self.is_fetching:
             return None
-        now_ms = self.now_ms(time_ms)
+        now_ms, topic_id = self.now_ms(time_ms), self.log.topic_id
+        assert topic_id is not None
         if follower.needs_offsets(now_ms):
-            return OffsetsCall(self.node_id, follower.leader_epoch)
+            return OffsetsCall(topic_id, self.node_id, follower.leader_epoch)
         position = follower.next_fetch(now_ms)
         if position is None:
             return None
         self.fetch_token += 1
-        return FetchCall(self.node_id, self.broker_epoch, position, self.fetch_token)
+        return FetchCall(topic_id, self.node_id, self.broker_epoch, position, self.fetch_token)
 
-    def take_fetch(self, reply: FetchReply, time_ms: int) -> FollowerOutcome | None:
-        follower = self.replica.follower if self.replica is not None else None
+    def _follower_of(self, topic_id: bytes) -> Any:
+        is_same = self.replica is not None and topic_id == self.log.topic_id
+        return self.replica.follower if self.replica is not None and is_same else None
+
+    def take_fetch(self, reply: FetchReply, time_ms: int) -> None:
+        follower = self._follower_of(reply.topic_id)
         if follower is None:
-            return None
+            return
         if reply.token == self.fetch_token:
             self.is_fetching = False
-        now_ms = self.now_ms(time_ms)
-        return follower.handle_fetch_answer(reply.position, reply.answer, now_ms)
+        outcome = follower.handle_fetch_answer(reply.position, reply.answer, self.now_ms(time_ms))
+        if outcome in {FollowerOutcome.APPENDED, FollowerOutcome.UNCHANGED}:
+            self.log.agreed_epoch = follower.leader_epoch
 
     def take_offsets(self, reply: OffsetsReply, time_ms: int) -> None:
-        follower = self.replica.follower if self.replica is not None else None
+        follower = self._follower_of(reply.topic_id)
         if follower is None:
             return
         self.is_fetching = False
@@ -285,6 +335,8 @@ class ReplicaNode:
         if reply.error_code:
             follower.handle_offsets_error(reply.current_leader_epoch, reply.error_code, now_ms)
             return
-        follower.handle_offsets(
+        outcome = follower.handle_offsets(
             reply.current_leader_epoch, reply.start_offset, reply.end_offset, now_ms
         )
+        if outcome is FollowerOutcome.RESTARTED:
+            self.log.agreed_epoch = follower.leader_epoch

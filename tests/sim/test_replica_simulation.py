@@ -1,6 +1,8 @@
 """A replicated partition under everything that goes wrong, checked after every event.
 
-A failure names its seed: `MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` replays it alone.
+Every other history is on the real log. A failure names its seed:
+`MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` replays it alone, and so does
+`python -m tests.sim --only replication --first <seed> --seeds 1`.
 """
 
 import os
@@ -15,7 +17,7 @@ FAST_COUNT = min(50, SEED_COUNT)
 
 
 def play(seed: int) -> ReplicaSimulation:
-    simulation = ReplicaSimulation(seed)
+    simulation = ReplicaSimulation(seed, is_on_disk=seed % 2 == 1)
     try:
         simulation.run()
     except BaseException as error:
@@ -44,10 +46,22 @@ def test_a_seed_replays_to_the_same_history():
 
 
 def test_the_histories_have_something_in_them():
-    checkers = [play(seed).checker for seed in range(20)]
+    simulations = [play(seed) for seed in range(20)]
+    checkers = [simulation.checker for simulation in simulations]
 
-    assert sum(len(checker.leaders) for checker in checkers) > 20
+    assert sum(checker.leader_count for checker in checkers) > 20
     assert sum(checker.expand_count for checker in checkers) > 20
     assert sum(checker.shrink_count for checker in checkers) > 20
     assert sum(len(checker.acknowledged) for checker in checkers) > 200
     assert sum(len(checker.damaged_ever) for checker in checkers) > 3
+    assert sum(checker.move_count for checker in checkers) > 10
+    assert sum(checker.topic_count for checker in checkers) > 3
+
+
+def test_only_a_topic_that_allows_it_loses_what_was_committed():
+    loser = next(
+        (found for found in map(play, range(200)) if found.checker.lost_count),
+        None,
+    )
+    assert loser is not None
+    assert loser.allows_unclean

@@ -1,0 +1,159 @@
+"""`python -m tests.sim --seeds N`: many histories of every simulation, in several processes.
+
+All but the quorum play every seed, the quorum one for every four. It says how far it is as it goes,
+names each seed that fails and how, and ends with a line for each simulation: how many histories,
+how many events there were in them, and how long they took. `--planted` plants known bugs instead,
+and tells the first seed that finds each, and as what.
+"""
+
+import argparse
+import logging
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import NamedTuple
+
+import pytest
+
+from tests.sim import replica_mutations
+from tests.sim.quorum_cluster import QuorumSimulation
+from tests.sim.replica_cluster import NoProgress, ReplicaSimulation
+from tests.sim.test_group_simulation import play as play_groups
+
+CHUNK = 25
+PROGRESS_SECONDS = 10.0
+PLANTED_LIMIT = 1_000
+
+
+def play_replication(seed: int) -> int:
+    """Every other history is on the real log, on a disk that forgets and tears."""
+    simulation = ReplicaSimulation(seed, is_on_disk=seed % 2 == 1)
+    simulation.run()
+    return simulation.scheduler.event_count
+
+
+def play_quorum(seed: int) -> int:
+    """Even seeds are safety histories, odd ones liveness histories."""
+    simulation = QuorumSimulation(seed)
+    simulation.run(is_liveness=seed % 2 == 1)
+    return simulation.scheduler.event_count
+
+
+SIMULATIONS: dict[str, Callable[[int], int]] = {
+    "replication": play_replication,
+    "quorum": play_quorum,
+    "groups": play_groups,
+}
+# A history of the quorum costs as much as three of the others.
+SEEDS_FOR_ONE = {"quorum": 4}
+
+
+class Played(NamedTuple):
+    """What became of some histories of one simulation."""
+
+    events: int
+    cpu_seconds: float
+    failures: list[str]
+
+
+def play(name: str, seeds: range) -> Played:
+    """Play some histories; a failure ends one of them, not all."""
+    # Logs tell of every torn tail that they cut.
+    logging.disable(logging.CRITICAL)
+    events, failures, began = 0, [], time.process_time()
+    for seed in seeds:
+        try:
+            events += SIMULATIONS[name](seed)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is what is looked for
+            failures.append(f"{name}, seed {seed}: {type(error).__name__}: {error}")
+    return Played(events, time.process_time() - began, failures)
+
+
+def play_all(names: list[str], first: int, seed_count: int, processes: int) -> int:
+    """Play every simulation with every seed; return how many histories failed."""
+    failure_count = 0
+    with ProcessPoolExecutor(processes) as pool:
+        for name in names:
+            wanted = max(seed_count // SEEDS_FOR_ONE.get(name, 1), 1)
+            end = first + wanted
+            chunks = [range(at, min(at + CHUNK, end)) for at in range(first, end, CHUNK)]
+            began = told = time.monotonic()
+            done = events = failed = 0
+            cpu_seconds = 0.0
+            running = {pool.submit(play, name, seeds): seeds for seeds in chunks}
+            for future in as_completed(running):
+                played = future.result()
+                done += len(running[future])
+                events += played.events
+                cpu_seconds += played.cpu_seconds
+                failed += len(played.failures)
+                for failure in played.failures:
+                    _say(failure)
+                if time.monotonic() - told > PROGRESS_SECONDS:
+                    told = time.monotonic()
+                    _say(f"{name}: {done} of {wanted}, {failed} failed, {told - began:.0f} s")
+            _say(
+                f"{name}: {done} histories, {events} events, {failed} failed, "
+                f"{time.monotonic() - began:.0f} s, {cpu_seconds:.0f} s of CPU"
+            )
+            failure_count += failed
+    return failure_count
+
+
+def first_finding(mutation: Callable[[pytest.MonkeyPatch], None]) -> str | None:
+    """Return which seed finds a planted bug, and as what; a standstill is told only beside that."""
+    stuck = ""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        mutation(monkeypatch)
+        for seed in range(PLANTED_LIMIT):
+            try:
+                play_replication(seed)
+            except NoProgress:
+                stuck = stuck or f" (stands still at seed {seed})"
+            except Exception as error:  # noqa: BLE001 - a violation, or an assertion of the core
+                return f"seed {seed}{stuck}: {error or type(error).__name__}"
+    return None
+
+
+def planted(index: int) -> str | None:
+    """Find one planted bug, in a process of the pool."""
+    logging.disable(logging.CRITICAL)
+    return first_finding(replica_mutations.MUTATIONS[index])
+
+
+def find_planted(processes: int) -> int:
+    """Tell of every planted bug which seed finds it; return how many were not found."""
+    missing = 0
+    mutations = replica_mutations.MUTATIONS
+    with ProcessPoolExecutor(processes, max_tasks_per_child=1) as pool:
+        for mutation, found in zip(
+            mutations, pool.map(planted, range(len(mutations))), strict=True
+        ):
+            missing += found is None
+            _say(f"{mutation.__name__}: {found or f'not found in {PLANTED_LIMIT} seeds'}")
+    return missing
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def main(arguments: list[str]) -> int:
+    """Run; see the module."""
+    parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1_000)
+    parser.add_argument("--first", type=int, default=0, metavar="SEED")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--only", choices=list(SIMULATIONS))
+    parser.add_argument("--planted", action="store_true", help="find planted bugs instead")
+    parsed = parser.parse_args(arguments)
+    if parsed.planted:
+        return 1 if find_planted(parsed.processes) else 0
+    names = [parsed.only] if parsed.only else list(SIMULATIONS)
+    return 1 if play_all(names, parsed.first, parsed.seeds, parsed.processes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
