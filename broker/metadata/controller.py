@@ -48,6 +48,7 @@ from broker.metadata.control.view import (
     ClusterView,
     ControllerConfig,
     Decision,
+    DecisionSteps,
     Moment,
     Random,
 )
@@ -61,12 +62,13 @@ __all__ = [
     "Controller",
     "ControllerConfig",
     "Decision",
+    "DecisionSteps",
     "Moment",
     "Random",
     "refuse",
 ]
 
-Handler = Callable[[ClusterView, Any, int, Moment], Decision]
+Handler = Callable[[ClusterView, Any, int, Moment], Decision | DecisionSteps]
 
 HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.CREATE_TOPICS: handle_create_topics,
@@ -108,15 +110,31 @@ class Controller:
                 self._view.sessions.touch(broker, moment.now_ms)
         return bootstrap_records(self._view)
 
-    def handle(self, request: Message, api_version: int, moment: Moment) -> Decision:
-        """Answer a request; one that is refused as a whole changes nothing."""
+    def handle(
+        self, request: Message, api_version: int, moment: Moment
+    ) -> Decision | DecisionSteps:
+        """Answer a request; one that is refused as a whole changes nothing.
+
+        A decision on much is made step by step: the shell commits what each gives before the next.
+        """
         handler = HANDLERS[ApiKey(request.__api_key__)]
         try:
-            decision = handler(self._view, request, api_version, moment)
+            decided = handler(self._view, request, api_version, moment)
         except KafkaError as error:
             return Decision(refuse(request, api_version, error))
+        if not isinstance(decided, Decision):
+            return self._in_steps(decided, request, api_version, moment)
         if self._elections is not None:
-            self._elections.note_settings(decision.records, moment.now_ms)
+            self._elections.note_settings(decided.records, moment.now_ms)
+        return decided
+
+    def _in_steps(
+        self, steps: DecisionSteps, request: Message, api_version: int, moment: Moment
+    ) -> DecisionSteps:
+        try:
+            decision = yield from steps
+        except KafkaError as error:
+            return Decision(refuse(request, api_version, error))
         return decision
 
     def tick(self, moment: Moment) -> list[Message]:

@@ -6,7 +6,13 @@ Every record goes through bytes before it is replayed, as it does on disk.
 from random import Random
 from typing import Any
 
-from broker.metadata.controller import Controller, ControllerConfig, Moment
+from broker.metadata.controller import (
+    Controller,
+    ControllerConfig,
+    Decision,
+    DecisionSteps,
+    Moment,
+)
 from broker.metadata.delta import MetadataDelta
 from broker.metadata.features import (
     LATEST_METADATA_VERSION,
@@ -46,6 +52,8 @@ class ControlledCluster:
         self.log: list[bytes] = []
         self.now_ms = 1_000
         self.last_records: list[Message] = []
+        self.steps: list[list[Message]] = []
+        """What the steps before the last have given, of a decision that came in steps."""
         self.elect_controller()
         for broker_id in brokers:
             self.start(broker_id)
@@ -72,9 +80,21 @@ class ControlledCluster:
         """Decide, commit, and return the answer."""
         if api_version is None:
             api_version = LATEST.get(request.__api_key__, 0)
-        decision = self.controller.handle(request, api_version, self.moment)
-        self.commit(decision.records)
-        return decision.response
+        decided = self.controller.handle(request, api_version, self.moment)
+        self.steps = []
+        if not isinstance(decided, Decision):
+            decided = self._take_steps(decided)
+        self.commit(decided.records)
+        return decided.response
+
+    def _take_steps(self, steps: DecisionSteps) -> Decision:
+        try:
+            while True:
+                self.steps.append(list(next(steps)))
+                self.commit(self.steps[-1])
+        except StopIteration as done:
+            decision: Decision = done.value
+            return decision
 
     def tick(self, after_ms: int = 0) -> None:
         """Let time pass, and end every session that has ended."""

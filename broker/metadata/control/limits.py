@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from broker.errors import ErrorCode, KafkaError
-from broker.protocol.message import Message
 
 MAX_RECORDS_PER_REQUEST = 10_000  # Kafka's QuorumController.MAX_RECORDS_PER_USER_OP
 
@@ -25,9 +24,9 @@ def validate_partition_count(count: int) -> None:
         )
 
 
-def validate_record_count(records: list[Message]) -> None:
+def validate_record_count(count: int) -> None:
     """Raise POLICY_VIOLATION when a request would write too many records."""
-    if len(records) > MAX_RECORDS_PER_REQUEST:
+    if count > MAX_RECORDS_PER_REQUEST:
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
         )

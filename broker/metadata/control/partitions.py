@@ -7,7 +7,8 @@ from broker.metadata.control.limits import (
     validate_partition_count,
     validate_record_count,
 )
-from broker.metadata.control.view import ClusterView, Decision, Moment
+from broker.metadata.control.steps import ITEMS_PER_STEP, committed, decided
+from broker.metadata.control.view import ClusterView, Decision, DecisionSteps, Moment
 from broker.metadata.image import TopicImage
 from broker.protocol.message import Message
 from broker.protocol.messages.create_partitions import (
@@ -20,31 +21,45 @@ from broker.protocol.messages.create_partitions import (
 
 def handle_create_partitions(
     view: ClusterView, request: CreatePartitionsRequest, api_version: int, moment: Moment
-) -> Decision:
+) -> Decision | DecisionSteps:
     """Change each topic for itself."""
     repeated = duplicates(topic.name for topic in request.topics)
-    records: list[Message] = []
+    once = [topic for topic in request.topics if topic.name not in repeated]
+    is_large = len(once) > ITEMS_PER_STEP
+    return decided(_create(view, request, once, sorted(repeated)), is_large=is_large)
+
+
+def _create(
+    view: ClusterView,
+    request: CreatePartitionsRequest,
+    once: list[CreatePartitionsTopic],
+    repeated: list[str],
+) -> DecisionSteps:
+    units: list[list[Message]] = []
     results: list[CreatePartitionsTopicResult] = []
-    for topic in request.topics:
-        if topic.name in repeated:
-            continue
+    record_count = 0
+    for number, topic in enumerate(once, start=1):
         result = CreatePartitionsTopicResult(name=topic.name, error_message=None)
         try:
-            records += add_partitions(view, topic)
+            added = add_partitions(view, topic)
         except KafkaError as error:
             result.error_code = error.code
             result.error_message = error.message
+        else:
+            units.append(added)
+            record_count += len(added)
+            validate_record_count(record_count)
         results.append(result)
-        validate_record_count(records)
+        if not number % ITEMS_PER_STEP:
+            yield ()
     results += [
         CreatePartitionsTopicResult(
             name=name, error_code=ErrorCode.INVALID_REQUEST, error_message="Duplicate topic name."
         )
-        for name in sorted(repeated)
+        for name in repeated
     ]
-    return Decision(
-        CreatePartitionsResponse(results=results), [] if request.validate_only else records
-    )
+    response = CreatePartitionsResponse(results=results)
+    return (yield from committed(response, [] if request.validate_only else units))
 
 
 def add_partitions(view: ClusterView, topic: CreatePartitionsTopic) -> list[Message]:

@@ -10,7 +10,8 @@ from broker.metadata.control.limits import (
     validate_partition_count,
     validate_record_count,
 )
-from broker.metadata.control.view import ClusterView, Decision, Moment
+from broker.metadata.control.steps import ITEMS_PER_STEP, committed, decided
+from broker.metadata.control.view import ClusterView, Decision, DecisionSteps, Moment
 from broker.metadata.image import TopicImage
 from broker.metadata.parts.configs import TOPIC_RESOURCE
 from broker.metadata.topic_names import CLUSTER_METADATA, collision_key, validate_topic_name
@@ -45,40 +46,52 @@ FIRST_VERSION_WITH_DELETION_DISABLED = 3
 
 def handle_create_topics(
     view: ClusterView, request: CreateTopicsRequest, api_version: int, moment: Moment
-) -> Decision:
+) -> Decision | DecisionSteps:
     """Create each topic that can be."""
     repeated = duplicates(topic.name for topic in request.topics)
     once = [topic for topic in request.topics if topic.name not in repeated]
-    validate_partition_count(sum(_wanted_partition_count(view, topic) for topic in once))
-    records: list[Message] = []
+    count = sum(_wanted_partition_count(view, topic) for topic in once)
+    validate_partition_count(count)
+    is_large = max(len(once), count) > ITEMS_PER_STEP
+    return decided(_create(view, request, once, sorted(repeated)), is_large=is_large)
+
+
+def _create(
+    view: ClusterView, request: CreateTopicsRequest, once: list[CreatableTopic], repeated: list[str]
+) -> DecisionSteps:
+    units: list[list[Message]] = []
+    record_count = 0
     results: list[CreatableTopicResult] = []
     taken: dict[str, str] = {}  # what the topics of this request take of the names
-    for topic in once:
+    for number, topic in enumerate(once, start=1):
         try:
             _validate_new_name(view, topic.name, taken.get(collision_key(topic.name)))
-            result, of_topic = create_topic(view, topic)
+            result, records = create_topic(view, topic)
         except KafkaError as error:
             result = CreatableTopicResult(
                 name=topic.name, error_code=error.code, error_message=error.message
             )
         else:
-            records += of_topic
+            units.append(records)
             taken[collision_key(topic.name)] = topic.name
+            record_count += len(records)
+            validate_record_count(record_count)
         results.append(result)
-        validate_record_count(records)
+        if not number % ITEMS_PER_STEP:
+            yield ()
     results += [
         CreatableTopicResult(
             name=name,
             error_code=ErrorCode.INVALID_REQUEST,
             error_message="Duplicate topic name.",
         )
-        for name in sorted(repeated)
+        for name in repeated
     ]
     if request.validate_only:
-        records = []
+        units = []
         for result in results:
             result.topic_id = NO_TOPIC_ID
-    return Decision(CreateTopicsResponse(topics=results), records)
+    return (yield from committed(CreateTopicsResponse(topics=results), units))
 
 
 def create_topic(
@@ -220,7 +233,7 @@ def _automatic(view: ClusterView, topic: CreatableTopic) -> list[list[int]]:
 
 def handle_delete_topics(
     view: ClusterView, request: DeleteTopicsRequest, api_version: int, moment: Moment
-) -> Decision:
+) -> Decision | DecisionSteps:
     """Delete each topic that can be; one that is named twice, by name or by id, is not."""
     wanted = list(request.topics)
     if api_version < FIRST_VERSION_WITH_TOPIC_IDS:
@@ -251,8 +264,9 @@ def handle_delete_topics(
         )
         for name in sorted(repeated)
     ]
-    validate_record_count(records)
-    return Decision(DeleteTopicsResponse(responses=results), records)
+    validate_record_count(len(records))
+    steps = committed(DeleteTopicsResponse(responses=results), ([record] for record in records))
+    return decided(steps, is_large=len(records) > ITEMS_PER_STEP)
 
 
 def _named_once(

@@ -1,6 +1,6 @@
 """What a handler of the controller sees: the image, its configuration, and who is alive."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -42,6 +42,10 @@ class Decision:
 
     response: Message
     records: list[Message] = field(default_factory=list)
+
+
+DecisionSteps = Generator[Sequence[Message], None, Decision]
+"""A decision on very much: what it yields is committed before it goes on."""
 
 
 def describe_nothing(settings: Mapping[str, str]) -> list[CreatableTopicConfigs]:

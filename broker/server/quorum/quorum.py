@@ -371,7 +371,7 @@ class Quorum:
     def _begin_leadership(self, change: LeaderChange) -> None:
         if not self.node.is_leader or self.node.leader_epoch != change.leader_epoch:
             return
-        shell = Shell(self._moment, self._append, self._rules.refuse)
+        shell = Shell(self._moment, self._append, self._rules.refuse, self._soon)
         controller = self._rules.new_controller(self.image)
         self._active = ActiveController(controller, change.leader_epoch, shell)
 
@@ -401,6 +401,13 @@ class Quorum:
     def _moment(self) -> Moment:
         clock = self._clock
         return Moment(clock.now_ms(), clock.timestamp_ms(), self._raft.log.end_offset)
+
+    def _soon(self, work: Callable[[], None]) -> None:
+        def go_on() -> None:
+            work()
+            self._pump()
+
+        self._loop.call_soon(go_on)
 
     def _append(self, records: Sequence[Message]) -> int:
         timestamp_ms = self._clock.timestamp_ms()

@@ -48,7 +48,7 @@ def handle_elect_leaders(
             if asked_for is not None or answer.error_code != ErrorCode.ELECTION_NOT_NEEDED:
                 result.partition_result.append(answer)
         results.append(result)
-        validate_record_count(records)
+        validate_record_count(len(records))
     return Decision(ElectLeadersResponse(replica_election_results=results), records)
 
 

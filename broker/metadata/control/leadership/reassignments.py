@@ -64,7 +64,7 @@ def handle_alter_partition_reassignments(
                 answer.error_code, answer.error_message = error.code, error.message
             answers.append(answer)
         responses.append(ReassignableTopicResponse(name=topic.name, partitions=answers))
-        validate_record_count(records)
+        validate_record_count(len(records))
     response = AlterPartitionReassignmentsResponse(
         error_message=None,
         responses=responses,

@@ -81,7 +81,7 @@ def _change_each(
         except KafkaError as error:
             answer.error_code, answer.error_message = error.code, error.message
         answers.append(answer)
-        validate_record_count(records)
+        validate_record_count(len(records))
     return answers, records
 
 

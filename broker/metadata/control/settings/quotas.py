@@ -61,7 +61,7 @@ def handle_alter_client_quotas(
         except KafkaError as error:
             answer.error_code, answer.error_message = error.code, error.message
         answers.append(answer)
-        validate_record_count(records)
+        validate_record_count(len(records))
     return Decision(
         AlterClientQuotasResponse(entries=answers), [] if request.validate_only else records
     )

@@ -3,7 +3,9 @@
 A request waits in a queue until the decision before it is committed and applied, so the controller
 always decides on the committed image and no change is ever undone. The answer goes out when the
 records of the decision are applied; without records at once. On one node alone all of this happens
-within `submit`.
+within `submit`. A decision on very much comes in steps (`DecisionSteps`): each is committed and
+applied like one of its own, and the loop looks at everybody else before the next; other decisions
+wait until the last.
 
 When the node leads no longer, everything that waits is refused with NOT_CONTROLLER: whether its
 records become committed under another leader is not known, as after any lost connection.
@@ -11,11 +13,11 @@ records become committed under another leader is not known, as after any lost co
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import NamedTuple, Protocol
 
 from broker.errors import ErrorCode, KafkaError
-from broker.metadata.control.view import Decision, Moment
+from broker.metadata.control.view import Decision, DecisionSteps, Moment
 from broker.protocol.message import Message
 from broker.raft.config import NEVER_MS
 
@@ -24,7 +26,7 @@ log = logging.getLogger("millrace.controller")
 MAX_QUEUED = 10_000
 
 OnResponse = Callable[[Message], None]
-Decide = Callable[[Moment], Decision | Sequence[Message]]
+Decide = Callable[[Moment], Decision | DecisionSteps | Sequence[Message]]
 
 
 class ControllerLike(Protocol):
@@ -33,7 +35,9 @@ class ControllerLike(Protocol):
     def activate(self, moment: Moment) -> list[Message]:
         """Begin to lead."""
 
-    def handle(self, request: Message, api_version: int, moment: Moment) -> Decision:
+    def handle(
+        self, request: Message, api_version: int, moment: Moment
+    ) -> Decision | DecisionSteps:
         """Decide on a request; raises KafkaError for a refusal of it whole."""
 
     def tick(self, moment: Moment) -> list[Message]:
@@ -53,6 +57,8 @@ class Shell(NamedTuple):
     append: Callable[[Sequence[Message]], int]
     """Gives the end offset behind the records; raises KafkaError and has changed nothing."""
     refuse: Callable[[Message, int, KafkaError], Message]
+    soon: Callable[[Callable[[], None]], None]
+    """Lets the loop look at everybody else, then calls what it is given, then `advance`."""
 
 
 class _Operation(NamedTuple):
@@ -74,6 +80,9 @@ class ActiveController:
         self._awaited_offset = -1
         self._in_flight = _Operation(controller.activate, _nobody, _no_answer)
         self._on_applied: Callable[[], None] | None = None
+        self._steps: DecisionSteps | None = None
+        """What is left of a decision that comes in steps; `_in_flight` is its request."""
+        self._is_step_due = False
         self._perform(self._in_flight, self._begin_to_serve)
 
     def _begin_to_serve(self) -> None:
@@ -90,7 +99,7 @@ class ActiveController:
             on_response(refused(error))
             return
 
-        def decide(moment: Moment) -> Decision:
+        def decide(moment: Moment) -> Decision | DecisionSteps:
             return self._controller.handle(request, api_version, moment)
 
         self._queue.append(_Operation(decide, on_response, refused))
@@ -111,6 +120,11 @@ class ActiveController:
                     return
                 on_applied, self._on_applied = self._on_applied, None
                 on_applied()
+            elif self._steps is not None:
+                if not self._is_step_due:
+                    return
+                self._is_step_due = False
+                self._perform(self._in_flight)
             elif self._controller.next_deadline_ms() <= now_ms:
                 self._perform(_Operation(self._controller.tick, _nobody, _no_answer))
                 self._check_progress(now_ms)
@@ -126,50 +140,74 @@ class ActiveController:
 
     def _perform(self, operation: _Operation, on_done: Callable[[], None] = lambda: None) -> None:
         """Decide, and answer when the decision is committed; without records at once."""
+        self._in_flight = operation
         response, awaited_offset = self._decide(operation)
 
         def finish() -> None:
             on_done()
-            if response is not None:
+            if self._steps is not None:
+                self._shell.soon(self._take_step)
+            elif response is not None:
                 operation.on_response(response)
 
         if awaited_offset is None:
             finish()
         else:
-            self._in_flight = operation
             self._awaited_offset, self._on_applied = awaited_offset, finish
+
+    def _take_step(self) -> None:
+        self._is_step_due = True
 
     def _decide(self, operation: _Operation) -> tuple[Message | None, int | None]:
         """Give the answer, and the offset that has to be applied before it is given."""
         try:
-            decided = operation.decide(self._shell.moment())
+            decided = self._next_of(operation)
             response = decided.response if isinstance(decided, Decision) else None
             records = decided.records if isinstance(decided, Decision) else decided
             return response, self._shell.append(records) if records else None
         except KafkaError as error:
+            self._steps = None
             return operation.refused(error), None
         except OSError:
             raise
         except Exception:
-            # The request's outermost edge: nothing was appended, the cluster goes on.
+            # The request's outermost edge: the cluster goes on with what is appended, if anything.
+            self._steps = None
             log.exception("a request failed in the controller")
             return operation.refused(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)), None
 
+    def _next_of(self, operation: _Operation) -> Decision | Sequence[Message]:
+        """Decide, or take the next step of what is being decided."""
+        if self._steps is None:
+            decided = operation.decide(self._shell.moment())
+            if not isinstance(decided, Generator):
+                return decided
+            self._steps = decided
+        try:
+            return next(self._steps)
+        except StopIteration as done:
+            self._steps = None
+            decision: Decision = done.value
+            return decision
+
     def next_deadline_ms(self) -> int:
         """Give when `advance` has something to do though nothing was committed."""
-        return NEVER_MS if self._on_applied is not None else self._controller.next_deadline_ms()
+        is_busy = self._on_applied is not None or self._steps is not None
+        return NEVER_MS if is_busy else self._controller.next_deadline_ms()
 
     @property
     def has_work(self) -> bool:
         """Whether `advance` would decide on something."""
-        return self._on_applied is None and bool(self._queue)
+        if self._on_applied is not None:
+            return False
+        return bool(self._queue) if self._steps is None else self._is_step_due
 
     def end(self) -> None:
         """Refuse everything that waits: this node does not lead any more."""
         error = KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the active controller.")
         waiting = list(self._queue)
-        if self._on_applied is not None:
-            self._on_applied = None
+        if self._on_applied is not None or self._steps is not None:
+            self._on_applied = self._steps = None
             waiting.insert(0, self._in_flight)
         self._queue.clear()
         self.is_serving = False

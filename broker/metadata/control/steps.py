@@ -1,0 +1,45 @@
+"""Decisions on very much, made step by step: nobody waits long for one request.
+
+A step is small because each node follows what it commits in one piece: a broker opens the logs of
+all partitions in it. Records that belong together, as those of a topic, are committed together;
+between two steps no other decision is made. So what a request may ask for whole (`limits`) is
+checked before its first record is given.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from broker.metadata.control.view import Decision, DecisionSteps
+from broker.protocol.message import Message
+
+ITEMS_PER_STEP = 32
+RECORDS_PER_STEP = 64
+
+
+def decided(steps: DecisionSteps, *, is_large: bool) -> Decision | DecisionSteps:
+    """Return a decision on much as it is, and any other one whole."""
+    if is_large:
+        return steps
+    records: list[Message] = []
+    try:
+        while True:
+            records += next(steps)
+    except StopIteration as done:
+        decision: Decision = done.value
+        return Decision(decision.response, [*records, *decision.records])
+
+
+def committed(response: Message, units: Iterable[Sequence[Message]]) -> DecisionSteps:
+    """Give the records, what belongs together in one step, and then the answer."""
+    *others, last = _steps_of(units)
+    yield from others
+    return Decision(response, last)
+
+
+def _steps_of(units: Iterable[Sequence[Message]]) -> Iterator[list[Message]]:
+    step: list[Message] = []
+    for unit in units:
+        if step and len(step) + len(unit) > RECORDS_PER_STEP:
+            yield step
+            step = []
+        step += unit
+    yield step

@@ -1,0 +1,93 @@
+"""Requests for very many topics are decided in steps, and end as if they were decided whole."""
+
+from typing import Any
+
+import pytest
+
+from broker.errors import ErrorCode
+from broker.metadata.control.steps import ITEMS_PER_STEP, RECORDS_PER_STEP
+from broker.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from tests.lib.controlled_cluster import ControlledCluster
+
+MANY = 3 * ITEMS_PER_STEP
+
+
+def create(cluster: ControlledCluster, names: list[str], partitions: int = 2, **more: Any) -> Any:
+    topics = [
+        CreatableTopic(name=name, num_partitions=partitions, replication_factor=1) for name in names
+    ]
+    return cluster.ask(CreateTopicsRequest(topics=topics, **more))
+
+
+def names(count: int) -> list[str]:
+    return [f"topic-{number}" for number in range(count)]
+
+
+def test_many_topics_are_created_in_steps_that_hold_whole_topics() -> None:
+    cluster = ControlledCluster(1)
+    answer = create(cluster, names(MANY))
+    assert [topic.error_code for topic in answer.topics] == [0] * MANY
+    assert sorted(cluster.image.topics.by_name) == sorted(names(MANY))
+    given = [step for step in cluster.steps if step]
+    assert len(given) > 3
+    for step in [*given, cluster.last_records]:
+        assert 0 < len(step) <= RECORDS_PER_STEP
+        assert len(step) % 3 == 0, "a topic's record and those of its two partitions"
+
+
+def test_no_step_chooses_more_than_some() -> None:
+    cluster = ControlledCluster(1)
+    create(cluster, names(MANY))
+    empty = [step for step in cluster.steps if not step]
+    assert len(empty) == MANY // ITEMS_PER_STEP
+
+
+def test_few_topics_are_created_whole() -> None:
+    cluster = ControlledCluster(1)
+    create(cluster, names(5))
+    assert not cluster.steps
+    assert len(cluster.last_records) == 15
+
+
+def test_nothing_is_created_when_all_of_it_is_too_much() -> None:
+    cluster = ControlledCluster(1)
+    answer = create(cluster, names(4_000))
+    assert {topic.error_code for topic in answer.topics} == {ErrorCode.POLICY_VIOLATION}
+    assert not any(cluster.steps)
+    assert not cluster.image.topics.by_name
+
+
+def test_names_that_collide_are_found_across_the_steps() -> None:
+    cluster = ControlledCluster(1)
+    clash = ["a.b", *names(MANY), "a_b"]
+    for is_dry in (True, False):
+        answer = create(cluster, clash, validate_only=is_dry)
+        codes = {topic.name: topic.error_code for topic in answer.topics if topic.error_code}
+        assert codes == {"a_b": ErrorCode.INVALID_TOPIC_EXCEPTION}
+        assert ("a.b" in cluster.image.topics.by_name) is not is_dry
+
+
+@pytest.mark.parametrize("count", [5, MANY])
+def test_topics_are_deleted_in_steps(count: int) -> None:
+    cluster = ControlledCluster(1)
+    create(cluster, names(MANY))
+    wanted = [DeleteTopicState(name=name) for name in names(count)]
+    answer = cluster.ask(DeleteTopicsRequest(topics=wanted), 6)
+    assert [topic.error_code for topic in answer.responses] == [0] * count
+    assert sorted(cluster.image.topics.by_name) == sorted(names(MANY)[count:])
+    assert bool(cluster.steps) is (count > RECORDS_PER_STEP)
+
+
+def test_partitions_are_added_in_steps() -> None:
+    cluster = ControlledCluster(1)
+    create(cluster, names(MANY))
+    wanted = [CreatePartitionsTopic(name=name, count=3, assignments=None) for name in names(MANY)]
+    answer = cluster.ask(CreatePartitionsRequest(topics=wanted))
+    assert [topic.error_code for topic in answer.results] == [0] * MANY
+    assert {len(topic.partitions) for topic in cluster.image.topics.by_name.values()} == {3}
+    assert any(cluster.steps)
