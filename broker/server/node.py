@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import signal
@@ -28,6 +27,7 @@ from broker.server.clock import (
     system_random,
 )
 from broker.server.cluster.lifecycle import BrokerState
+from broker.server.collector import Collector
 from broker.server.metrics_page import prometheus_text
 from broker.server.network.connection import Connection, Peer
 from broker.server.network.dispatch import Dispatcher
@@ -75,6 +75,7 @@ class Node:
                 "/metrics": self._metrics,
             }
         )
+        self._collector = Collector(monotonic_seconds)
         self._is_ready = False
         self._state_changed = asyncio.Event()
         self._directories: LogDirectories | None = None
@@ -104,9 +105,7 @@ class Node:
         self._register_controller(quorum, loop)
         if self._broker is not None:
             await self._join(self._broker, stop)
-        # What is alive now stays alive: the collector need never look at it again.
-        gc.collect()
-        gc.freeze()
+        self._collector.start()
         self._is_ready = not stop.event.is_set()
 
     def _register_controller(self, quorum: Quorum, loop: asyncio.AbstractEventLoop) -> None:
@@ -225,6 +224,7 @@ class Node:
     async def stop(self) -> None:
         """Leave the cluster, stop serving, then close the logs cleanly."""
         self._is_ready = False
+        self._collector.stop()
         if self._broker is not None:
             await self._leave(self._broker)
             self._broker.stop()
