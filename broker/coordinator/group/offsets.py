@@ -53,6 +53,10 @@ FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 NO_RETENTION_TIME = -1
 NO_OFFSET = -1
+MAX_OFFSETS_AT_ONCE = 1_000
+"""As many as one question to a shard has entries; hardly a group reads as many partitions."""
+
+OffsetsByTopic = dict[str, dict[int, OffsetAndMetadata]]
 
 
 def refuse_commit(
@@ -218,12 +222,18 @@ def fetch_offsets(
 ) -> None:
     """Tell what a group has committed; -1 where it has not, or where the group is unknown.
 
-    There are no offsets of open transactions yet, so require_stable changes nothing.
+    There are no offsets of open transactions yet, so require_stable changes nothing. Who asks for
+    all of a group that has very many is told which there are (`OffsetsByTopic`), to ask part by
+    part: one answer of all would be long in the making.
     """
     consumer_group = step.shard.consumer_groups.get(request.group_id)
     if consumer_group is not None:
         validate_fetch(consumer_group, request.member_id, request.member_epoch)
     if request.topics is None:
+        stored = step.shard.offsets.topics_of(request.group_id)
+        if sum(map(len, stored.values())) > MAX_OFFSETS_AT_ONCE:
+            step.reply(token, dict(stored))
+            return
         topics = [
             OffsetFetchResponseTopics(
                 name=name,
@@ -232,7 +242,7 @@ def fetch_offsets(
                     fetched_partition(index, committed) for index, committed in partitions.items()
                 ],
             )
-            for name, partitions in step.shard.offsets.topics_of(request.group_id).items()
+            for name, partitions in stored.items()
         ]
     else:
         topics = [fetched_topic(step, context, request.group_id, each) for each in request.topics]

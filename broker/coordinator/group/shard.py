@@ -192,7 +192,10 @@ class GroupShard:
     def fetch_offsets(
         self, token: Token, context: RequestContext, request: OffsetFetchRequestGroup, now: Instant
     ) -> Output:
-        """One group of an OffsetFetch, v0-10, answered by an OffsetFetchResponseGroup."""
+        """One group of an OffsetFetch, v0-10, answered by an OffsetFetchResponseGroup.
+
+        Or, where all of very many are asked for, by `offsets.OffsetsByTopic`.
+        """
         refuse = offsets.refuse_fetch
         return self._handle(offsets.fetch_offsets, refuse, token, context, request, now)
 

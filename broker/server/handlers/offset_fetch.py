@@ -2,11 +2,13 @@
 
 v2 adds a group-level error and "all topics" (null). v8 asks for many groups at once (KIP-709).
 v10 names topics by id; they are given their names here and their ids back in the answer. A group of
-which very many partitions are asked is asked part by part (`parts`).
+which very many partitions are asked is asked part by part (`parts`), also when all are asked for
+and its shard says that these are very many.
 """
 
 from collections.abc import Iterator
 
+from broker.coordinator.group.offsets import OffsetsByTopic
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -86,6 +88,11 @@ class OffsetFetch:
             questions.append(self._ask(context, part))
             yield
         yield from all_answered(questions)
+        if isinstance(questions[0].response, dict):
+            named = yield from _named(group, questions[0].response)
+            answers = yield from self._answer_in_parts(context, named)
+            yield from each(answers, _drop_deleted, per_step=1)
+            return answers
         answers = yield from each(questions, lambda asked: self._answer(context, asked), per_step=1)
         refused = next((answer for answer in answers if answer.error_code), None)
         return answers if refused is None else [refused]
@@ -93,7 +100,8 @@ class OffsetFetch:
     def _ask(self, context: RequestContext, group: OffsetFetchRequestGroup) -> AskedShard:
         by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
         for topic in group.topics or ():
-            resolve_topic(self._metadata.image, topic, by_id=by_id)
+            if not topic.name or topic.topic_id == ZERO_UUID:  # Else it is as it was committed.
+                resolve_topic(self._metadata.image, topic, by_id=by_id and not topic.name)
         try:
             return self._groups.ask(
                 context,
@@ -132,12 +140,34 @@ def _indexes(topic: OffsetFetchRequestTopics) -> list[int]:
     return topic.partition_indexes
 
 
+def _named(
+    group: OffsetFetchRequestGroup, stored: OffsetsByTopic
+) -> Steps[OffsetFetchRequestGroup]:
+    """Ask for all that was committed by its names; what is committed from now on is not told."""
+    topics = yield from each(
+        stored.items(),
+        lambda topic: OffsetFetchRequestTopics(
+            name=topic[0],
+            topic_id=next((known.topic_id for known in topic[1].values()), ZERO_UUID),
+            partition_indexes=list(topic[1]),
+        ),
+    )
+    return OffsetFetchRequestGroup(group_id=group.group_id, topics=topics)
+
+
+def _drop_deleted(answer: OffsetFetchResponseGroup) -> None:
+    """Leave out what was deleted between two parts: who asks for all is told of what there is."""
+    for topic in answer.topics:
+        topic.partitions = [found for found in topic.partitions if found.committed_offset >= 0]
+    answer.topics = [topic for topic in answer.topics if topic.partitions]
+
+
 def _is_large(group: OffsetFetchRequestGroup) -> bool:
-    return is_large(group.topics or (), _indexes)
+    return group.topics is None or is_large(group.topics, _indexes)
 
 
 def _parts(group: OffsetFetchRequestGroup) -> Iterator[OffsetFetchRequestGroup]:
-    if group.topics is None or not _is_large(group):
+    if group.topics is None or not is_large(group.topics, _indexes):
         yield group
         return
     for topics in parts_of(group.topics, _indexes, _cut):

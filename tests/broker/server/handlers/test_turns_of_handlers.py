@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from broker.coordinator.group import offsets
 from broker.coordinator.group.shard import GroupShard
 from broker.errors import ErrorCode
+from broker.model import TopicPartition
 from broker.protocol import framing
 from broker.protocol.framing import encode_request
 from broker.protocol.message import Message
@@ -201,6 +203,52 @@ def test_many_offsets_of_a_group_are_fetched_in_parts_and_answered_as_one(
     (topic,) = answer.groups[1].topics if answer.groups else answer.topics
     fetched = [(entry.partition_index, entry.committed_offset) for entry in topic.partitions]
     assert fetched == [(0, 0), (1, 1), *[(index, -1) for index in FETCHED[2:]]]
+
+
+ALL_OF_ONE_GROUP = OffsetFetchRequest(
+    groups=[OffsetFetchRequestGroup(group_id="many", topics=None)]
+)
+ALL_OF_THE_ONLY_GROUP = OffsetFetchRequest(group_id="many", topics=None)
+EVERY_WAY = [(ALL_OF_ONE_GROUP, 10), (ALL_OF_ONE_GROUP, 8), (ALL_OF_THE_ONLY_GROUP, 7)]
+
+
+@pytest.mark.parametrize(("request_", "version"), EVERY_WAY)
+def test_all_offsets_of_a_group_with_many_are_fetched_in_parts_and_answered_as_one(
+    monkeypatch: pytest.MonkeyPatch, request_: Message, version: int
+) -> None:
+    with in_process_node() as node:
+        ask(node, FindCoordinatorRequest(key_type=0, coordinator_keys=["many"]), 4)
+        ask(node, commit_request(4), 8)
+        whole = ask(node, request_, version)
+        asked = record_asks(monkeypatch, "fetch_offsets")
+        monkeypatch.setattr(parts, "MAX_ENTRIES_AT_ONCE", 1)
+        monkeypatch.setattr(offsets, "MAX_OFFSETS_AT_ONCE", 1)
+        assert ask(node, request_, version) == whole
+    assert asked == [0, 1, 1]
+    (topic,) = whole.groups[0].topics if whole.groups else whole.topics
+    assert [entry.committed_offset for entry in topic.partitions] == [0, 1]
+
+
+@pytest.mark.parametrize(("request_", "version"), EVERY_WAY)
+def test_what_is_deleted_while_all_offsets_are_fetched_is_not_told(
+    monkeypatch: pytest.MonkeyPatch, request_: Message, version: int
+) -> None:
+    with in_process_node() as node:
+        ask(node, FindCoordinatorRequest(key_type=0, coordinator_keys=["many"]), 4)
+        ask(node, commit_request(4), 8)
+        monkeypatch.setattr(parts, "MAX_ENTRIES_AT_ONCE", 1)
+        monkeypatch.setattr(offsets, "MAX_OFFSETS_AT_ONCE", 1)
+        original = GroupShard.fetch_offsets
+
+        def deleting(shard: GroupShard, token: Any, who: Any, group: Any, now: Any) -> Any:
+            for topic in group.topics or ():
+                for index in topic.partition_indexes:
+                    shard.state.offsets.remove("many", TopicPartition(TOPIC, index))
+            return original(shard, token, who, group, now)
+
+        monkeypatch.setattr(GroupShard, "fetch_offsets", deleting)
+        answer = ask(node, request_, version)
+    assert (answer.groups[0] if answer.groups else answer).topics == []
 
 
 def delete_request(group_id: str) -> OffsetDeleteRequest:
