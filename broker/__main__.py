@@ -20,6 +20,8 @@ COMMANDS = {
     "get-offsets": "offsets of partitions at a time (kafka-get-offsets)",
     "delete-records": "delete records before an offset (kafka-delete-records)",
     "broker-api-versions": "API versions of the brokers (kafka-broker-api-versions)",
+    "console-producer": "publish lines of standard input (kafka-console-producer)",
+    "console-consumer": "print the records of topics (kafka-console-consumer)",
 }
 
 

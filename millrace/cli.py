@@ -22,6 +22,8 @@ TOOLS = {
     "get-offsets": "offsets of partitions at a time (kafka-get-offsets)",
     "delete-records": "delete records before an offset (kafka-delete-records)",
     "broker-api-versions": "API versions of the brokers (kafka-broker-api-versions)",
+    "console-producer": "publish lines of standard input (kafka-console-producer)",
+    "console-consumer": "print the records of topics (kafka-console-consumer)",
     "storage": "format a node's directories, or tell what is in them (kafka-storage)",
     "dump-log": "print the files of a log directory (kafka-dump-log)",
 }

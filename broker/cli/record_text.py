@@ -3,7 +3,7 @@
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from struct import error as StructError  # noqa: N812 - an exception class in disguise
 from struct import unpack_from
 from typing import Any, NamedTuple, TypeAlias
@@ -102,9 +102,11 @@ _OFFSETS_SCHEMAS: dict[int, tuple[type[Message], type[Message]]] = {
     1: (OffsetCommitKey, OffsetCommitValue),
     2: (GroupMetadataKey, GroupMetadataValue),
 }
-_TRANSACTION_SCHEMAS: dict[int, tuple[type[Message], type[Message]]] = {
+TRANSACTION_SCHEMAS: dict[int, tuple[type[Message], type[Message]]] = {
     0: (TransactionLogKey, TransactionLogValue)
 }
+OFFSET_SCHEMAS = {kind: _OFFSETS_SCHEMAS[kind] for kind in (0, 1)}
+GROUP_SCHEMAS = {2: _OFFSETS_SCHEMAS[2]}
 
 _SHARE_SCHEMAS: dict[int, tuple[type[Message], type[Message]]] = {
     0: (ShareSnapshotKey, ShareSnapshotValue),
@@ -119,7 +121,7 @@ def offsets_text(record: Record) -> RecordText:
 
 def transaction_text(record: Record) -> RecordText:
     """Show a record of `__transaction_state`."""
-    return _coordinator_text(record, _TRANSACTION_SCHEMAS)
+    return _coordinator_text(record, TRANSACTION_SCHEMAS)
 
 
 def share_state_text(record: Record) -> RecordText:
@@ -130,25 +132,48 @@ def share_state_text(record: Record) -> RecordText:
 def _coordinator_text(
     record: Record, schemas: dict[int, tuple[type[Message], type[Message]]]
 ) -> RecordText:
-    """Show a record whose key begins with its type and whose value with its version."""
     try:
-        (kind,) = unpack_from(">h", record.key or b"")
-        if kind not in schemas:
-            text = f"Unknown record type {kind} at offset {record.offset}, skipping."
-            return RecordText(text, None)
-        key_class, value_class = schemas[kind]
-        key = decode_struct(key_class, 0, (record.key or b"")[2:])
-        key_text = _dump({"type": str(kind), "data": to_json(key, 0)})
-        if record.value is None:
-            return RecordText(key_text, DELETE)
-        (version,) = unpack_from(">h", record.value)
-        value = decode_struct(value_class, version, record.value[2:])
-        content = to_json(value, version)
+        opened = open_record(record.key or b"", record.value, schemas)
     except (DecodeError, StructError, ValueError) as error:
         return RecordText(f"Error at offset {record.offset}, skipping. {error}", None)
+    if opened is None:
+        (kind,) = unpack_from(">h", record.key or b"")
+        return RecordText(f"Unknown record type {kind} at offset {record.offset}, skipping.", None)
+    key_text = _dump({"type": str(opened.kind), "data": to_json(opened.key, 0)})
+    value, version = opened.value, opened.version
+    if value is None:
+        return RecordText(key_text, DELETE)
+    content = to_json(value, version)
     if isinstance(value, GroupMetadataValue) and value.protocol_type == "consumer":
         _open_members(value, content)
     return RecordText(key_text, _dump({"version": str(version), "data": content}))
+
+
+class OpenedRecord(NamedTuple):
+    """A coordinator's record; its value is None when it removes what the key names."""
+
+    kind: int
+    key: Message
+    version: int
+    value: Message | None
+
+
+def open_record(
+    key: bytes, value: bytes | None, schemas: Mapping[int, tuple[type[Message], type[Message]]]
+) -> OpenedRecord | None:
+    """Decode a record whose key begins with its type and whose value with its version.
+
+    None for a type that is not among the schemas. Raises DecodeError, struct.error, ValueError.
+    """
+    (kind,) = unpack_from(">h", key)
+    if kind not in schemas:
+        return None
+    key_class, value_class = schemas[kind]
+    opened_key = decode_struct(key_class, 0, key[2:])
+    if value is None:
+        return OpenedRecord(kind, opened_key, 0, None)
+    (version,) = unpack_from(">h", value)
+    return OpenedRecord(kind, opened_key, version, decode_struct(value_class, version, value[2:]))
 
 
 def _open_members(group: GroupMetadataValue, content: dict[str, Any]) -> None:

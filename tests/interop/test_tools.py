@@ -1,5 +1,6 @@
 """The command-line tools against our broker, and against Apache Kafka beside Kafka's own tools."""
 
+import io
 import json
 import re
 import signal
@@ -35,6 +36,7 @@ MAIN_CLASSES = {
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
 }
 BY_COMMAND = {"cluster"}  # their bootstrap servers are an argument of the command
 
@@ -185,6 +187,36 @@ def test_records_and_groups_come_and_go(tool: Run, bootstrap: str, tmp_path: Pat
     assert tool("consumer-groups", "--delete --group readers")[0] == 0
     assert tool("consumer-groups", "--describe --group readers")[0] == 1
     assert tool("broker-api-versions", "")[1][0].endswith("(id: 1 rack: null isFenced: false) -> (")
+
+
+@pytest.fixture
+def publish(tool: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bytes], int]:
+    """Runs console-producer: `publish("--topic t", b"lines")` gives its status."""
+
+    def publish_lines(line: str, lines: bytes) -> int:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines)))
+        return tool("console-producer", line)[0]
+
+    return publish_lines
+
+
+def test_lines_go_in_and_come_out(tool: Run, publish: Callable[[str, bytes], int]) -> None:
+    for topic in ("console", "other"):
+        assert tool("topics", f"--create --topic {topic}")[0] == 0
+    keyed = "--topic console --reader-property parse.key=true"
+    assert publish(f"{keyed} --compression-codec", b"k1\tv1\nk2\tv2\r\nk3\t\n") == 0
+    assert publish(f"{keyed} --sync --request-required-acks 1", b"k4\tv4\nbad\nk5\tv5\n") == 1
+    assert publish("--topic other --producer-property linger.ms=0", "\u00fc\n".encode()) == 0
+    printed = "--formatter-property print.key=true --formatter-property print.offset=true"
+    from_1 = f"--topic console --partition 0 --offset 1 --max-messages 3 {printed}"
+    assert tool("console-consumer", from_1) == (
+        0,
+        ["Offset:1\tk2\tv2", "Offset:2\tk3\t", "Offset:3\tk4\tv4"],
+    )
+    both = "--include console|oth.r --from-beginning --group lines --max-messages"
+    first, second = (tool("console-consumer", f"{both} {count}")[1] for count in (2, 3))
+    assert sorted(first + second) == ["", "v1", "v2", "v4", "\u00fc"]
+    assert tool("console-consumer", f"{both} 1 --timeout-ms 300") == (0, [])
 
 
 def verified(bootstrap: str, start: list[str]) -> list[str]:
@@ -376,6 +408,38 @@ def test_kafka_s_tools_and_ours_print_the_same_about_groups(
             their.status,
             unordered(their.output.splitlines()),
         ), f"{name} {line}"
+
+
+def test_kafka_s_tools_and_ours_print_the_same_records(
+    run: Callable[[str], Run], apache: Apache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = run(apache.bootstrap)
+    assert tool("topics", "--create --topic printed")[0] == 0
+    lines = b"a:1,b:NULL\tk1\tv1\nNULL\tk2\tNULL\nNULL\tNULL\t\xc3\xbc\tx\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    reader = "--reader-property parse.key=true --reader-property parse.headers=true"
+    marker = "--reader-property null.marker=NULL"
+    assert tool("console-producer", f"--topic printed {reader} {marker}")[0] == 0
+    shown = ("timestamp", "partition", "offset", "headers", "key")
+    everything = " ".join(f"--formatter-property print.{part}=true" for part in shown)
+    assert tool("consumer-groups", PRINTED_GROUP)[0] == 0
+    wanted = [
+        ("console-consumer", f"--topic printed --partition 0 --offset 1 --max-messages 2 {more}")
+        for more in ("", everything, f"{everything} --formatter-property null.literal=-")
+    ]
+    _, ends = tool("get-offsets", "--topic __consumer_offsets")
+    for _, partition, end in (line.split(":") for line in ends):
+        for formatter in ("OffsetsMessageFormatter", "GroupMetadataMessageFormatter"):
+            name = f"--formatter org.apache.kafka.tools.consumer.{formatter}"
+            where = f"--topic __consumer_offsets --partition {partition} --offset earliest"
+            wanted += [("console-consumer", f"{where} --max-messages {end} {name}")] * (end != "0")
+    for (name, line), theirs in zip(wanted, apache.say(wanted), strict=True):
+        status, printed = tool(name, line)
+        expected = theirs.output.replace("}{", "}\n{").splitlines()
+        assert (status, printed) == (theirs.status, expected), line
+
+
+PRINTED_GROUP = "--reset-offsets --group printed --topic printed --to-offset 1 --execute"
 
 
 def unordered(lines: list[str]) -> list[str]:

@@ -144,6 +144,38 @@ REFUSED = [
         f"{NOWHERE} --reset-offsets --group a --to-latest",
         "One of the reset scopes should be defined",
     ),
+    ("console-producer", NOWHERE, 'Missing required argument "[topic]"'),
+    ("console-producer", "--topic a --bootstrap-server b", "it should be host:port"),
+    (
+        "console-producer",
+        f"{NOWHERE} --topic a --property b=c --reader-property d=e",
+        "Options --property and --reader-property cannot be specified together.",
+    ),
+    ("console-producer", f"{NOWHERE} --topic a --line-reader b.C", "There is no line reader but"),
+    ("console-consumer", NOWHERE, "Exactly one of the following arguments is required"),
+    ("console-consumer", f"{NOWHERE} --topic a --offset 1", "The partition is required when"),
+    ("console-consumer", f"{NOWHERE} --include a --partition 1", "The topic is required when"),
+    (
+        "console-consumer",
+        f"{NOWHERE} --topic a --partition 0 --offset -1",
+        "The provided offset value '-1' is incorrect.",
+    ),
+    (
+        "console-consumer",
+        f"{NOWHERE} --topic a --partition 0 --group b",
+        "Options group and partition cannot be specified together.",
+    ),
+    (
+        "console-consumer",
+        f"{NOWHERE} --topic a --group b --command-property group.id=c",
+        "do not match. Detected group ids: 'b', 'c'",
+    ),
+    (
+        "console-consumer",
+        f"{NOWHERE} --topic a --from-beginning --command-property auto.offset.reset=latest",
+        "Can't simultaneously specify --from-beginning and 'auto.offset.reset=latest'",
+    ),
+    ("console-consumer", f"{NOWHERE} --topic a --formatter b.C", "There is no formatter b.C"),
     ("cluster", "", "COMMAND"),
     ("cluster", f"unregister {NOWHERE}", "--id"),
 ]

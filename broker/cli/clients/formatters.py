@@ -1,0 +1,214 @@
+"""Records as `console-consumer` prints them, each formatter named as its class in Kafka.
+
+The formatters of the internal topics give one line of JSON for each record they know, and nothing
+for the others; they read it by the schemas that `dump-log` does.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from struct import error as StructError  # noqa: N812 - an exception class in disguise
+from struct import unpack
+from typing import NamedTuple
+from uuid import UUID
+
+from broker.cli.arguments import ToolFailed
+from broker.cli.clients.line_reader import is_true
+from broker.cli.record_text import (
+    GROUP_SCHEMAS,
+    OFFSET_SCHEMAS,
+    TRANSACTION_SCHEMAS,
+    open_record,
+    to_json,
+)
+from broker.protocol.message import Message
+from broker.protocol.wire import DecodeError
+
+NO_TIMESTAMP, CREATE_TIME, LOG_APPEND_TIME = 0, 1, 2
+TIMESTAMP_TYPES = {CREATE_TIME: "CreateTime", LOG_APPEND_TIME: "LogAppendTime"}
+
+
+class ConsumedRecord(NamedTuple):
+    """One record with where it was; the epoch is None when the leader did not tell it."""
+
+    partition: int
+    offset: int
+    leader_epoch: int | None
+    timestamp_type: int
+    timestamp_ms: int
+    headers: list[tuple[str, bytes | None]]
+    key: bytes | None
+    value: bytes | None
+
+
+Formatter = Callable[[ConsumedRecord], bytes]
+
+
+def make_formatter(name: str, properties: Mapping[str, str]) -> Formatter:
+    """Give a formatter by the name of its class; raises ToolFailed when there is none."""
+    formatter = FORMATTERS.get(name.rpartition(".")[2])
+    if formatter is None:
+        known = ", ".join(f"{PACKAGE}.{one}" for one in FORMATTERS)
+        raise ToolFailed(f"There is no formatter {name}; there are {known}")
+    return formatter(properties)
+
+
+PRINTED = ("timestamp", "partition", "offset", "delivery", "epoch", "headers", "key", "value")
+"""What a record has, in the order in which it is printed."""
+
+
+def default_formatter(properties: Mapping[str, str]) -> Formatter:
+    """Print what the `print.` properties name, only the value when there is none."""
+    separator = properties.get("key.separator", "\t").encode()
+    line_end = properties.get("line.separator", "\n").encode()
+    shown = [
+        part
+        for part in PRINTED
+        if is_true(properties, f"print.{part}")
+        or (part == "value" and "print.value" not in properties)
+    ]
+    parts = {name: make(properties) for name, make in PARTS.items() if name in shown}
+
+    def line(record: ConsumedRecord) -> bytes:
+        if not shown:
+            return b""
+        return separator.join([parts[name](record) for name in shown]) + line_end
+
+    return line
+
+
+def _timestamp(_: Mapping[str, str]) -> Formatter:
+    def text(record: ConsumedRecord) -> bytes:
+        kind = TIMESTAMP_TYPES.get(record.timestamp_type)
+        return b"NO_TIMESTAMP" if kind is None else f"{kind}:{record.timestamp_ms}".encode()
+
+    return text
+
+
+def _epoch(_: Mapping[str, str]) -> Formatter:
+    def text(record: ConsumedRecord) -> bytes:
+        epoch = record.leader_epoch
+        return b"Epoch:NOT_PRESENT" if epoch is None else b"Epoch:%d" % epoch
+
+    return text
+
+
+def _headers(properties: Mapping[str, str]) -> Formatter:
+    shown = _bytes_text(properties, "headers.deserializer")
+    separator = properties.get("headers.separator", ",").encode()
+
+    def text(record: ConsumedRecord) -> bytes:
+        headers = [name.encode() + b":" + shown(value) for name, value in record.headers]
+        return separator.join(headers) if headers else b"NO_HEADERS"
+
+    return text
+
+
+def _key(properties: Mapping[str, str]) -> Formatter:
+    shown = _bytes_text(properties, "key.deserializer")
+    return lambda record: shown(record.key)
+
+
+def _value(properties: Mapping[str, str]) -> Formatter:
+    shown = _bytes_text(properties, "value.deserializer")
+    return lambda record: shown(record.value)
+
+
+PARTS: dict[str, Callable[[Mapping[str, str]], Formatter]] = {
+    "timestamp": _timestamp,
+    "partition": lambda _: lambda record: b"Partition:%d" % record.partition,
+    "offset": lambda _: lambda record: b"Offset:%d" % record.offset,
+    "delivery": lambda _: lambda _: b"Delivery:NOT_PRESENT",  # Only share groups count it.
+    "epoch": _epoch,
+    "headers": _headers,
+    "key": _key,
+    "value": _value,
+}
+
+
+def _bytes_text(properties: Mapping[str, str], name: str) -> Callable[[bytes | None], bytes]:
+    null = properties.get("null.literal", "null").encode()
+    if name not in properties:
+        return lambda data: null if data is None else data
+    deserialize = DESERIALIZERS.get(properties[name].rpartition(".")[2])
+    if deserialize is None:
+        raise ToolFailed(f"There is no deserializer {properties[name]}")
+
+    def text(data: bytes | None) -> bytes:
+        try:
+            return null if data is None else deserialize(data).encode()
+        except (StructError, ValueError) as error:
+            raise ToolFailed(f"{len(data or b'')} bytes are no {name} {error}") from error
+
+    return text
+
+
+def _number(layout: str) -> Callable[[bytes], str]:
+    return lambda data: str(unpack(layout, data)[0])
+
+
+# By the names of the classes in org.apache.kafka.common.serialization.
+DESERIALIZERS: dict[str, Callable[[bytes], str]] = {
+    "StringDeserializer": lambda data: data.decode(errors="replace"),
+    "ByteArrayDeserializer": lambda data: data.decode(errors="replace"),
+    "ShortDeserializer": _number(">h"),
+    "IntegerDeserializer": _number(">i"),
+    "LongDeserializer": _number(">q"),
+    "FloatDeserializer": _number(">f"),
+    "DoubleDeserializer": _number(">d"),
+    "BooleanDeserializer": lambda data: str(unpack("?", data)[0]).lower(),
+    "UUIDDeserializer": lambda data: str(UUID(data.decode())),
+}
+
+
+def _json_formatter(
+    schemas: Mapping[int, tuple[type[Message], type[Message]]],
+) -> Callable[[Mapping[str, str]], Formatter]:
+    def line(record: ConsumedRecord) -> bytes:
+        if record.key is None:
+            return b""
+        try:
+            opened = open_record(record.key, record.value, schemas)
+        except (DecodeError, StructError, ValueError) as error:
+            raise ToolFailed(
+                f"Could not read record at offset {record.offset} due to: {error}"
+            ) from error
+        if opened is None:
+            return b""
+        content: dict[str, object] = {
+            "key": {"type": opened.kind, "data": to_json(opened.key, 0)},
+            "value": None,
+        }
+        if opened.value is not None:
+            data = to_json(opened.value, opened.version)
+            content["value"] = {"version": opened.version, "data": data}
+        text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+        return text.encode() + b"\n"
+
+    return lambda _: line
+
+
+def logging_formatter(properties: Mapping[str, str]) -> Formatter:
+    """Print as the default does, and tell the record on standard error."""
+    line = default_formatter(properties)
+
+    def logged(record: ConsumedRecord) -> bytes:
+        kind = TIMESTAMP_TYPES.get(record.timestamp_type)
+        parts = [] if kind is None else [f"{kind}:{record.timestamp_ms}"]
+        for name, data in (("key", record.key), ("value", record.value)):
+            parts.append(f"{name}:{'null' if data is None else data.decode(errors='replace')}")
+        print(", ".join(parts), file=sys.stderr)
+        return line(record)
+
+    return logged
+
+
+PACKAGE = "org.apache.kafka.tools.consumer"
+FORMATTERS: dict[str, Callable[[Mapping[str, str]], Formatter]] = {
+    "DefaultMessageFormatter": default_formatter,
+    "LoggingMessageFormatter": logging_formatter,
+    "NoOpMessageFormatter": lambda _: lambda _: b"",
+    "OffsetsMessageFormatter": _json_formatter(OFFSET_SCHEMAS),
+    "GroupMetadataMessageFormatter": _json_formatter(GROUP_SCHEMAS),
+    "TransactionLogMessageFormatter": _json_formatter(TRANSACTION_SCHEMAS),
+}

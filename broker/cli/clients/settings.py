@@ -1,0 +1,109 @@
+"""Settings of Kafka's own clients, said to librdkafka.
+
+Most have the same name there. Some are named otherwise, some are about classes that only a Java
+program has and mean nothing here. Defaults that differ are set to Kafka's.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, MutableMapping
+
+from broker.cli.admin.settings import read_properties
+from broker.cli.arguments import ToolFailed
+
+RENAMED = {
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "max.request.size": "message.max.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "socket.connection.setup.timeout.max.ms": "socket.connection.setup.timeout.ms",
+}
+MEANINGLESS = frozenset(
+    {
+        "auto.include.jmx.reporter",
+        "default.api.timeout.ms",
+        "exclude.internal.topics",
+        "interceptor.classes",
+        "key.deserializer",
+        "key.serializer",
+        "max.block.ms",
+        "max.poll.records",
+        "metric.reporters",
+        "value.deserializer",
+        "value.serializer",
+    }
+)
+ASSIGNORS = {
+    "RangeAssignor": "range",
+    "RoundRobinAssignor": "roundrobin",
+    "CooperativeStickyAssignor": "cooperative-sticky",
+}
+IDEMPOTENT_ACKS = ("all", "-1")
+MAX_IDEMPOTENT_IN_FLIGHT = 5
+JAAS_LOGIN = re.compile(r'\b(username|password)\s*=\s*(?:"([^"]*)"|(\S+?))(?=[\s;]|$)')
+
+
+def collect_settings(file: str | None, pairs: Iterable[str] | None) -> dict[str, str]:
+    """Give the settings of a properties file and of `name=value` arguments, which go before."""
+    settings = read_properties(file) if file else {}
+    for pair in pairs or ():
+        name, _, value = pair.partition("=")
+        if not name.strip():
+            raise ToolFailed(f"Invalid property: {pair}")
+        settings[name.strip()] = value
+    return settings
+
+
+def translate(settings: Mapping[str, str]) -> dict[str, str]:
+    """Give the settings as librdkafka names them."""
+    translated: dict[str, str] = {}
+    for name, value in settings.items():
+        if name in MEANINGLESS:
+            continue
+        if name == "buffer.memory":
+            translated["queue.buffering.max.kbytes"] = str(max(1, _number(name, value) // 1024))
+        elif name == "partition.assignment.strategy":
+            translated[name] = ",".join(_assignor(part) for part in value.split(","))
+        elif name == "sasl.jaas.config":
+            translated.update(_login(value))
+        elif re.fullmatch(r"compression\.(gzip|lz4|zstd)\.level", name):
+            codec = settings.get("compression.type", "none")
+            if name == f"compression.{codec}.level":
+                translated["compression.level"] = value
+        else:
+            translated[RENAMED.get(name, name)] = value
+    return translated
+
+
+def set_producer_defaults(settings: MutableMapping[str, str]) -> None:
+    """Be idempotent unless that is said otherwise, or impossible with what is said."""
+    in_flight = "max.in.flight.requests.per.connection"
+    is_possible = (
+        settings.get("acks", "all") in IDEMPOTENT_ACKS
+        and settings.get("retries") != "0"
+        and _number(in_flight, settings.get(in_flight, "5")) <= MAX_IDEMPOTENT_IN_FLIGHT
+    )
+    settings.setdefault("enable.idempotence", "true" if is_possible else "false")
+
+
+def set_consumer_defaults(settings: MutableMapping[str, str]) -> None:
+    """Read what Kafka's consumer reads: everything, and with the creation of a missing topic."""
+    settings.setdefault("isolation.level", "read_uncommitted")
+    settings.setdefault("allow.auto.create.topics", "true")
+
+
+def _assignor(name: str) -> str:
+    return ASSIGNORS.get(name.strip().rpartition(".")[2], name.strip())
+
+
+def _login(jaas: str) -> dict[str, str]:
+    found = {key: quoted or plain for key, quoted, plain in JAAS_LOGIN.findall(jaas)}
+    if found.keys() < {"username", "password"}:
+        raise ToolFailed("sasl.jaas.config has no username and password")
+    return {"sasl.username": found["username"], "sasl.password": found["password"]}
+
+
+def _number(name: str, value: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise ToolFailed(f"Invalid value {value} for configuration {name}") from None

@@ -1,0 +1,229 @@
+"""`millrace console-producer`: publish lines of standard input; kafka-console-producer's flags.
+
+It ends with 1 when a record could not be delivered, where Kafka's only logs it.
+"""
+
+import argparse
+import io
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from broker.cli.admin.settings import parse_addresses, read_properties
+from broker.cli.arguments import ToolFailed, ToolParser, check_required, is_given, tool_parser
+from broker.cli.clients.line_reader import LineReader, LineRecord
+from broker.cli.clients.settings import collect_settings
+from broker.errors import KafkaError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message, Producer
+
+LINE_READER = "org.apache.kafka.tools.LineMessageReader"
+INTERRUPTED = 130
+FLUSH_SECONDS = 1
+READER_PROPERTIES = (
+    "parse.key=false, parse.headers=false, ignore.error=false, key.separator=\\t, "
+    "headers.delimiter=\\t, headers.separator=, (a comma), headers.key.separator=:, null.marker= "
+    "(what stands for null). A line is headers, key and value: 'h1:v1,h2:v2\\tkey\\tvalue'"
+)
+# flag -> (the producer's setting, its default, metavar, what it is)
+PRODUCER_FLAGS: dict[str, tuple[str, str | None, str, str]] = {
+    "timeout": ("linger.ms", "1000", "MS", "how long a record may wait for others"),
+    "request-required-acks": ("acks", "-1", "ACKS", "the acks that a record needs"),
+    "request-timeout-ms": ("request.timeout.ms", "1500", "MS", "how long to wait for the acks"),
+    "message-send-max-retries": ("retries", "3", "COUNT", "how often a record is sent again"),
+    "retry-backoff-ms": ("retry.backoff.ms", "100", "MS", "how long to wait before that"),
+    "socket-buffer-size": ("send.buffer.bytes", "102400", "BYTES", "buffer of the connection"),
+    "max-memory-bytes": ("buffer.memory", "33554432", "BYTES", "memory for records that wait"),
+    "batch-size": ("batch.size", "16384", "BYTES", "the most bytes of records in one batch"),
+    "max-partition-memory-bytes": ("batch.size", None, "BYTES", "deprecated: --batch-size"),
+    "metadata-expiry-ms": ("metadata.max.age.ms", "300000", "MS", "how long metadata is good"),
+    "max-block-ms": ("max.block.ms", "60000", "MS", "how long to wait for room in the memory"),
+}
+DEPRECATED = {
+    "producer-property": "command-property",
+    "producer.config": "command-config",
+    "property": "reader-property",
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Publish until standard input ends; 1 when a record was not delivered."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    _check(parser, options)
+    try:
+        return _publish(options)
+    except (KafkaError, ToolFailed) as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _parser() -> ToolParser:
+    parser = tool_parser(
+        "console-producer", "Read data from standard input and publish it to Kafka."
+    )
+    parser.add_argument("--topic", help="the topic to produce messages to")
+    parser.add_argument(
+        "--bootstrap-server", metavar="HOST:PORT,...", help="the brokers to connect to"
+    )
+    parser.add_argument("--sync", action="store_true", help="wait for each record's delivery")
+    parser.add_argument(
+        "--compression-codec",
+        nargs="?",
+        const="gzip",
+        default="none",
+        metavar="CODEC",
+        help="none, gzip, snappy, lz4 or zstd; gzip when no codec is named",
+    )
+    for flag, (name, default, metavar, text) in PRODUCER_FLAGS.items():
+        known = f" (default {default})" if default else ""
+        parser.add_argument(f"--{flag}", metavar=metavar, help=f"{text}: {name}{known}")
+    parser.add_argument(
+        "--line-reader",
+        default=LINE_READER,
+        metavar="CLASS",
+        help=f"how lines are read; there is only {LINE_READER} here",
+    )
+    for flag, metavar, text in (
+        ("reader-property", "NAME=VALUE", f"how a line is read: {READER_PROPERTIES}"),
+        ("property", "NAME=VALUE", "deprecated: --reader-property"),
+        ("command-property", "NAME=VALUE", "a setting of the producer"),
+        ("producer-property", "NAME=VALUE", "deprecated: --command-property"),
+    ):
+        parser.add_argument(f"--{flag}", action="append", metavar=metavar, help=text)
+    for flag, text in (
+        ("reader-config", "a properties file for --reader-property, which goes before it"),
+        ("command-config", "a properties file for --command-property, which goes before it"),
+        ("producer.config", "deprecated: --command-config"),
+    ):
+        parser.add_argument(f"--{flag}", dest=flag.replace("-", "_"), metavar="FILE", help=text)
+    return parser
+
+
+def _check(parser: ToolParser, options: argparse.Namespace) -> None:
+    check_required(parser, options, ["topic", "bootstrap-server"])
+    use_new_names(parser, options, DEPRECATED)
+    if options.max_partition_memory_bytes is not None:
+        print(
+            "Warning: --max-partition-memory-bytes is deprecated and will be removed in Apache "
+            "Kafka 5.0. Use --batch-size instead.",
+            file=sys.stderr,
+        )
+    if options.line_reader.rpartition(".")[2] != LINE_READER.rpartition(".")[2]:
+        parser.error(f"There is no line reader but {LINE_READER}, not {options.line_reader}")
+    try:
+        parse_addresses(options.bootstrap_server)
+    except KafkaError as error:
+        parser.error(str(error))
+
+
+def use_new_names(
+    parser: ToolParser, options: argparse.Namespace, deprecated: Mapping[str, str]
+) -> None:
+    """Take what deprecated flags say for what the new ones say, and warn of it."""
+    for old, new in deprecated.items():
+        if not is_given(options, old):
+            continue
+        if is_given(options, new):
+            parser.error(f"Options --{old} and --{new} cannot be specified together.")
+        print(
+            f"Warning: --{old} is deprecated and will be removed in a future version. "
+            f"Use --{new} instead.",
+            file=sys.stderr,
+        )
+        setattr(options, new.replace("-", "_"), getattr(options, old.replace("-", "_")))
+
+
+def producer_settings(options: argparse.Namespace) -> dict[str, str]:
+    """Give the settings of the producer: a flag goes before a property, which before a default."""
+    settings = collect_settings(options.command_config, options.command_property)
+    settings["bootstrap.servers"] = options.bootstrap_server
+    settings["compression.type"] = options.compression_codec
+    settings.setdefault("client.id", "console-producer")
+    for flag, (name, default, _, _) in PRODUCER_FLAGS.items():
+        given = getattr(options, flag.replace("-", "_"))
+        if given is not None:
+            settings[name] = given
+        elif default is not None:
+            settings.setdefault(name, default)
+    return settings
+
+
+def _publish(options: argparse.Namespace) -> int:
+    # Imported here so that a mistake is told before the library is loaded.
+    from broker.cli.clients.library import make_producer
+
+    properties = read_properties(options.reader_config) if options.reader_config else {}
+    properties |= collect_settings(None, options.reader_property)
+    reader = LineReader(properties)
+    publisher = _Publisher(make_producer(producer_settings(options)), options.topic)
+    try:
+        for number, line in enumerate(_lines(), start=1):
+            publisher.send(reader.record(line, number))
+            if options.sync:
+                publisher.wait()
+                if publisher.failed_count:
+                    break
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    finally:
+        publisher.wait()
+    return 1 if publisher.failed_count else 0
+
+
+class _Publisher:
+    """Sends records, and counts those that were not delivered."""
+
+    def __init__(self, producer: "Producer", topic: str) -> None:
+        self._producer = producer
+        self._topic = topic
+        self.failed_count = 0
+
+    def send(self, record: LineRecord) -> None:
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic,
+                    value=record.value,
+                    key=record.key,
+                    headers=record.headers or None,
+                    on_delivery=self._delivered,
+                )
+            except BufferError:
+                self._producer.poll(FLUSH_SECONDS)  # The memory is full until some are delivered.
+            else:
+                self._producer.poll(0)
+                return
+
+    def wait(self) -> None:
+        """Wait until every record is delivered, or given up."""
+        while self._producer.flush(FLUSH_SECONDS):
+            pass
+
+    def _delivered(self, error: Any, message: "Message") -> None:
+        if error is not None:
+            self.failed_count += 1
+            key, value = message.key(), message.value()
+            sizes = ", ".join(
+                f"{name}: {'null' if data is None else f'{len(data)} bytes'}"
+                for name, data in (("key", key), ("value", value))
+            )
+            print(
+                f"Error when sending message to topic {self._topic} with {sizes}: "
+                f"{error.name()}: {error.str()}",
+                file=sys.stderr,
+            )
+
+
+def _lines() -> Iterator[str]:
+    """Give the lines of standard input without their ends; asks for each on a terminal."""
+    is_interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    lines = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="surrogateescape")
+    while True:
+        if is_interactive:
+            print(">", end="", flush=True)
+        line = lines.readline()
+        if not line:
+            return
+        yield line.removesuffix("\n")
