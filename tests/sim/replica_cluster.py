@@ -64,7 +64,7 @@ class ReplicaSimulation:
         self.min_isr = random.choice([1, 2, 2, 2, min(3, node_count)])
         self.metadata_delay_ms = random.choice([3, 10, 60, 150])
         self.metadata_pieces = random.choice([0, 0.2, 0.7])
-        """How often a broker reads only some of the metadata that there is."""
+        """How often a broker reads only one decision of those that there are."""
         self.checkpoint_interval_ms = random.choice([50, 1_000, 5_000])
         self.produce_interval_ms = random.choice([6, 15, 40])
         self.fetch_interval_ms = random.choice([3, 8, 20])
@@ -195,7 +195,8 @@ class ReplicaSimulation:
     def read_metadata(self, node: ReplicaNode) -> None:
         links = {(CONTROLLER, node.node_id), (node.node_id, CONTROLLER)}
         if not links & self.network.cut:
-            in_pieces = self.has_faults and self.random.random() < self.metadata_pieces
+            is_late = node.knows_itself and self.has_faults
+            in_pieces = is_late and self.random.random() < self.metadata_pieces
             node.catch_up(self.scheduler.now_ms, in_pieces=in_pieces)
 
     def ask_controller(

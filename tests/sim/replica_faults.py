@@ -42,11 +42,30 @@ class ReplicaFaults:
         self.probe_chance = random.choice([0, 0.8])
         self.held_ms = random.choice([200, 450])
         """How long a change of the in-sync set waits at most; REQUEST_LIFETIME_MS is longer."""
+        self.aims_at_joiners = random.random() < 0.25
+        """Whether in this history replicas come and go, and little else goes wrong."""
+        if self.aims_at_joiners:
+            self.joiner_risk, self.held_ms = 0.9, 450
+            simulation.controller_slowness = 0.6
+        self.aims_at_late_readers = not self.aims_at_joiners and random.random() < 0.25
+        """Whether leaders change while others hear of it one by one, and late."""
+        if self.aims_at_late_readers:
+            simulation.metadata_pieces = 1.0
+            simulation.metadata_delay_ms = random.choice([30, 60])
         self.chosen = self.draw()
         self.change_weather()
 
     def draw(self) -> list[Fault]:
         """Choose what goes wrong in this history: some things hide behind others."""
+        if self.aims_at_joiners:
+            return [self.fence_for_a_while, self.fence_for_a_while, self.kill, self.flush]
+        if self.aims_at_late_readers:
+            return [
+                self.cut_off_controller,
+                self.elect_preferred,
+                self.fence_for_a_while,
+                self.heal,
+            ]
         faults: list[Fault] = [
             self.kill,
             self.kill_all,
@@ -82,14 +101,15 @@ class ReplicaFaults:
             return
         node = self.nodes[self.random.choice(self.node_ids)]
         leader = self.controller.partition.leader
-        if leader != NO_LEADER and self.random.random() < 0.5:
+        if leader != NO_LEADER and not self.aims_at_joiners and self.random.random() < 0.5:
             node = self.nodes[leader]
         fault = self.random.choice(self.chosen)
         fault(node)
         self.scheduler.after(self.random.randint(1, 2 * FAULT_INTERVAL_MS), self.strike)
 
     def threaten_leader(self, leader: ReplicaNode) -> None:
-        if self.random.random() < self.young_leader_risk:
+        is_aimed = self.aims_at_joiners or self.aims_at_late_readers
+        if self.random.random() < self.young_leader_risk and not is_aimed:
             fault = self.random.choice(
                 [self.kill, self.cut_power, self.stop, self.cut_off, self.elect_preferred]
             )
@@ -101,9 +121,10 @@ class ReplicaFaults:
             return
         new = [replica for replica in wanted if replica not in self.controller.partition.isr]
         node = self.nodes[self.random.choice(new or wanted)]
-        fault = self.random.choice(
-            [self.cut_power, self.wipe, self.replace, self.pause, self.fence_for_a_while]
-        )
+        faults = [self.cut_power, self.wipe, self.pause]
+        if self.aims_at_joiners:
+            faults = [self.replace, self.fence_for_a_while]
+        fault = self.random.choice(faults)
         self.strike_soon(fault, node, self.random.randint(1, 40))
 
     def strike_soon(self, fault: Fault, node: ReplicaNode, delay_ms: int) -> None:
@@ -206,7 +227,7 @@ class ReplicaFaults:
         """Let a broker's session end, and have it back at once, in the same incarnation."""
         link = (node.node_id, CONTROLLER)
         self.network.cut.add(link)
-        delay_ms = self.random.randint(100, 220)
+        delay_ms = self.random.randint(100, 350)
         self.scheduler.after(delay_ms, lambda: self.network.cut.discard(link))
 
     def cut_links(self, node: ReplicaNode) -> None:
@@ -219,6 +240,8 @@ class ReplicaFaults:
         self.network.cut.clear()
 
     def change_weather(self, node: ReplicaNode | None = None) -> None:
+        if self.aims_at_joiners:
+            return
         random = self.random
         self.network.weather = Weather(
             loss=random.choice([0, 0, 0.02, 0.2]),

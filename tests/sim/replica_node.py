@@ -133,14 +133,14 @@ class ReplicaNode:
     # --- metadata ---
 
     def catch_up(self, time_ms: int, *, in_pieces: bool = False) -> None:
-        """Read metadata, and act by where that ends: what was between is not seen."""
+        """Read metadata, one decision or all, and act by where that ends."""
         records = self.controller.records
         if self.applied == len(records):
             return
         end = len(records)
         if in_pieces:
             ends = self.controller.ends
-            end = ends[self.random.randrange(bisect_right(ends, self.applied), len(ends))]
+            end = ends[bisect_right(ends, self.applied)]
         for record in records[self.applied : end]:
             self.image.replay(record)
         self.applied = end
