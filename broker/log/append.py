@@ -220,6 +220,15 @@ def append_as_follower(log: LocalLog, records: BytesLike, timestamp_ms: int) -> 
     return AppendInfo(first_offset, log.log_end_offset - 1, append_time, log.log_start_offset)
 
 
+def base_of_batch_across(records: BytesLike, offset: int) -> int | None:
+    """Give where the first batch begins, if that is below an offset and it reaches above."""
+    for batch in split_batches(records):
+        header = batch.header
+        is_across = header.base_offset < offset < header.next_offset
+        return header.base_offset if is_across and batch.has_valid_crc else None
+    return None
+
+
 def _append_follower_batch(log: LocalLog, batch: RecordBatch, timestamp_ms: int) -> None:
     header = batch.header
     log.maybe_roll(header.size_bytes, header, timestamp_ms)

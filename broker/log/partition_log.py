@@ -13,7 +13,13 @@ method means the log directory has failed; the log is then not used any more.
 import logging
 
 from broker.errors import ErrorCode, KafkaError
-from broker.log.append import AppendInfo, AppendOrigin, append_as_follower, append_as_leader
+from broker.log.append import (
+    AppendInfo,
+    AppendOrigin,
+    append_as_follower,
+    append_as_leader,
+    base_of_batch_across,
+)
 from broker.log.config import LogConfig
 from broker.log.deletion import DELETED_EXTENSION
 from broker.log.local_log import AppendLimits, LocalLog
@@ -58,8 +64,23 @@ class PartitionLog(LocalLog):
         return append_as_leader(self, records, leader_epoch, timestamp_ms, origin)
 
     def append_as_follower(self, records: BytesLike, *, timestamp_ms: int = 0) -> AppendInfo:
-        """Append the leader's batches byte for byte; raises CorruptBatch."""
-        return append_as_follower(self, records, timestamp_ms)
+        """Append the leader's batches byte for byte; raises CorruptBatch.
+
+        An empty log takes a first batch that reaches over its start: records may be deleted up to
+        any offset, and batches are copied whole.
+        """
+        start_offset = self.log_start_offset
+        base_offset = None
+        if start_offset == self.log_end_offset:
+            base_offset = base_of_batch_across(records, start_offset)
+        if base_offset is None:
+            return append_as_follower(self, records, timestamp_ms)
+        self.truncate_fully_and_start_at(base_offset, timestamp_ms)
+        try:
+            return append_as_follower(self, records, timestamp_ms)
+        finally:
+            self.advance_high_watermark(start_offset)
+            self._advance_start(self.high_watermark)
 
     def read(
         self,

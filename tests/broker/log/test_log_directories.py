@@ -297,6 +297,20 @@ def test_a_partition_moves_to_another_directory(restarts: bool) -> None:
     assert read_records(again)[:-1] == expected
 
 
+def test_a_partition_that_begins_within_a_batch_moves() -> None:
+    directories = open_directories(SimulatedStorage())
+    log = directories.create(KEY, ID, CONFIG, path="/a")
+    batch = build_batch([(b"%d" % number, b"", (), NOW_MS) for number in range(4)])
+    log.append_as_leader(batch, leader_epoch=0, timestamp_ms=NOW_MS)
+    log.advance_high_watermark(4)
+    log.delete_records_before(3)
+    directories.move(KEY, "/b")
+    moved = directories.advance_move(KEY, 1_000, NOW_MS).log
+    assert moved is not None
+    assert (moved.log_start_offset, moved.log_end_offset) == (3, 4)
+    assert moved.size_bytes == log.size_bytes
+
+
 def test_a_move_follows_truncation_and_may_be_given_up() -> None:
     storage = SimulatedStorage()
     directories = open_directories(storage)

@@ -612,3 +612,33 @@ def test_truncate_fully_starts_anew() -> None:
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (100, 100, 100)
     assert append(log) == 100
     assert [r.offset for r in read_records(reopen(log.place.storage, log))] == [100]
+
+
+def batch_from(base_offset: int, count: int) -> bytes:
+    """Give a leader's batch."""
+    records = [(b"%d" % number, b"", (), NOW_MS) for number in range(count)]
+    return build_batch(records, base_offset=base_offset, leader_epoch=3)
+
+
+def test_a_follower_that_begins_within_a_batch_takes_it_whole() -> None:
+    log = new_log()
+    log.truncate_fully_and_start_at(12)
+    log.append_as_follower(batch_from(10, 5) + batch_from(15, 2))
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (12, 12, 17)
+    assert bases(log) == [10]
+    assert log.end_offset_for_epoch(3) == (3, 17)
+    log.advance_high_watermark(17)
+    assert [record.offset for record in read_records(log)][-5:] == [12, 13, 14, 15, 16]
+    log.flush()
+    assert reopen(log.place.storage, log).log_end_offset == 17
+
+
+def test_a_follower_takes_no_damaged_batch_to_begin_within() -> None:
+    log = new_log()
+    log.truncate_fully_and_start_at(12)
+    damaged = bytearray(batch_from(10, 5))
+    damaged[-1] ^= 1
+    for refused in (bytes(damaged), batch_from(10, 2)):
+        with pytest.raises(CorruptBatch):
+            log.append_as_follower(refused)
+        assert (log.log_start_offset, log.log_end_offset) == (12, 12)

@@ -1,0 +1,112 @@
+"""A client that goes on producing to a replicated topic, and what became of its records."""
+
+import re
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import confluent_kafka
+from confluent_kafka.admin import AdminClient
+
+from millrace.testing import LocalCluster
+from tests.lib.waiting import until
+
+
+class Load:
+    """An idempotent producer that goes on until it is told to stop."""
+
+    def __init__(self, cluster: LocalCluster, topic: str) -> None:
+        settings = {"bootstrap.servers": cluster.bootstrap_servers, "enable.idempotence": True}
+        self._producer = confluent_kafka.Producer(settings)
+        self._topic = topic
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.acknowledged: set[bytes] = set()
+        self.failures: list[object] = []
+
+    def __enter__(self) -> "Load":
+        self._thread.start()
+        self.goes_on()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._stopped.set()
+        self._thread.join()
+        assert self._producer.flush(60) == 0
+        assert not self.failures
+
+    def goes_on(self) -> None:
+        """Wait until more is acknowledged."""
+        before = len(self.acknowledged)
+        until(lambda: len(self.acknowledged) > before + 100)
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stopped.is_set():
+            number += 1
+            self._producer.produce(
+                self._topic, b"%d" % number, b"%d" % number, on_delivery=self._note
+            )
+            self._producer.poll(0.002)
+
+    def _note(self, error: object, message: confluent_kafka.Message) -> None:
+        if error:
+            self.failures.append(error)
+        else:
+            value = message.value()
+            assert value is not None
+            self.acknowledged.add(value)
+
+
+class Partition:
+    """What the cluster says of a partition."""
+
+    def __init__(self, cluster: LocalCluster, topic: str, number: int) -> None:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        found = admin.list_topics(topic, timeout=10).topics[topic].partitions[number]
+        self.leader = int(found.leader)
+        self.replicas = [int(broker_id) for broker_id in found.replicas]
+        self.isr = sorted(int(broker_id) for broker_id in found.isrs)
+
+
+def consumed(bootstrap: str, topic: str, count: int, **settings: str) -> list[bytes]:
+    """Read so many partitions from the beginning to their ends."""
+    wanted = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "all",
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+    consumer = confluent_kafka.Consumer(wanted)
+    consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in range(count)])
+    values: list[bytes] = []
+    at_end: set[int | None] = set()
+    while len(at_end) < count:
+        for message in consumer.consume(1000, 1.0):
+            if message.error() is None:
+                values.append(message.value() or b"")
+                at_end.discard(message.partition())
+            else:
+                assert message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
+                at_end.add(message.partition())
+    consumer.close()
+    return values
+
+
+def segments(cluster: LocalCluster, broker_id: int, topic: str) -> dict[str, bytes]:
+    """Give the bytes of every segment of a topic on one broker."""
+    folder = Path(cluster.node(broker_id).folder)
+    files = sorted(folder.rglob(f"{topic}-*/*.log"))
+    # A directory that waits for its deletion has something behind its name.
+    return {
+        f"{file.parent.name}/{file.name}": file.read_bytes()
+        for file in files
+        if re.fullmatch(rf"{topic}-\d+", file.parent.name)
+    }
+
+
+def are_equal(cluster: LocalCluster, broker_ids: Sequence[int], topic: str, count: int) -> bool:
+    """Tell whether these brokers have the topic, byte for byte the same."""
+    first, *others = (segments(cluster, broker_id, topic) for broker_id in broker_ids)
+    return len(first) >= count and all(first == other for other in others)
