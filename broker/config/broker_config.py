@@ -96,6 +96,12 @@ class BrokerConfig:
     retention_check_interval_ms: int
     flush_checkpoint_interval_ms: int
     producer_id_expiration_ms: int
+    verifies_transactions: bool
+    """transaction.partition.verification.enable"""
+    add_partitions_backoff_ms: int
+    """add.partitions.to.txn.retry.backoff.ms"""
+    add_partitions_backoff_max_ms: int
+    """How long in all."""
 
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> "BrokerConfig":
@@ -144,6 +150,11 @@ class BrokerConfig:
                 "log.flush.offset.checkpoint.interval.ms", 0
             ),
             producer_id_expiration_ms=values.integer("producer.id.expiration.ms", 1),
+            verifies_transactions=values.boolean("transaction.partition.verification.enable"),
+            add_partitions_backoff_ms=values.integer("add.partitions.to.txn.retry.backoff.ms", 1),
+            add_partitions_backoff_max_ms=values.integer(
+                "add.partitions.to.txn.retry.backoff.max.ms", 0
+            ),
         )
 
     @property

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from broker.errors import ErrorCode, KafkaError
 from broker.log.local_log import LocalLog
+from broker.log.producers.verification import NO_TRANSACTION, TransactionAppend
 from broker.log.rewrite import Aside, rewrite_for_topic, rewrite_in_steps
 from broker.log.walk import BatchPosition
 from broker.records.batch import RecordBatch, split_batches
@@ -70,12 +71,13 @@ class Accepted(NamedTuple):
     unpacked_bytes: int
 
 
-def append_as_leader(
+def append_as_leader(  # noqa: PLR0913 - a hot path; the last has a usual answer
     log: LocalLog,
     records: BytesLike,
     leader_epoch: int,
     timestamp_ms: int,
     origin: AppendOrigin,
+    transaction: TransactionAppend = NO_TRANSACTION,
 ) -> AppendInfo:
     """Append one batch under the next offsets; raises KafkaError and changes nothing.
 
@@ -110,7 +112,7 @@ def append_as_leader(
                 log.log_start_offset,
                 True,
             )
-        marker = _validate_producer(log, header, records, is_client=is_client)
+        marker = _validate_producer(log, header, records, transaction, is_client=is_client)
     base_offset = log.log_end_offset
     log.maybe_roll(size_bytes, header, timestamp_ms)
     if leader_epoch > log.epochs.latest_epoch:
@@ -172,14 +174,19 @@ def _write(log: LocalLog, header: BatchHeader, base_offset: int, *parts: BytesLi
 
 
 def _validate_producer(
-    log: LocalLog, header: BatchHeader, records: BytesLike, *, is_client: bool
+    log: LocalLog,
+    header: BatchHeader,
+    records: BytesLike,
+    transaction: TransactionAppend,
+    *,
+    is_client: bool,
 ) -> EndMarker | None:
     if not header.attributes & CONTROL_FLAG:
-        log.producers.validate_data(header, checks_sequence=is_client)
+        log.producers.validate_data(header, checks_sequence=is_client, transaction=transaction)
         return None
     marker = marker_of(header, memoryview(records)[HEADER_BYTES:])
     if marker is not None:
-        log.producers.validate_marker(header, marker)
+        log.producers.validate_marker(header, marker, transaction)
     return marker
 
 

@@ -70,6 +70,8 @@ class LogPlace:
     on_recovery_point_lowered: Callable[[], None] = lambda: None
     """Called before records are appended where synced ones were cut off (see `truncate_to`)."""
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
+    verifies_transactions: bool = False
+    """transaction.partition.verification.enable"""
     flushes: "FlushQueue[LocalLog]" = field(default_factory=FlushQueue)
     validator: BatchValidator = field(default_factory=BatchValidator)
 
@@ -89,6 +91,7 @@ class LocalLog:
         self.segments = Segments()
         self.epochs = LeaderEpochs(place.storage, directory)
         self.producers = ProducerState(place.storage, directory, place.producer_expiration_ms)
+        self.producers.requires_verification = place.verifies_transactions
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.high_watermark = 0

@@ -62,6 +62,7 @@ class DirectorySettings:
     new_uuid: Callable[[], bytes]
     """Gives 16 fresh bytes: randomness is an argument."""
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
+    verifies_transactions: bool = False
 
 
 def _what_to_do_with_stray(path: str) -> str:
@@ -108,6 +109,7 @@ class LogDirectory:
             self.deletion,
             self.checkpoint_recovery_points,
             self._settings.producer_expiration_ms,
+            self._settings.verifies_transactions,
             self.flushes,
             self._validator,
         )

@@ -23,6 +23,7 @@ from broker.log.append import (
 from broker.log.config import LogConfig
 from broker.log.deletion import DELETED_EXTENSION
 from broker.log.local_log import AppendLimits, LocalLog
+from broker.log.producers.verification import NO_TRANSACTION, TransactionAppend
 from broker.log.read import LogRead, TimestampAndOffset, max_timestamp, offset_for_timestamp, read
 from broker.log.replay import load_producers
 from broker.log.retention import expired_segments
@@ -55,13 +56,14 @@ class PartitionLog(LocalLog):
         leader_epoch: int,
         timestamp_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        transaction: TransactionAppend = NO_TRANSACTION,
     ) -> AppendInfo:
         """Append one batch; raises KafkaError with Kafka's code and then has changed nothing.
 
         A repeat of one of the producer's last five batches gives the first answer again, with
         `is_duplicate`. Nothing of `records` is kept or changed.
         """
-        return append_as_leader(self, records, leader_epoch, timestamp_ms, origin)
+        return append_as_leader(self, records, leader_epoch, timestamp_ms, origin, transaction)
 
     def append_as_follower(self, records: BytesLike, *, timestamp_ms: int = 0) -> AppendInfo:
         """Append the leader's batches byte for byte; raises CorruptBatch.

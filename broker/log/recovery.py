@@ -81,7 +81,6 @@ def open_partition_log(
     log.high_watermark = min(max(hints.high_watermark, log.log_start_offset), log.log_end_offset)
     drop_damaged_transaction_indexes(log, names)
     load_producers(log, hints.timestamp_ms, hints.on_progress, without_producers)
-    log.producers.on_high_watermark(log.high_watermark)
     return log
 
 

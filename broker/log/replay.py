@@ -27,7 +27,7 @@ def load_producers(
     Segments whose base offset is in `without_producers` have nothing to feed, and are not read.
     """
     producers = log.producers
-    producers.load(log.log_start_offset, log.log_end_offset, timestamp_ms)
+    producers.load(log.log_start_offset, log.log_end_offset, log.high_watermark, timestamp_ms)
     start = producers.map_end_offset
     for segment in log.segments.from_offset(start):
         if not segment.size_bytes or segment.base_offset in without_producers:
@@ -42,6 +42,7 @@ def load_producers(
                 segment.save_transaction_index()
             segment.unload()
     producers.map_end_offset = log.log_end_offset
+    producers.on_high_watermark(log.high_watermark)
 
 
 def _replay(log: LocalLog, segment: Segment, batch: RecordBatch) -> None:

@@ -147,6 +147,7 @@ class Node:
             ),
             new_uuid=lambda: random_uuid().bytes,
             producer_expiration_ms=config.producer_id_expiration_ms,
+            verifies_transactions=config.verifies_transactions,
         )
         directories = LogDirectories(storage, paths, settings)
         progress = RecoveryProgress(clock)

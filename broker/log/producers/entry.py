@@ -13,6 +13,8 @@ from broker.records.control import EndMarker
 from broker.records.header import INT32_MAX, NO_PRODUCER_EPOCH, NO_SEQUENCE, BatchHeader
 
 REMEMBERED_BATCHES = 5
+MARKERS_RAISE_EPOCHS = 2
+"""The first transaction.version in which they do."""
 NO_OFFSET = -1
 
 
@@ -99,9 +101,28 @@ class ProducerEntry:
                 f"Expected transactional write from producer {self.producer_id}",
             )
 
-    def validate_marker(self, producer_epoch: int, marker: EndMarker) -> None:
-        """Refuse a marker from a fenced producer or from a former transaction coordinator."""
+    def has_open_transaction(self, producer_epoch: int) -> bool:
+        """Tell whether a transaction of this epoch is open here."""
+        return self.transaction_first_offset != NO_OFFSET and self.epoch == producer_epoch
+
+    def validate_marker(
+        self, producer_epoch: int, marker: EndMarker, transaction_version: int
+    ) -> None:
+        """Refuse a marker from a fenced producer or from a former transaction coordinator.
+
+        From transaction.version 2 on a marker's epoch is above that of the records: one that is
+        not comes late, and must not end the transaction that has begun since (KIP-1228). Where none
+        is open the marker repeats one whose answer was lost; it ends nothing, and is taken.
+        """
         self.validate_epoch(producer_epoch)
+        if transaction_version >= MARKERS_RAISE_EPOCHS and self.has_open_transaction(
+            producer_epoch
+        ):
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"Epoch {producer_epoch} of producer {self.producer_id} in a marker is not above "
+                f"the last seen epoch {self.epoch}",
+            )
         if marker.coordinator_epoch < self.coordinator_epoch:
             raise KafkaError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,

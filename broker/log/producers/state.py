@@ -9,10 +9,18 @@ read_committed readers stop there.
 """
 
 import logging
+from itertools import count
 
+from broker.errors import ErrorCode, KafkaError
 from broker.log.index.transaction_index import AbortedTransaction
 from broker.log.producers.entry import NO_OFFSET, AppendedBatch, ProducerEntry
 from broker.log.producers.snapshot import SUFFIX, decode_snapshot, encode_snapshot
+from broker.log.producers.verification import (
+    NO_GUARD,
+    NO_TRANSACTION,
+    TransactionAppend,
+    Verification,
+)
 from broker.log.storage import Storage, read_file, remove_files
 from broker.records.control import EndMarker
 from broker.records.errors import CorruptBatch
@@ -26,6 +34,9 @@ _logger = logging.getLogger(__name__)
 class ProducerState:
     """Invariant: keys of `ongoing` ascend, and every one is a producer's open transaction."""
 
+    requires_verification = False
+    """Whether the first batch of a transaction needs a guard (`verification`)."""
+
     def __init__(self, storage: Storage, directory: str, expiration_ms: int) -> None:
         self._storage = storage
         self._directory = directory
@@ -35,6 +46,10 @@ class ProducerState:
         """First offset of each open transaction -> its producer."""
         self.unreplicated: dict[int, int] = {}
         """First offset of each ended transaction -> its marker's offset."""
+        self.has_ended_some = False
+        """Whether transactions were forgotten as ended since somebody asked and set it back."""
+        self._verifications: dict[int, Verification] = {}
+        self._guards = count(NO_GUARD + 1)
         self.snapshot_offsets: list[int] = []
         self.unsynced_snapshots: set[int] = set()
         """Snapshots that a power failure may damage; their CRC tells, and an older one serves."""
@@ -45,9 +60,54 @@ class ProducerState:
         entry = self.producers.get(header.producer_id)
         return entry.find_duplicate(header) if entry is not None else None
 
-    def validate_data(self, header: BatchHeader, *, checks_sequence: bool) -> None:
+    def begin_verification(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+        *,
+        timestamp_ms: int,
+        raises_epochs: bool,
+    ) -> int:
+        """Give the guard that the first append of a transaction needs; NO_GUARD if it is open."""
+        entry = self.producers.get(producer_id)
+        if entry is not None and entry.has_open_transaction(producer_epoch):
+            return NO_GUARD
+        found = self._verifications.get(producer_id)
+        if found is None:
+            found = self._verifications[producer_id] = Verification(
+                next(self._guards),
+                producer_epoch,
+                base_sequence,
+                raises_epochs,
+                timestamp_ms,
+            )
+        else:
+            found.note(producer_epoch, base_sequence)
+        return found.guard
+
+    def give_up_verification(self, producer_id: int, guard: int) -> None:
+        """Forget a guard after a final refusal: whoever has it will not append."""
+        found = self._verifications.get(producer_id)
+        if found is not None and found.guard == guard:
+            del self._verifications[producer_id]
+
+    def validate_data(
+        self,
+        header: BatchHeader,
+        *,
+        checks_sequence: bool,
+        transaction: TransactionAppend = NO_TRANSACTION,
+    ) -> None:
         """Raise KafkaError unless a leader may append this batch."""
         entry = self.producers.get(header.producer_id)
+        if header.attributes & TRANSACTIONAL_FLAG and self.requires_verification:
+            self._validate_verified(header, entry, transaction.guard)
+        if checks_sequence and self._verifications:
+            verification = self._verifications.get(header.producer_id)
+            if verification is not None:
+                is_known = entry is not None and bool(entry.batches)
+                verification.validate_sequence(header, is_known=is_known)
         if entry is None:
             return
         if checks_sequence:
@@ -55,14 +115,32 @@ class ProducerState:
         else:
             entry.validate_epoch(header.producer_epoch)
 
-    def validate_marker(self, header: BatchHeader, marker: EndMarker) -> None:
+    def _validate_verified(
+        self, header: BatchHeader, entry: ProducerEntry | None, guard: int
+    ) -> None:
+        if entry is not None and entry.has_open_transaction(header.producer_epoch):
+            return
+        verification = self._verifications.get(header.producer_id)
+        if verification is None or verification.guard != guard:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction"
+            )
+
+    def validate_marker(
+        self,
+        header: BatchHeader,
+        marker: EndMarker,
+        transaction: TransactionAppend = NO_TRANSACTION,
+    ) -> None:
         """Raise KafkaError unless a leader may append this marker."""
         entry = self.producers.get(header.producer_id)
         if entry is not None:
-            entry.validate_marker(header.producer_epoch, marker)
+            entry.validate_marker(header.producer_epoch, marker, transaction.transaction_version)
 
     def add_data(self, header: BatchHeader, base_offset: int) -> None:
         """Take in a data batch of a producer, now in the log at `base_offset`."""
+        if self._verifications:
+            self._verifications.pop(header.producer_id, None)
         entry = self._entry(header.producer_id)
         entry.add_batch(header, base_offset)
         is_transactional = header.attributes & TRANSACTIONAL_FLAG
@@ -74,6 +152,7 @@ class ProducerState:
         self, header: BatchHeader, marker: EndMarker, offset: int, timestamp_ms: int
     ) -> AbortedTransaction | None:
         """Take in an end marker, now in the log; gives what the transaction index must note."""
+        self._verifications.pop(header.producer_id, None)
         entry = self._entry(header.producer_id)
         first_offset = entry.transaction_first_offset
         entry.add_marker(header.producer_epoch, marker, timestamp_ms)
@@ -104,9 +183,9 @@ class ProducerState:
     def on_high_watermark(self, high_watermark: int) -> None:
         """Forget ended transactions whose marker is below the high watermark."""
         if self.unreplicated:
-            self.unreplicated = {
-                first: last for first, last in self.unreplicated.items() if last >= high_watermark
-            }
+            kept = {x: last for x, last in self.unreplicated.items() if last >= high_watermark}
+            self.has_ended_some |= len(kept) < len(self.unreplicated)
+            self.unreplicated = kept
 
     def last_data_offsets(self) -> dict[int, tuple[int, int]]:
         """Give each producer's (last data offset, epoch): the cleaner keeps those batches."""
@@ -125,6 +204,11 @@ class ProducerState:
         ]
         for producer_id in expired:
             del self.producers[producer_id]
+        self._verifications = {
+            producer_id: verification
+            for producer_id, verification in self._verifications.items()
+            if timestamp_ms - verification.timestamp_ms < self._expiration_ms
+        }
         return len(expired)
 
     def list_snapshots(self, names: list[str], segment_bases: list[int]) -> None:
@@ -164,12 +248,14 @@ class ProducerState:
                 pass  # It has been deleted meanwhile.
             self.unsynced_snapshots.discard(offset)
 
-    def load(self, log_start_offset: int, log_end_offset: int, timestamp_ms: int) -> None:
+    def load(
+        self, log_start_offset: int, log_end_offset: int, high_watermark: int, timestamp_ms: int
+    ) -> None:
         """Start from the newest usable snapshot within the log; snapshots beyond its end go.
 
         The caller then feeds the batches from `map_end_offset` on.
         """
-        self.producers, self.ongoing, self.unreplicated = {}, {}, {}
+        self._forget()
         self.map_end_offset = log_start_offset
         self._drop([offset for offset in self.snapshot_offsets if offset > log_end_offset])
         for offset in reversed(self.snapshot_offsets[:]):
@@ -180,6 +266,9 @@ class ProducerState:
                     "producer snapshot dropped file=%s reason=%s", self._path(offset), error
                 )
                 self._drop([offset])
+                continue
+            if offset > high_watermark and any(x.coordinator_epoch >= 0 for x in entries):
+                # It does not say which transactions ended above the high watermark.
                 continue
             self._take_over(entries, timestamp_ms)
             self.map_end_offset = offset
@@ -211,8 +300,12 @@ class ProducerState:
     def clear(self, offset: int) -> None:
         """Forget everything; the log begins anew at an offset."""
         self._drop(self.snapshot_offsets[:])
-        self.producers, self.ongoing, self.unreplicated = {}, {}, {}
+        self._forget()
         self.map_end_offset = offset
+
+    def _forget(self) -> None:
+        self.producers, self.ongoing, self.unreplicated = {}, {}, {}
+        self._verifications = {}
 
     def move_to(self, directory: str) -> None:
         """Follow the partition's directory to another name or place."""
