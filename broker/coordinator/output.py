@@ -8,6 +8,8 @@ order the shard returned them:
 2. wait until that batch, and every batch of this shard before it, is committed;
 3. send `replies`, and begin `effects`: what the shard wants of others.
 
+With a `transaction` the batch is a part of a producer's transaction, or the marker that ends it.
+
 An output without records follows the same queue: it waits for the batches before it and then goes
 at once. So nobody ever sees state that is not committed, although the shard moves ahead of the
 commit. If an append fails, the shell sends `shard.unload(code)` to whoever is parked, turns
@@ -66,6 +68,25 @@ class Reply(NamedTuple):
     response: object
 
 
+class InTransaction(NamedTuple):
+    """The transaction that the records of an output belong to."""
+
+    producer_id: int
+    producer_epoch: int
+    guard: int = 0
+    """What the shell brings to the log with them; no matter of the shard."""
+
+
+class EndOfTransaction(NamedTuple):
+    """A transaction that an output ends in this partition, without records."""
+
+    producer_id: int
+    producer_epoch: int
+    is_commit: bool
+    coordinator_epoch: int
+    transaction_version: int = 0
+
+
 BATCH_OVERHEAD_BYTES = 61
 RECORD_OVERHEAD_BYTES = 32
 """More than a record's own varints take in a batch, at any size."""
@@ -84,6 +105,7 @@ class Output:
     replies: list[Reply] = field(default_factory=list)
     effects: list[object] = field(default_factory=list)
     """In the words of the shard's own package; a reply may be refused by a deadline, these wait."""
+    transaction: InTransaction | EndOfTransaction | None = None
 
     @property
     def batch_size_bytes(self) -> int:

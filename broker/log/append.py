@@ -71,7 +71,7 @@ class Accepted(NamedTuple):
     unpacked_bytes: int
 
 
-def append_as_leader(  # noqa: PLR0913 - a hot path; the last has a usual answer
+def append_as_leader(
     log: LocalLog,
     records: BytesLike,
     leader_epoch: int,
@@ -186,7 +186,9 @@ def _validate_producer(
         return None
     marker = marker_of(header, memoryview(records)[HEADER_BYTES:])
     if marker is not None:
-        log.producers.validate_marker(header, marker, transaction)
+        log.producers.validate_marker(
+            header.producer_id, header.producer_epoch, marker, transaction.transaction_version
+        )
     return marker
 
 

@@ -37,7 +37,7 @@ FORWARD: Row = "forward", lambda b: (b.metadata, b.ask, b.waits)
 APIS: dict[ApiKey, Row] = {
     ApiKey.PRODUCE: (
         "produce",
-        lambda b: (b.config, b.led_logs, b.parked_produces, b.metadata, b.metrics),
+        lambda b: (b.config, b.led_logs, b.parked_produces, b.metadata, b.metrics, b.verifier),
     ),
     ApiKey.FETCH: (
         "fetch",
@@ -65,6 +65,14 @@ APIS: dict[ApiKey, Row] = {
         lambda b: (b.partitions, b.failures, b.parked_deletions),
     ),
     ApiKey.INIT_PRODUCER_ID: ("init_producer_id", lambda b: (b.producer_ids, b.transactions)),
+    ApiKey.WRITE_TXN_MARKERS: (
+        "write_txn_markers",
+        lambda b: (b.config, b.led_logs, b.parked_produces, b.groups),
+    ),
+    ApiKey.TXN_OFFSET_COMMIT: (
+        "txn_offset_commit",
+        lambda b: (b.metadata, b.groups, b.verifier, b.clock),
+    ),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: ("offset_for_leader_epoch", lambda b: (b.partitions,)),
     ApiKey.ADD_PARTITIONS_TO_TXN: (
         "add_partitions_to_txn",

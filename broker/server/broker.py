@@ -25,6 +25,11 @@ from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.marker_sender import MarkerSenderParts
 from broker.server.coordinators.producer_ids import ProducerIds
 from broker.server.coordinators.shards import ShardParts
+from broker.server.coordinators.transaction_verifier import (
+    TransactionVerifier,
+    VerifierConfig,
+    VerifierParts,
+)
 from broker.server.coordinators.transactions import Transactions
 from broker.server.metrics import Metrics
 from broker.server.network.client_connection import ClientConnection, client_settings
@@ -84,13 +89,20 @@ class Broker:
         self.producer_ids = ProducerIds(
             config.node_id, broker_epoch=lambda: self.lifecycle.epoch, ask=self.ask
         )
-        settings = client_settings(config)
-        markers = MarkerSenderParts(
-            loop,
-            quorum,
-            lambda address: ClientConnection(loop, address, settings),
-            config.replication.listener_name,
-            settings.retry_backoff_ms,
+        settings, listener_name = client_settings(config), config.replication.listener_name
+
+        def connect(address: tuple[str, int]) -> ClientConnection:
+            return ClientConnection(loop, address, settings)
+
+        markers = MarkerSenderParts(loop, quorum, connect, listener_name, settings.retry_backoff_ms)
+        self.verifier = TransactionVerifier(
+            VerifierParts(loop, quorum, connect, listener_name),
+            self.partitions,
+            VerifierConfig(
+                config.verifies_transactions,
+                config.add_partitions_backoff_ms,
+                config.add_partitions_backoff_max_ms,
+            ),
         )
         self.transactions = Transactions(
             shard_parts, config.transaction, self.producer_ids, markers
@@ -226,6 +238,7 @@ class Broker:
                 self.partitions.on_brokers_changed()
                 self.replica_fetchers.on_brokers_changed(iter(self.partitions))
                 self.transactions.sender.on_brokers_changed()
+                self.verifier.on_brokers_changed()
             self._follow_coordinators()
             self.groups.on_metadata_change(delta)
             self.waits.look()
@@ -304,4 +317,5 @@ class Broker:
         self.cleaner.stop()
         self.groups.stop()
         self.transactions.stop()
+        self.verifier.stop()
         self.listeners.close_connections()

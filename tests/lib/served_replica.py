@@ -156,10 +156,13 @@ class ServedReplica:
         )
         failures: Any = SimpleNamespace()
         self.throttles = Throttles(node_id, config.replication, metadata)
-        logs = LedLogs(self.partitions, clock, failures, self.throttles.leader)
+        self.logs = logs = LedLogs(self.partitions, clock, failures, self.throttles.leader)
         sessions = FetchSessionCache(iter(range(1, 100)).__next__)
         self.clock, self.config = clock, config
-        self._produce = Produce(config, logs, self.parked_produces, metadata, Metrics())
+        verifier: Any = SimpleNamespace()
+        self.produce_handler = Produce(
+            config, logs, self.parked_produces, metadata, Metrics(), verifier
+        )
         self._delete_records = DeleteRecords(self.partitions, failures, self.parked_deletions)
         self.sessions = sessions
         self.fetch_handler = Fetch(config, logs, self.parked_fetches, sessions, metadata, Metrics())
@@ -224,7 +227,7 @@ class ServedReplica:
             timeout_ms=timeout_ms,
             topic_data=[TopicProduceData(name=TOPIC, partition_data=data)],
         )
-        return self._handled(self._produce.handle, context, request)
+        return self._handled(self.produce_handler.handle, context, request)
 
     def delete_records(self, offset: int, *, timeout_ms: int = 30_000) -> Context:
         """Delete the records before an offset."""
@@ -239,13 +242,15 @@ class ServedReplica:
         context = Context(FETCH_VERSION, more.pop("client", None))
         state = more.pop("replica_state", ReplicaState())
         session = {name: more.pop(name) for name in ("session_id", "session_epoch") if name in more}
+        session.update(more.pop("request", {}))
+        min_bytes = more.pop("min_bytes", 1)
         rack_id = more.pop("rack_id", "")
         wanted = FetchPartition(fetch_offset=offset, partition_max_bytes=1_000_000, **more)
         request = FetchRequest(
             replica_state=state,
             rack_id=rack_id,
             max_wait_ms=wait_ms,
-            min_bytes=1,
+            min_bytes=min_bytes,
             topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[wanted])],
             **session,
         )

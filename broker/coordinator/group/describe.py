@@ -112,7 +112,7 @@ def delete_group(step: Step, token: Token, context: RequestContext, group_id: st
     group = step.group(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
     if group.state is not GroupState.EMPTY:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-    for partition, _ in step.shard.offsets.of_group(group_id):
+    for partition in step.shard.offsets.partitions_of(group_id):
         remove_offset(step, group_id, partition)
     for member_id in sorted(group.pending_member_ids):
         step.end_session(group, member_id)
@@ -126,7 +126,7 @@ def delete_consumer_group(step: Step, token: Token, group: ConsumerGroup) -> Non
     """Delete a consumer group without members, and all that it committed."""
     if group.members:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-    for partition, _ in step.shard.offsets.of_group(group.group_id):
+    for partition in step.shard.offsets.partitions_of(group.group_id):
         remove_offset(step, group.group_id, partition)
     erase_group(step, group)
     step.reply(token, DeletableGroupResult(group_id=group.group_id))

@@ -1,29 +1,17 @@
-"""The committed offsets of a shard's groups: by group, topic, partition."""
+"""The offsets of a shard's groups: by group, topic, partition; and those that are not decided yet.
+
+An offset written outside a transaction counts at once, one of a transaction with its commit
+(`pending_offsets`). A deletion takes both.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from broker.coordinator.group.offset import NO_TIMESTAMP, NO_TOPIC_ID, OffsetAndMetadata
+from broker.coordinator.group.pending_offsets import GroupPartition, PendingOffsets
 from broker.model import TopicPartition
 
-NO_TOPIC_ID = bytes(16)
-NO_TIMESTAMP = -1
-
-
-class OffsetAndMetadata(NamedTuple):
-    """What a group committed for one partition."""
-
-    offset: int
-    leader_epoch: int = -1
-    metadata: str = ""
-    commit_timestamp_ms: int = NO_TIMESTAMP
-    expire_timestamp_ms: int = NO_TIMESTAMP
-    """Set by OffsetCommit v2-4 with a retention time; otherwise the broker's retention holds."""
-    topic_id: bytes = NO_TOPIC_ID
-
-    def belongs_to(self, topic_id: bytes) -> bool:
-        """Tell whether this may be the topic with that id; an unknown id matches every topic."""
-        return NO_TOPIC_ID in (self.topic_id, topic_id) or self.topic_id == topic_id
+__all__ = ["NO_TIMESTAMP", "NO_TOPIC_ID", "OffsetAndMetadata", "OffsetStore"]
 
 
 @dataclass(slots=True)
@@ -31,16 +19,36 @@ class OffsetStore:
     """Invariant: no empty inner dictionaries, so a group with no offsets is not in the store."""
 
     _groups: dict[str, dict[str, dict[int, OffsetAndMetadata]]] = field(default_factory=dict)
+    pending: PendingOffsets = field(default_factory=PendingOffsets)
 
     def __contains__(self, group_id: str) -> bool:
-        return group_id in self._groups
+        return group_id in self._groups or group_id in self.pending
 
     def group_ids(self) -> list[str]:
-        """Return the groups that have offsets."""
-        return list(self._groups)
+        """Return the groups that have offsets, or may get some by a transaction."""
+        return list(dict.fromkeys([*self._groups, *self.pending.group_ids()]))
 
     def put(self, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata) -> None:
         """Remember a committed offset."""
+        self.pending.overtake(GroupPartition(group_id, partition))
+        self._put(group_id, partition, committed)
+
+    def put_pending(
+        self,
+        producer_id: int,
+        group_id: str,
+        partition: TopicPartition,
+        offset: OffsetAndMetadata,
+    ) -> None:
+        """Remember an offset that counts once its producer's transaction is committed."""
+        self.pending.add(producer_id, GroupPartition(group_id, partition), offset)
+
+    def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """Let what a producer has pending count, or forget it."""
+        for place, offset in self.pending.end(producer_id, is_commit=is_commit):
+            self._put(*place, offset)
+
+    def _put(self, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata) -> None:
         topics = self._groups.setdefault(group_id, {})
         topics.setdefault(partition.topic, {})[partition.partition] = committed
 
@@ -49,7 +57,8 @@ class OffsetStore:
         return self._groups.get(group_id, {}).get(topic, {}).get(partition)
 
     def remove(self, group_id: str, partition: TopicPartition) -> None:
-        """Forget a committed offset; not having one is fine."""
+        """Forget a committed offset, and what waits to become one; having neither is fine."""
+        self.pending.remove(GroupPartition(group_id, partition))
         topics = self._groups.get(group_id, {})
         partitions = topics.get(partition.topic, {})
         partitions.pop(partition.partition, None)
@@ -61,6 +70,16 @@ class OffsetStore:
     def topics_of(self, group_id: str) -> dict[str, dict[int, OffsetAndMetadata]]:
         """Return a group's offsets by topic and partition, to read and not to change."""
         return self._groups.get(group_id, {})
+
+    def partitions_of(self, group_id: str) -> list[TopicPartition]:
+        """Return every partition for which a group has an offset, committed or pending."""
+        committed = [partition for partition, _ in self.of_group(group_id)]
+        return list(dict.fromkeys([*committed, *self.pending.of_group(group_id)]))
+
+    def has_any(self, group_id: str, partition: TopicPartition) -> bool:
+        """Tell whether there is an offset, committed or pending."""
+        committed = self.get(group_id, partition.topic, partition.partition)
+        return committed is not None or self.pending.has(group_id, partition)
 
     def of_group(self, group_id: str) -> list[tuple[TopicPartition, OffsetAndMetadata]]:
         """Return a copy of a group's offsets."""

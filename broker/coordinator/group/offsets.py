@@ -137,9 +137,14 @@ def commit_code(
     """Decide about one partition of a commit that is allowed as a whole."""
     if not topic.name and context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         return ErrorCode.UNKNOWN_TOPIC_ID
-    if not fits_record(topic.name):
+    return metadata_code(step, topic.name, partition.committed_metadata)
+
+
+def metadata_code(step: Step, topic: str, metadata: str | None) -> ErrorCode:
+    """Decide whether an offset fits into a record."""
+    if not fits_record(topic):
         return ErrorCode.INVALID_TOPIC_EXCEPTION
-    metadata = partition.committed_metadata or ""
+    metadata = metadata or ""
     limit_bytes = step.shard.config.offset_metadata_max_bytes
     if len(metadata) > limit_bytes or not fits_record(metadata):
         return ErrorCode.OFFSET_METADATA_TOO_LARGE
@@ -218,12 +223,17 @@ def refuse_fetch(
 
 
 def fetch_offsets(
-    step: Step, token: Token, context: RequestContext, request: OffsetFetchRequestGroup
+    step: Step,
+    token: Token,
+    context: RequestContext,
+    request: OffsetFetchRequestGroup,
+    *,
+    require_stable: bool = False,
 ) -> None:
     """Tell what a group has committed; -1 where it has not, or where the group is unknown.
 
-    There are no offsets of open transactions yet, so require_stable changes nothing. Who asks for
-    all of a group that has very many is told which there are (`OffsetsByTopic`), to ask part by
+    Who requires stable offsets is told where a transaction may yet change one (KIP-447). Who asks
+    for all of a group that has very many is told which there are (`OffsetsByTopic`), to ask part by
     part: one answer of all would be long in the making.
     """
     consumer_group = step.shard.consumer_groups.get(request.group_id)
@@ -246,7 +256,21 @@ def fetch_offsets(
         ]
     else:
         topics = [fetched_topic(step, context, request.group_id, each) for each in request.topics]
+    if require_stable and request.group_id in step.shard.offsets.pending:
+        hide_unstable(step, request.group_id, topics)
     step.reply(token, OffsetFetchResponseGroup(group_id=request.group_id, topics=topics))
+
+
+def hide_unstable(step: Step, group_id: str, topics: list[OffsetFetchResponseTopics]) -> None:
+    """Refuse to tell what an open transaction may change."""
+    pending = step.shard.offsets.pending
+    for topic in topics:
+        topic.partitions = [
+            fetched_partition(each.partition_index, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+            if pending.has(group_id, TopicPartition(topic.name, each.partition_index))
+            else each
+            for each in topic.partitions
+        ]
 
 
 def fetched_topic(
@@ -313,8 +337,9 @@ def delete_topic_offsets(
     code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed else ErrorCode.NONE
     for partition in topic.partitions:
         index = partition.partition_index
-        if not is_subscribed and step.shard.offsets.get(group.group_id, topic.name, index):
-            remove_offset(step, group.group_id, TopicPartition(topic.name, index))
+        place = TopicPartition(topic.name, index)
+        if not is_subscribed and step.shard.offsets.has_any(group.group_id, place):
+            remove_offset(step, group.group_id, place)
     return OffsetDeleteResponseTopic(
         name=topic.name,
         partitions=[
@@ -344,7 +369,12 @@ def remove_topic(step: Step, topic: str, topic_id: bytes = NO_TOPIC_ID) -> None:
         for group_id, partition, committed in step.shard.offsets.of_topic(topic)
         if committed.belongs_to(topic_id)
     ]
-    for group_id, partition in doomed:
+    doomed += [
+        place
+        for place, offsets in step.shard.offsets.pending.of_topic(topic)
+        if all(offset.belongs_to(topic_id) for offset in offsets)
+    ]
+    for group_id, partition in dict.fromkeys(doomed):
         remove_offset(step, group_id, partition)
 
 
@@ -352,7 +382,9 @@ def expire_offsets(step: Step) -> None:
     """Remove offsets whose time is over, and groups that have nothing left."""
     for group in list(step.shard.groups.values()):
         for partition, committed in step.shard.offsets.of_group(group.group_id):
-            if has_expired(step, group, committed) and not group.is_subscribed_to(partition.topic):
+            is_decided = not step.shard.offsets.pending.has(group.group_id, partition)
+            is_read = group.is_subscribed_to(partition.topic)
+            if is_decided and not is_read and has_expired(step, group, committed):
                 remove_offset(step, group.group_id, partition)
         has_left = group.state is GroupState.EMPTY and not group.pending_member_ids
         if has_left and group.group_id not in step.shard.offsets:
@@ -369,7 +401,8 @@ def expire_consumer_group(step: Step, group: ConsumerGroup) -> None:
         is_over = age_ms >= retention_ms
         if committed.expire_timestamp_ms != NO_TIMESTAMP:
             is_over = step.now.timestamp_ms >= committed.expire_timestamp_ms
-        if is_over and not group.is_subscribed_to(partition.topic):
+        is_decided = not step.shard.offsets.pending.has(group.group_id, partition)
+        if is_decided and is_over and not group.is_subscribed_to(partition.topic):
             remove_offset(step, group.group_id, partition)
     if not group.members and group.group_id not in step.shard.offsets:
         erase_group(step, group)

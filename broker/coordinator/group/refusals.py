@@ -25,6 +25,11 @@ from broker.protocol.messages.offset_commit import (
 from broker.protocol.messages.offset_delete import OffsetDeleteResponse
 from broker.protocol.messages.offset_fetch import OffsetFetchResponseGroup
 from broker.protocol.messages.sync_group import SyncGroupResponse
+from broker.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 
 IDENTITY_FIELDS: dict[type, tuple[str, ...]] = {
     JoinGroupResponse: ("member_id", "protocol_name"),
@@ -49,11 +54,29 @@ def refuse(reply: Reply, code: ErrorCode) -> Reply:
 def _refused(response: object, code: ErrorCode) -> object:
     if isinstance(response, list):
         return []
+    if isinstance(response, ErrorCode):
+        return code
+    if isinstance(response, TxnOffsetCommitResponse):
+        return TxnOffsetCommitResponse(
+            topics=[_refused_transactional(each, code) for each in response.topics]
+        )
     if isinstance(response, OffsetCommitResponse):
         return OffsetCommitResponse(topics=[_refused_topic(each, code) for each in response.topics])
     kind: Callable[..., object] = type(response)
     kept = {name: getattr(response, name) for name in IDENTITY_FIELDS[type(response)]}
     return kind(error_code=code, **kept)
+
+
+def _refused_transactional(
+    topic: TxnOffsetCommitResponseTopic, code: ErrorCode
+) -> TxnOffsetCommitResponseTopic:
+    return TxnOffsetCommitResponseTopic(
+        name=topic.name,
+        partitions=[
+            TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+            for each in topic.partitions
+        ],
+    )
 
 
 def _refused_topic(topic: OffsetCommitResponseTopic, code: ErrorCode) -> OffsetCommitResponseTopic:

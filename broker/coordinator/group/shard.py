@@ -15,6 +15,7 @@ Any input can move the next deadline: ask `next_deadline_ms()` after each.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeVar
 
 from broker.coordinator.consumer_group import (
@@ -27,7 +28,15 @@ from broker.coordinator.consumer_group import (
 from broker.coordinator.consumer_group import records as consumer_records
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
 from broker.coordinator.consumer_group.replay import replay
-from broker.coordinator.group import describe, join, liveness, offsets, rebalance, sync
+from broker.coordinator.group import (
+    describe,
+    join,
+    liveness,
+    offsets,
+    rebalance,
+    sync,
+    transactional_offsets,
+)
 from broker.coordinator.group.classic_group import GroupEvent
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.offset_store import NO_TOPIC_ID
@@ -35,6 +44,7 @@ from broker.coordinator.group.records import OffsetRecord, decode_record
 from broker.coordinator.group.step import Deadline, DeadlineKind, ShardState, Step
 from broker.coordinator.output import (
     TIMELESS,
+    EndOfTransaction,
     Instant,
     Output,
     RandomSource,
@@ -52,6 +62,8 @@ from broker.protocol.messages.offset_commit import OffsetCommitRequest
 from broker.protocol.messages.offset_delete import OffsetDeleteRequest
 from broker.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from broker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from broker.records.header import NO_PRODUCER_ID
 
 RequestT = TypeVar("RequestT")
 GroupRequestT = TypeVar(
@@ -78,10 +90,11 @@ class GroupShard:
 
     # Loading and unloading.
 
-    def replay(self, key: bytes, value: bytes | None) -> None:
+    def replay(self, key: bytes, value: bytes | None, producer_id: int = NO_PRODUCER_ID) -> None:
         """Apply one record, in log order, while loading. Handlers apply their own records.
 
-        Raises DecodeError for a damaged record; types of other group protocols are skipped.
+        `producer_id` is that of a batch in a transaction. Raises DecodeError for a damaged record;
+        types of other group protocols are skipped.
         """
         record = decode_record(key, value)
         if record is None:
@@ -93,12 +106,20 @@ class GroupShard:
         if isinstance(record, OffsetRecord):
             if record.committed is None:
                 state.offsets.remove(record.group_id, record.partition)
+            elif producer_id != NO_PRODUCER_ID:
+                state.offsets.put_pending(
+                    producer_id, record.group_id, record.partition, record.committed
+                )
             else:
                 state.offsets.put(record.group_id, record.partition, record.committed)
         elif record.group is None:
             state.groups.pop(record.group_id, None)
         else:
             state.groups[record.group_id] = record.group
+
+    def replay_end_of_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """Apply a marker, in log order, while loading."""
+        self.state.offsets.end_transaction(producer_id, is_commit=is_commit)
 
     def loaded(self, now: Instant) -> Output:
         """Give every loaded member a full session; groups over group.max.size rebalance."""
@@ -190,14 +211,34 @@ class GroupShard:
         return self._handle(offsets.commit_offsets, refuse, token, context, request, now)
 
     def fetch_offsets(
-        self, token: Token, context: RequestContext, request: OffsetFetchRequestGroup, now: Instant
+        self,
+        token: Token,
+        context: RequestContext,
+        request: OffsetFetchRequestGroup,
+        now: Instant,
+        *,
+        require_stable: bool = False,
     ) -> Output:
         """One group of an OffsetFetch, v0-10, answered by an OffsetFetchResponseGroup.
 
         Or, where all of very many are asked for, by `offsets.OffsetsByTopic`.
         """
-        refuse = offsets.refuse_fetch
-        return self._handle(offsets.fetch_offsets, refuse, token, context, request, now)
+        handler = partial(offsets.fetch_offsets, require_stable=require_stable)
+        return self._handle(handler, offsets.refuse_fetch, token, context, request, now)
+
+    def commit_in_transaction(
+        self, token: Token, context: RequestContext, request: TxnOffsetCommitRequest, now: Instant
+    ) -> Output:
+        """TxnOffsetCommit, v0-5, of a producer whose transaction this partition belongs to."""
+        handler = transactional_offsets.commit_in_transaction
+        refuse = transactional_offsets.refuse_transactional_commit
+        return self._handle(handler, refuse, token, context, request, now)
+
+    def end_transaction(self, token: Token, end: EndOfTransaction, now: Instant) -> Output:
+        """One marker of a WriteTxnMarkers, answered by an ErrorCode."""
+        step = Step(self.state, now)
+        transactional_offsets.end_transaction(step, token, end)
+        return step.output
 
     def delete_offsets(
         self, token: Token, context: RequestContext, request: OffsetDeleteRequest, now: Instant

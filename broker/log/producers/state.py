@@ -102,7 +102,7 @@ class ProducerState:
         """Raise KafkaError unless a leader may append this batch."""
         entry = self.producers.get(header.producer_id)
         if header.attributes & TRANSACTIONAL_FLAG and self.requires_verification:
-            self._validate_verified(header, entry, transaction.guard)
+            self._validate_verified(header.producer_id, header.producer_epoch, transaction.guard)
         if checks_sequence and self._verifications:
             verification = self._verifications.get(header.producer_id)
             if verification is not None:
@@ -115,12 +115,19 @@ class ProducerState:
         else:
             entry.validate_epoch(header.producer_epoch)
 
-    def _validate_verified(
-        self, header: BatchHeader, entry: ProducerEntry | None, guard: int
-    ) -> None:
-        if entry is not None and entry.has_open_transaction(header.producer_epoch):
+    def validate_in_transaction(self, producer_id: int, producer_epoch: int, guard: int) -> None:
+        """Raise KafkaError unless a coordinator may append to this transaction."""
+        if self.requires_verification:
+            self._validate_verified(producer_id, producer_epoch, guard)
+        entry = self.producers.get(producer_id)
+        if entry is not None:
+            entry.validate_epoch(producer_epoch)
+
+    def _validate_verified(self, producer_id: int, producer_epoch: int, guard: int) -> None:
+        entry = self.producers.get(producer_id)
+        if entry is not None and entry.has_open_transaction(producer_epoch):
             return
-        verification = self._verifications.get(header.producer_id)
+        verification = self._verifications.get(producer_id)
         if verification is None or verification.guard != guard:
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction"
@@ -128,14 +135,15 @@ class ProducerState:
 
     def validate_marker(
         self,
-        header: BatchHeader,
+        producer_id: int,
+        producer_epoch: int,
         marker: EndMarker,
-        transaction: TransactionAppend = NO_TRANSACTION,
+        transaction_version: int,
     ) -> None:
         """Raise KafkaError unless a leader may append this marker."""
-        entry = self.producers.get(header.producer_id)
+        entry = self.producers.get(producer_id)
         if entry is not None:
-            entry.validate_marker(header.producer_epoch, marker, transaction.transaction_version)
+            entry.validate_marker(producer_epoch, marker, transaction_version)
 
     def add_data(self, header: BatchHeader, base_offset: int) -> None:
         """Take in a data batch of a producer, now in the log at `base_offset`."""

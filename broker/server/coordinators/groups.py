@@ -3,10 +3,19 @@
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.refusals import refuse
 from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.output import EndOfTransaction, Instant, InTransaction, Output
+from broker.coordinator.output import RequestContext as ShardContext
+from broker.log.partition_log import PartitionLog
 from broker.metadata.delta import MetadataDelta
 from broker.metadata.topic_names import CONSUMER_OFFSETS
+from broker.model import TopicPartition
+from broker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from broker.records.control import EndMarker
 from broker.server.clock import Random
+from broker.server.coordinators.asked import AskedShard
+from broker.server.coordinators.shard_loading import load_with_transactions
 from broker.server.coordinators.shards import ShardKind, ShardParts, Shards
+from broker.server.network.dispatch import RequestContext
 
 
 class Groups(Shards[GroupShard]):
@@ -18,8 +27,50 @@ class Groups(Shards[GroupShard]):
             make=lambda: GroupShard(config, random_source, lambda: parts.metadata.image),
             refuse=refuse,
             commit_timeout_ms=config.commit_timeout_ms,
+            load=load_with_transactions,
         )
         super().__init__(parts, kind)
+
+    # --- transactions ---
+
+    def place_of(self, group_id: str) -> TopicPartition:
+        """Return where a group's records are; raises NOT_COORDINATOR and the like."""
+        return TopicPartition(CONSUMER_OFFSETS, self._number_of(group_id))
+
+    def commit_in_transaction(
+        self, context: RequestContext, request: TxnOffsetCommitRequest, guard: int
+    ) -> AskedShard:
+        """Put offsets to the group's shard, if its log takes them; raises KafkaError.
+
+        A log that refuses is asked before the shard is: what a shard has said must be written.
+        """
+        number = self._number_of(request.group_id)
+        producer = request.producer_id, request.producer_epoch
+        self._log(number).producers.validate_in_transaction(*producer, guard)
+
+        def ask(shard: GroupShard, asked: AskedShard, who: ShardContext, now: Instant) -> Output:
+            output = shard.commit_in_transaction(asked, who, request, now)
+            if isinstance(output.transaction, InTransaction):
+                output.transaction = output.transaction._replace(guard=guard)
+            return output
+
+        return self._ask(context, number, ask)
+
+    def end_transaction(
+        self, context: RequestContext, number: int, end: EndOfTransaction
+    ) -> AskedShard:
+        """Have a marker written by a shard, answered by an ErrorCode; raises KafkaError."""
+        self._validate_number(number)
+        marker = EndMarker(end.is_commit, end.coordinator_epoch)
+        self._log(number).producers.validate_marker(
+            end.producer_id, end.producer_epoch, marker, end.transaction_version
+        )
+        return self._ask(
+            context, number, lambda shard, asked, who, now: shard.end_transaction(asked, end, now)
+        )
+
+    def _log(self, number: int) -> PartitionLog:
+        return self._partitions.get(CONSUMER_OFFSETS, number).log
 
     def on_topic_deleted(self, topic: str, topic_id: bytes) -> None:
         """Drop the offsets that were committed for a topic that is gone."""

@@ -6,7 +6,9 @@ All of the log is replayed, also what is not committed yet: it will be, for this
 from collections.abc import Iterator
 from typing import Protocol
 
+from broker.log.append import marker_of
 from broker.log.partition_log import PartitionLog
+from broker.records.header import HEADER_BYTES, NO_PRODUCER_ID
 from broker.server.storage.reading import batches_in_pieces
 
 
@@ -15,6 +17,16 @@ class Replays(Protocol):
 
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply one record, in log order."""
+
+
+class ReplaysTransactions(Replays, Protocol):
+    """One in whose partition producers write, too, in transactions."""
+
+    def replay(self, key: bytes, value: bytes | None, producer_id: int = NO_PRODUCER_ID) -> None:
+        """Apply one record, in log order; `producer_id` is that of a transaction."""
+
+    def replay_end_of_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """Apply a marker, in log order."""
 
 
 def load(shard: Replays, partition_log: PartitionLog) -> Iterator[None]:
@@ -26,4 +38,23 @@ def load(shard: Replays, partition_log: PartitionLog) -> Iterator[None]:
             for record in batch.records():
                 if record.key is not None:
                     shard.replay(record.key, record.value)
+        yield
+
+
+def load_with_transactions(
+    shard: ReplaysTransactions, partition_log: PartitionLog
+) -> Iterator[None]:
+    """Do the same where producers write in transactions."""
+    for piece in batches_in_pieces(partition_log, partition_log.log_end_offset):
+        for batch in piece:
+            header = batch.header
+            if header.is_control:
+                marker = marker_of(header, batch.buffer[HEADER_BYTES:])
+                if marker is not None:
+                    shard.replay_end_of_transaction(header.producer_id, is_commit=marker.is_commit)
+                continue
+            producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
+            for record in batch.records():
+                if record.key is not None:
+                    shard.replay(record.key, record.value, producer_id)
         yield

@@ -21,11 +21,12 @@ from broker.coordinator.output import RequestContext as ShardContext
 from broker.coordinator.partitioning import partition_for
 from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendOrigin
-from broker.records.build import build_batch
+from broker.log.partition_log import PartitionLog
 from broker.records.errors import CorruptBatch
 from broker.server.clock import Clock
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.coordinators.asked import AskedShard, when_answered
+from broker.server.coordinators.shard_batches import encoded_batches, transaction_append
 from broker.server.coordinators.shard_commits import Outlets, ShardCommits
 from broker.server.coordinators.shard_loading import load
 from broker.server.network.connection import Connection
@@ -72,6 +73,7 @@ class ShardKind(Generic[ShardT]):
     commit_timeout_ms: int
     begin: Callable[[int, Any], None] = lambda number, effect: None
     """Begin a committed effect of a shard."""
+    load: Callable[[ShardT, PartitionLog], Iterator[None]] = load
     abandon: Callable[[int], None] = lambda number: None
     """Forget the effects of a shard that is given up."""
 
@@ -141,7 +143,7 @@ class Shards(Generic[ShardT]):
         """Load the first piece of a shard, which is nearly always all of it."""
         shard = self._kind.make()
         partition = self._partitions.get(self._kind.topic, number)
-        loading = _Loading(shard, partition, load(shard, partition.log))
+        loading = _Loading(shard, partition, self._kind.load(shard, partition.log))
         self._loading[number] = loading
         self._go_on_loading(number, loading)
 
@@ -176,15 +178,19 @@ class Shards(Generic[ShardT]):
     def _number_of(self, coordinator_key: str) -> int:
         """Return the shard of a key; raises NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
         topic = self._metadata.image.topics.by_name.get(self._kind.topic)
-        if topic is not None:
-            number = partition_for(coordinator_key, len(topic.partitions))
-            if number in self._shards:
-                return number
-            if number in self._loading:
-                raise KafkaError(
-                    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-                    "The coordinator is loading and hence can't process requests.",
-                )
+        number = -1 if topic is None else partition_for(coordinator_key, len(topic.partitions))
+        self._validate_number(number)
+        return number
+
+    def _validate_number(self, number: int) -> None:
+        """Refuse, unless this shard is here."""
+        if number in self._shards:
+            return
+        if number in self._loading:
+            raise KafkaError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+                "The coordinator is loading and hence can't process requests.",
+            )
         raise KafkaError(ErrorCode.NOT_COORDINATOR, "This is not the correct coordinator.")
 
     def _now(self) -> Instant:
@@ -243,7 +249,7 @@ class Shards(Generic[ShardT]):
 
     def _run(self, number: int, output: Output) -> None:
         commits = self._commits[number]
-        if output.records:
+        if output.records or output.transaction is not None:
             try:
                 self._append(number, output)
             except (KafkaError, OSError) as error:
@@ -256,12 +262,14 @@ class Shards(Generic[ShardT]):
     def _append(self, number: int, output: Output) -> None:
         timestamp_ms = self._clock.timestamp_ms()
         partition = self._partitions.get(self._kind.topic, number)
-        for records in output.batches(partition.log.config.max_message_bytes):
+        limit_bytes = partition.log.config.max_message_bytes
+        for batch in encoded_batches(output, limit_bytes, timestamp_ms):
             self._partitions.append(
                 partition,
-                build_batch([(key, value, (), timestamp_ms) for key, value in records]),
+                batch,
                 timestamp_ms=timestamp_ms,
                 origin=AppendOrigin.COORDINATOR,
+                transaction=transaction_append(output),
             )
 
     def _on_append_failed(self, number: int, output: Output, error: Exception) -> None:

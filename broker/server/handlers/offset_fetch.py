@@ -43,12 +43,13 @@ class OffsetFetch:
     def handle(self, context: RequestContext, request: OffsetFetchRequest) -> AnswerWalk:
         """Answer every group, each from its own shard; all offsets of a group only once."""
         yield
+        stable = request.require_stable
         if context.api_version < FIRST_VERSION_WITH_MANY_GROUPS:
             group = yield from _as_group(request)
             if _is_large(group):
-                answers = yield from self._answer_in_parts(context, group)
+                answers = yield from self._answer_in_parts(context, group, stable)
                 return (yield from _single_of_parts(answers, context))
-            asked = self._ask(context, group)
+            asked = self._ask(context, group, stable)
             return when_answered(
                 context, (asked,), lambda: _single(self._answer(context, asked), context)
             )
@@ -57,8 +58,10 @@ class OffsetFetch:
             lambda group: (group.group_id, None if group.topics is None else id(group)),
         )
         if any((yield from each(groups, _is_large))):
-            return (yield from self._answer_large(context, groups))
-        questions = yield from each(groups, lambda group: self._ask(context, group), per_step=1)
+            return (yield from self._answer_large(context, groups, stable))
+        questions = yield from each(
+            groups, lambda group: self._ask(context, group, stable), per_step=1
+        )
         return when_answered(
             context,
             questions,
@@ -68,10 +71,10 @@ class OffsetFetch:
         )
 
     def _answer_large(
-        self, context: RequestContext, groups: list[OffsetFetchRequestGroup]
+        self, context: RequestContext, groups: list[OffsetFetchRequestGroup], require_stable: bool
     ) -> AnswerWalk:
         def answer(group: OffsetFetchRequestGroup) -> Steps[OffsetFetchResponseGroup]:
-            first, *others = yield from self._answer_in_parts(context, group)
+            first, *others = yield from self._answer_in_parts(context, group, require_stable)
             if others:
                 topics = [part.topics for part in (first, *others)]
                 first.topics = yield from joined(topics, lambda topic: (topic.name, topic.topic_id))
@@ -80,24 +83,26 @@ class OffsetFetch:
         return OffsetFetchResponse(groups=(yield from each_in_steps(groups, answer)))
 
     def _answer_in_parts(
-        self, context: RequestContext, group: OffsetFetchRequestGroup
+        self, context: RequestContext, group: OffsetFetchRequestGroup, require_stable: bool
     ) -> Steps[list[OffsetFetchResponseGroup]]:
         """Ask the group's shard part by part; if one is refused, that is the only answer."""
         questions = []
         for part in _parts(group):
-            questions.append(self._ask(context, part))
+            questions.append(self._ask(context, part, require_stable))
             yield
         yield from all_answered(questions)
         if isinstance(questions[0].response, dict):
             named = yield from _named(group, questions[0].response)
-            answers = yield from self._answer_in_parts(context, named)
+            answers = yield from self._answer_in_parts(context, named, require_stable)
             yield from each(answers, _drop_deleted, per_step=1)
             return answers
         answers = yield from each(questions, lambda asked: self._answer(context, asked), per_step=1)
         refused = next((answer for answer in answers if answer.error_code), None)
         return answers if refused is None else [refused]
 
-    def _ask(self, context: RequestContext, group: OffsetFetchRequestGroup) -> AskedShard:
+    def _ask(
+        self, context: RequestContext, group: OffsetFetchRequestGroup, require_stable: bool
+    ) -> AskedShard:
         by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
         for topic in group.topics or ():
             if not topic.name or topic.topic_id == ZERO_UUID:  # Else it is as it was committed.
@@ -106,7 +111,9 @@ class OffsetFetch:
             return self._groups.ask(
                 context,
                 group.group_id,
-                lambda shard, token, who, now: shard.fetch_offsets(token, who, group, now),
+                lambda shard, token, who, now: shard.fetch_offsets(
+                    token, who, group, now, require_stable=require_stable
+                ),
             )
         except KafkaError as error:
             return answered(

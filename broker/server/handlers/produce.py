@@ -5,6 +5,9 @@ v7 allows zstd. v8 adds error messages per partition. v9 is flexible. v13 names 
 refused. The batches are never decoded: header, CRC and record lengths are checked, offsets and
 epoch are written into the header, the bytes are appended.
 
+In a transaction the first batch of each partition waits for the transaction coordinator's word
+(`transactional_batches`), and with it the connection: the order of requests is kept.
+
 What all batches of a request together may unpack to is UNPACKED_PER_REQUEST_BYTE times the largest
 request; those beyond are refused as too large, so that the client sends fewer at once.
 """
@@ -13,11 +16,12 @@ import logging
 from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode, InvalidRecordsError, KafkaError
+from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendOrigin
+from broker.log.producers.verification import NO_TRANSACTION, TransactionAppend
 from broker.metadata.topic_names import INTERNAL_TOPICS
+from broker.model import TopicPartition
 from broker.protocol.messages.produce import (
-    BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceData,
@@ -29,10 +33,23 @@ from broker.protocol.messages.produce import (
 )
 from broker.records.compression import limit_for
 from broker.records.errors import TooMuchAtOnce
-from broker.records.header import TRANSACTIONAL_FLAG
 from broker.server.cluster.current_leaders import endpoints_of, find_leader
 from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.coordinators.transaction_verifier import TransactionVerifier
 from broker.server.handlers.large_batches import LargeBatches
+from broker.server.handlers.produce_answers import (
+    answered_topic,
+    refused,
+    refused_topic,
+    without_repeated,
+)
+from broker.server.handlers.transactional_batches import (
+    UNGUARDED,
+    Guarded,
+    belongs_to_open_transaction,
+    is_transactional,
+    verify_batches,
+)
 from broker.server.metrics import Metrics
 from broker.server.network.dispatch import NO_RESPONSE, Answer, AnswerWalk, RequestContext
 from broker.server.network.walks import Steps
@@ -46,7 +63,6 @@ FIRST_SERVED_VERSION = 3
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 FIRST_VERSION_WITH_LEADERS = 10
 ALL_IN_SYNC_REPLICAS = -1
-ATTRIBUTES_LOW_BYTE = 22
 UNPACKED_PER_REQUEST_BYTE = 10
 """Of the largest request that is taken; with its default, 100 MiB, that is a gigabyte."""
 
@@ -72,7 +88,9 @@ class Produce:
         parked_produces: ParkedWrites,
         metadata: ClusterMetadata,
         metrics: Metrics,
+        verifier: TransactionVerifier,
     ) -> None:
+        self._verifier = verifier
         self._max_unpacked_bytes = UNPACKED_PER_REQUEST_BYTE * config.max_frame_bytes
         self._large_batches = LargeBatches()
         self._partitions, self._clock = led_logs.partitions, led_logs.clock
@@ -92,35 +110,66 @@ class Produce:
             _validate_request(context, request)
             name = self._name_of(context, topic)
         except KafkaError as error:
-            response = _refused_topic(topic, error)
+            response = refused_topic(topic, error)
             return _answer(context, request, [response])
+        if request.transactional_id is not None:
+            data = topic.partition_data[0]
+            found = self._partitions.find(name, data.index)
+            if found is not None and not belongs_to_open_transaction(found.log, data.records):
+                return self._append_all(context, request)
         produced = Produced(request.acks)
         try:
             answered = self._append(name, topic.partition_data[0], produced)
         except TooMuchAtOnce:
             return self._append_all(context, request)
-        return self._answer(context, request, [_answered_topic(topic, [answered])], produced)
+        return self._answer(context, request, [answered_topic(topic, [answered])], produced)
 
     def _append_all(self, context: RequestContext, request: ProduceRequest) -> AnswerWalk:
-        topics = _without_repeated(request.topic_data)
+        topics = without_repeated(request.topic_data)
+        produced = Produced(request.acks)
         try:
             _validate_request(context, request)
+            if request.transactional_id is not None:
+                produced.guarded = yield from self._verify(context, request, topics)
         except KafkaError as error:
-            return _answer(context, request, [_refused_topic(topic, error) for topic in topics])
-        produced = Produced(request.acks)
+            return _answer(context, request, [refused_topic(topic, error) for topic in topics])
         responses: list[TopicProduceResponse] = []
         for topic in topics:
             try:
                 name = self._name_of(context, topic)
             except KafkaError as error:
-                responses.append(_refused_topic(topic, error))
+                responses.append(refused_topic(topic, error))
                 continue
             answers = []
             for data in topic.partition_data:
                 answers.append((yield from self._append_in_steps(name, data, produced)))
                 yield
-            responses.append(_answered_topic(topic, answers))
+            responses.append(answered_topic(topic, answers))
         return self._answer(context, request, responses, produced)
+
+    def _verify(
+        self, context: RequestContext, request: ProduceRequest, topics: list[TopicProduceData]
+    ) -> Steps[Guarded]:
+        assert request.transactional_id is not None
+        batches: dict[TopicPartition, memoryview | bytes] = {}
+        for topic in topics:
+            try:
+                name = self._name_of(context, topic)
+            except KafkaError:
+                continue  # It is answered with its refusal, and appended nowhere.
+            for data in topic.partition_data:
+                if data.records is not None:
+                    batches[TopicPartition(name, data.index)] = data.records
+            yield
+        return (
+            yield from verify_batches(
+                self._verifier,
+                request.transactional_id,
+                batches,
+                api_version=context.api_version,
+                timestamp_ms=self._clock.timestamp_ms(),
+            )
+        )
 
     def _name_of(self, context: RequestContext, topic: TopicProduceData) -> str:
         """Return the topic's name; raises UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION."""
@@ -138,6 +187,9 @@ class Produce:
         self, topic: str, data: PartitionProduceData, produced: "Produced"
     ) -> Steps[PartitionProduceResponse]:
         """Append one of many batches, or one that is large."""
+        refusal = produced.guarded.refusals.get(TopicPartition(topic, data.index))
+        if refusal is not None:
+            return refused(data.index, refusal)
         try:
             if produced.unpacked_bytes > self._max_unpacked_bytes:
                 raise KafkaError(
@@ -180,12 +232,16 @@ class Produce:
             if data.records is None:
                 raise KafkaError(ErrorCode.INVALID_RECORD, "The request has no record batch")
             info = self._partitions.append(
-                partition, data.records, timestamp_ms=self._clock.timestamp_ms(), origin=origin
+                partition,
+                data.records,
+                timestamp_ms=self._clock.timestamp_ms(),
+                origin=origin,
+                transaction=produced.transaction_of(topic, data.index),
             )
         except KafkaError as error:
             return self._refuse(topic, data, error, produced)
         except OSError as error:
-            return _refused(data.index, self._failures.on_failure(topic, data.index, error))
+            return refused(data.index, self._failures.on_failure(topic, data.index, error))
         metrics = self._metrics
         metrics.produced_bytes += len(data.records)
         metrics.produced_records += info.last_offset - info.base_offset + 1
@@ -202,12 +258,12 @@ class Produce:
     def _refuse(
         self, topic: str, data: PartitionProduceData, error: KafkaError, produced: "Produced"
     ) -> PartitionProduceResponse:
-        refused = _refused(data.index, error)
+        answer = refused(data.index, error)
         produced.is_misdirected |= error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         if error.code not in REFUSED_BEFORE_VALIDATION:
             log_of = self._partitions.get(topic, data.index).log
-            refused.log_start_offset = log_of.log_start_offset
-        return refused
+            answer.log_start_offset = log_of.log_start_offset
+        return answer
 
     def _answer(
         self,
@@ -280,14 +336,21 @@ class _Uncommitted(NamedTuple):
 class Produced:
     """What one request has come to so far."""
 
-    __slots__ = ("acks", "is_misdirected", "uncommitted", "unpacked_bytes")
+    __slots__ = ("acks", "guarded", "is_misdirected", "uncommitted", "unpacked_bytes")
 
     def __init__(self, acks: int) -> None:
         self.acks = acks
+        self.guarded = UNGUARDED
         self.uncommitted: list[_Uncommitted] = []
         self.unpacked_bytes = 0
         self.is_misdirected = False
         """Whether it asked for something that another broker leads."""
+
+    def transaction_of(self, topic: str, index: int) -> TransactionAppend:
+        """Return what an append to a partition brings."""
+        if self.guarded is UNGUARDED:
+            return NO_TRANSACTION
+        return self.guarded.appends.get(TopicPartition(topic, index), NO_TRANSACTION)
 
 
 def _refuse_appended(response: PartitionProduceResponse, error_code: ErrorCode) -> None:
@@ -307,32 +370,6 @@ def _answer(
     return NO_RESPONSE
 
 
-def _without_repeated(topics: list[TopicProduceData]) -> list[TopicProduceData]:
-    """Keep what is said last of a partition, as Kafka does."""
-    merged: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
-    for topic in topics:
-        of_topic = merged.setdefault((topic.name, topic.topic_id), {})
-        of_topic.update((partition.index, partition) for partition in topic.partition_data)
-    return [
-        TopicProduceData(name=name, topic_id=topic_id, partition_data=list(of_topic.values()))
-        for (name, topic_id), of_topic in merged.items()
-    ]
-
-
-def _answered_topic(
-    topic: TopicProduceData, answers: list[PartitionProduceResponse]
-) -> TopicProduceResponse:
-    return TopicProduceResponse(
-        name=topic.name, topic_id=topic.topic_id, partition_responses=answers
-    )
-
-
-def _refused_topic(topic: TopicProduceData, error: KafkaError) -> TopicProduceResponse:
-    return _answered_topic(
-        topic, [_refused(partition.index, error) for partition in topic.partition_data]
-    )
-
-
 def _validate_request(context: RequestContext, request: ProduceRequest) -> None:
     if context.api_version < FIRST_SERVED_VERSION:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Message formats v0 and v1 are gone")
@@ -340,12 +377,8 @@ def _validate_request(context: RequestContext, request: ProduceRequest) -> None:
         raise KafkaError(
             ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks}: must be -1, 0 or 1"
         )
-    if request.transactional_id is not None:
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_VERSION, "Transactions are not supported by this broker yet"
-        )
-    if any(
-        partition.records is not None and _is_transactional(partition.records)
+    if request.transactional_id is None and any(
+        partition.records is not None and is_transactional(partition.records)
         for topic in request.topic_data
         for partition in topic.partition_data
     ):
@@ -353,24 +386,3 @@ def _validate_request(context: RequestContext, request: ProduceRequest) -> None:
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
             "Transactional records need a transactional id",
         )
-
-
-def _is_transactional(batch: memoryview | bytes) -> bool:
-    """Judge by the batch itself, not by what the request says of it (CVE-2018-17196)."""
-    return len(batch) > ATTRIBUTES_LOW_BYTE and bool(
-        batch[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_FLAG
-    )
-
-
-def _refused(index: int, error: KafkaError) -> PartitionProduceResponse:
-    faulty = error.records if isinstance(error, InvalidRecordsError) else []
-    return PartitionProduceResponse(
-        index=index,
-        error_code=error.code,
-        base_offset=-1,
-        record_errors=[
-            BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=message)
-            for place, message in faulty
-        ],
-        error_message=error.message,
-    )

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendInfo, AppendOrigin
 from broker.log.partition_log import PartitionLog
+from broker.log.producers.verification import NO_TRANSACTION, TransactionAppend
 from broker.metadata.image import NO_LEADER, PartitionImage
 from broker.model import TopicPartition
 from broker.protocol.messages.fetch import ReplicaState
@@ -29,6 +30,9 @@ from broker.server.replication.commits import AwaitsCommit
 from broker.server.replication.parked_fetches import ParkedFetch
 
 Leader = PartitionLeader[AwaitsCommit]
+
+UNKNOWN_BYTES = 1 << 40
+"""More than anybody waits for."""
 
 
 class Partition:
@@ -195,7 +199,7 @@ class Partitions:
         partition.leader = partition.replica.leader
         if change.became_leader:
             # What lies above the high watermark now was not counted here.
-            partition.uncommitted_bytes = 1 << 40
+            partition.uncommitted_bytes = UNKNOWN_BYTES
         if partition.leader is None:
             self._send_away(partition, change.sent_away)
         elif change.has_high_watermark_moved:
@@ -219,6 +223,7 @@ class Partitions:
         *,
         timestamp_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        transaction: TransactionAppend = NO_TRANSACTION,
     ) -> AppendInfo:
         """Append batches as leader; raises KafkaError, OSError.
 
@@ -228,7 +233,11 @@ class Partitions:
         assert leader is not None, partition.topic_partition
         before = log.log_end_offset
         info = log.append_as_leader(
-            records, leader_epoch=leader.leader_epoch, timestamp_ms=timestamp_ms, origin=origin
+            records,
+            leader_epoch=leader.leader_epoch,
+            timestamp_ms=timestamp_ms,
+            origin=origin,
+            transaction=transaction,
         )
         if log.place.flushes.next_due_ms() is not None:
             self._on_flush_wanted()
@@ -238,7 +247,7 @@ class Partitions:
             return info
         log.advance_high_watermark(log.log_end_offset)
         if partition.parked and log.log_end_offset > before:
-            self._count_down(partition.parked, len(records))
+            self._count_down(partition.parked, self._readable(partition, len(records)))
         return info
 
     def _on_appended(self, partition: Partition, leader: Leader, size_bytes: int) -> None:
@@ -263,8 +272,19 @@ class Partitions:
                 waits.on_committed(error_code)
         if partition.parked:
             # Perhaps not all of these bytes are committed: who is woken too early looks, and waits.
-            self._count_down(partition.parked, partition.uncommitted_bytes)
+            size_bytes = self._readable(partition, partition.uncommitted_bytes)
+            self._count_down(partition.parked, size_bytes)
         partition.uncommitted_bytes = 0
+
+    @staticmethod
+    def _readable(partition: Partition, size_bytes: int) -> int:
+        """Return at least what a consumer can read more, who reads perhaps what is decided only."""
+        producers = partition.log.producers
+        if not producers.has_ended_some:
+            return size_bytes
+        # With the end of a transaction all that was held back behind it can be read.
+        producers.has_ended_some = False
+        return UNKNOWN_BYTES
 
     # --- followers and the in-sync set ---
 

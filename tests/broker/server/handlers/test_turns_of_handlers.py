@@ -110,14 +110,16 @@ def record_asks(monkeypatch: pytest.MonkeyPatch, method: str) -> list[int]:
     asked: list[int] = []
     original = getattr(GroupShard, method)
 
-    def recording(shard: GroupShard, token: Any, who: Any, request: Any, now: Any) -> Any:
+    def recording(
+        shard: GroupShard, token: Any, who: Any, request: Any, now: Any, **more: Any
+    ) -> Any:
         asked.append(
             sum(
                 len(getattr(topic, "partition_indexes", None) or topic.partitions)
                 for topic in request.topics or ()
             )
         )
-        return original(shard, token, who, request, now)
+        return original(shard, token, who, request, now, **more)
 
     monkeypatch.setattr(parts, "MAX_ENTRIES_AT_ONCE", PART)
     monkeypatch.setattr(GroupShard, method, recording)
@@ -240,7 +242,9 @@ def test_what_is_deleted_while_all_offsets_are_fetched_is_not_told(
         monkeypatch.setattr(offsets, "MAX_OFFSETS_AT_ONCE", 1)
         original = GroupShard.fetch_offsets
 
-        def deleting(shard: GroupShard, token: Any, who: Any, group: Any, now: Any) -> Any:
+        def deleting(
+            shard: GroupShard, token: Any, who: Any, group: Any, now: Any, **more: Any
+        ) -> Any:
             for topic in group.topics or ():
                 for index in topic.partition_indexes:
                     shard.state.offsets.remove("many", TopicPartition(TOPIC, index))

@@ -1,0 +1,172 @@
+"""TxnOffsetCommit (key 28), and the end of a transaction in which offsets were committed.
+
+Versions 0-2 bring a group and no member: whoever has the transaction may commit for the group. From
+v3 on the member is checked as in OffsetCommit (KIP-447), so that a consumer that has lost its
+partitions commits nothing for them; unlike there, while the group waits for its assignment too. A
+member of either protocol hears ILLEGAL_GENERATION of an epoch that is over: producers know no other
+word for it.
+Whether the transaction is open, and this partition of it, is for the caller to check.
+"""
+
+from broker.coordinator.consumer_group.administration import commit_refusal
+from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
+from broker.coordinator.consumer_group.member import ConsumerMember
+from broker.coordinator.group.classic_group import ClassicGroup, GroupState
+from broker.coordinator.group.config import fits_record
+from broker.coordinator.group.offset import NO_TOPIC_ID, OffsetAndMetadata
+from broker.coordinator.group.offsets import metadata_code
+from broker.coordinator.group.records import offset_record
+from broker.coordinator.group.step import Step
+from broker.coordinator.output import (
+    EndOfTransaction,
+    InTransaction,
+    Output,
+    RequestContext,
+    Token,
+)
+from broker.errors import ErrorCode, KafkaError
+from broker.model import TopicPartition
+from broker.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+
+def refuse_transactional_commit(
+    context: RequestContext, request: TxnOffsetCommitRequest, code: ErrorCode
+) -> TxnOffsetCommitResponse:
+    """Answer a refused TxnOffsetCommit: the error stands at every partition."""
+    topics = [_answer(topic, [code] * len(topic.partitions)) for topic in request.topics]
+    return TxnOffsetCommitResponse(topics=topics)
+
+
+def _answer(
+    topic: TxnOffsetCommitRequestTopic, codes: list[ErrorCode]
+) -> TxnOffsetCommitResponseTopic:
+    return TxnOffsetCommitResponseTopic(
+        name=topic.name,
+        partitions=[
+            TxnOffsetCommitResponsePartition(
+                partition_index=partition.partition_index, error_code=code
+            )
+            for partition, code in zip(topic.partitions, codes, strict=True)
+        ],
+    )
+
+
+def commit_in_transaction(
+    step: Step, token: Token, context: RequestContext, request: TxnOffsetCommitRequest
+) -> None:
+    """Write the offsets down as a part of the producer's transaction."""
+    member, group = None, None
+    consumer_group = step.shard.consumer_groups.get(request.group_id)
+    if consumer_group is None:
+        group = committing_group(step, request)
+    else:
+        member = committing_member(consumer_group, request)
+    answers: list[TxnOffsetCommitResponseTopic] = []
+    accepted: list[tuple[TopicPartition, OffsetAndMetadata]] = []
+    for topic in request.topics:
+        codes = [
+            metadata_code(step, topic.name, partition.committed_metadata)
+            or epoch_code(
+                step, member, request, TopicPartition(topic.name, partition.partition_index)
+            )
+            for partition in topic.partitions
+        ]
+        answers.append(_answer(topic, codes))
+        accepted += [
+            (
+                TopicPartition(topic.name, partition.partition_index),
+                OffsetAndMetadata(
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    partition.committed_metadata or "",
+                    step.now.timestamp_ms,
+                ),
+            )
+            for partition, code in zip(topic.partitions, codes, strict=True)
+            if code is ErrorCode.NONE
+        ]
+    write_pending(step, request, accepted)
+    if group is not None and accepted:
+        step.shard.groups.setdefault(group.group_id, group)
+    step.reply(token, TxnOffsetCommitResponse(topics=answers))
+
+
+def write_pending(
+    step: Step,
+    request: TxnOffsetCommitRequest,
+    offsets: list[tuple[TopicPartition, OffsetAndMetadata]],
+) -> None:
+    """Append the records of one commit, which must fit into one batch, and apply them."""
+    group_id = request.group_id
+    records = [offset_record(group_id, *offset) for offset in offsets]
+    if Output(records).batch_size_bytes > step.shard.config.max_batch_bytes:
+        raise KafkaError(ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
+    if not records:
+        return
+    step.output.records += records
+    step.output.transaction = InTransaction(request.producer_id, request.producer_epoch)
+    for partition, offset in offsets:
+        step.shard.offsets.put_pending(request.producer_id, group_id, partition, offset)
+
+
+def committing_group(step: Step, request: TxnOffsetCommitRequest) -> ClassicGroup:
+    """Return the group (a new simple one, if need be) when the committer may commit to it."""
+    if not request.group_id or not fits_record(request.group_id):
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    group = step.shard.groups.get(request.group_id)
+    if group is None:
+        if request.generation_id >= 0:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        return ClassicGroup(request.group_id, current_state_timestamp_ms=step.now.timestamp_ms)
+    if request.generation_id < 0 and (group.state is GroupState.EMPTY or not names_member(request)):
+        return group
+    group.validate_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation_id:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    return group
+
+
+def names_member(request: TxnOffsetCommitRequest) -> bool:
+    """Tell whether the request says who of the group commits."""
+    return bool(request.member_id) or request.group_instance_id is not None
+
+
+def committing_member(
+    group: ConsumerGroup, request: TxnOffsetCommitRequest
+) -> ConsumerMember | None:
+    """Return the member that commits, None when the request names none and need not."""
+    epoch = request.generation_id
+    if epoch < 0 and (not group.members or not names_member(request)):
+        return None
+    member = group.member(request.member_id)
+    if epoch > member.member_epoch:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    return member
+
+
+def epoch_code(
+    step: Step,
+    member: ConsumerMember | None,
+    request: TxnOffsetCommitRequest,
+    partition: TopicPartition,
+) -> ErrorCode:
+    """Decide whether a member of a consumer group has the partition since the epoch it is in."""
+    if member is None or request.generation_id == member.member_epoch:
+        return ErrorCode.NONE
+    topic = step.shard.image().topics.by_name.get(partition.topic)
+    topic_id = NO_TOPIC_ID if topic is None else topic.topic_id
+    refusal = commit_refusal(member, request.generation_id, topic_id, partition.partition)
+    return ErrorCode.ILLEGAL_GENERATION if refusal else ErrorCode.NONE
+
+
+def end_transaction(step: Step, token: Token, end: EndOfTransaction) -> None:
+    """Write the marker, and let what the producer has committed count, or forget it."""
+    step.output.transaction = end
+    step.shard.offsets.end_transaction(end.producer_id, is_commit=end.is_commit)
+    step.reply(token, ErrorCode.NONE)

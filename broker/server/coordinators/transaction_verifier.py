@@ -1,0 +1,337 @@
+"""Asks transaction coordinators whether partitions belong to a transaction (KIP-890).
+
+Before the first append of a transaction to a partition its leader asks the coordinator, with
+AddPartitionsToTxn: of an older producer, whether the partition was added; for one that has a new
+epoch in each transaction, to add it. Whoever appends waits meanwhile, with its connection, and
+brings the guard that was in force when the question was asked (`log/producers/verification.py`).
+
+Each coordinator is asked by one request at a time, with the transactions that have gathered: one
+question of each transactional id, the others follow.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from broker.coordinator.partitioning import partition_for
+from broker.errors import ErrorCode, KafkaError
+from broker.log.producers.verification import NO_GUARD
+from broker.metadata.topic_names import TRANSACTION_STATE
+from broker.model import TopicPartition
+from broker.protocol.message import Message
+from broker.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from broker.server.cluster.cluster_view import find_live
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.network.client_connection import ClientConnection
+from broker.server.network.walks import Steps
+from broker.server.replication.partitions import Partitions
+
+ADD_PARTITIONS_VERSION = 5
+REQUEST_TIMEOUT_MS = 30_000
+MAX_TRANSACTIONS_PER_REQUEST = 100
+
+FINAL_REFUSALS = {
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.TRANSACTION_ABORTABLE,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+}
+"""After these nobody appends: asking again gets the same answer."""
+
+
+class Wish(Enum):
+    """What a request in its version may ask for, and be told."""
+
+    VERIFY = "whether it belongs to it; TRANSACTION_ABORTABLE is not known"
+    VERIFY_OR_ABORT = "whether it belongs to it"
+    ADD = "to add it; the producer has a new epoch in each transaction"
+
+
+class Producer(NamedTuple):
+    """A transactional producer."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+
+
+Codes = Mapping[TopicPartition, ErrorCode]
+Verified = dict[TopicPartition, int | ErrorCode]
+"""The guard to append with, or why not."""
+
+
+class VerifierParts(NamedTuple):
+    """What the verifier works with."""
+
+    loop: asyncio.AbstractEventLoop
+    metadata: ClusterMetadata
+    connect: Callable[[tuple[str, int]], ClientConnection]
+    listener_name: str
+    """By which brokers reach each other."""
+
+
+class VerifierConfig(NamedTuple):
+    """Its settings."""
+
+    is_enabled: bool
+    """transaction.partition.verification.enable; to add partitions there is no choice."""
+    backoff_ms: int
+    """add.partitions.to.txn.retry.backoff.ms"""
+    backoff_max_ms: int
+    """add.partitions.to.txn.retry.backoff.max.ms: how long in all."""
+
+
+class _Question:
+    """What one append asks."""
+
+    __slots__ = ("on_codes", "partitions", "producer", "wish")
+
+    def __init__(
+        self,
+        producer: Producer,
+        wish: Wish,
+        partitions: list[TopicPartition],
+        on_codes: Callable[[Codes], None],
+    ) -> None:
+        self.producer = producer
+        self.wish = wish
+        self.partitions = partitions
+        self.on_codes = on_codes
+
+    def refuse(self, code: ErrorCode) -> None:
+        self.on_codes(dict.fromkeys(self.partitions, code))
+
+    def transaction(self) -> AddPartitionsToTxnTransaction:
+        topics: dict[str, list[int]] = {}
+        for topic, index in self.partitions:
+            topics.setdefault(topic, []).append(index)
+        return AddPartitionsToTxnTransaction(
+            **self.producer._asdict(),
+            verify_only=self.wish is not Wish.ADD,
+            topics=[
+                AddPartitionsToTxnTopic(name=name, partitions=indexes)
+                for name, indexes in topics.items()
+            ],
+        )
+
+
+class _Coordinator:
+    """One broker that is asked. Invariant: at most one request is under way."""
+
+    __slots__ = ("connection", "queued", "under_way")
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+        self.queued: list[_Question] = []
+        self.under_way: dict[str, _Question] = {}
+
+    def take_next(self) -> dict[str, _Question]:
+        """Choose what the next request asks."""
+        chosen: dict[str, _Question] = {}
+        left: list[_Question] = []
+        for question in self.queued:
+            transactional_id = question.producer.transactional_id
+            if transactional_id in chosen or len(chosen) == MAX_TRANSACTIONS_PER_REQUEST:
+                left.append(question)
+            else:
+                chosen[transactional_id] = question
+        self.queued, self.under_way = left, chosen
+        return chosen
+
+
+class TransactionVerifier:
+    """See the module."""
+
+    def __init__(
+        self, parts: VerifierParts, partitions: Partitions, config: VerifierConfig
+    ) -> None:
+        self._loop, self._metadata, self._connect, self._listener_name = parts
+        self._partitions = partitions
+        self._config = config
+        self._coordinators: dict[int, _Coordinator] = {}
+
+    def verify(
+        self,
+        producer: Producer,
+        sequences: Mapping[TopicPartition, int],
+        wish: Wish,
+        timestamp_ms: int,
+    ) -> Steps[Verified]:
+        """Get the word of the coordinator, if need be, for appends that begin at these sequences.
+
+        What is not in the answer needs none: its transaction is open, or it is not led here.
+        """
+        if not self._config.is_enabled and wish is not Wish.ADD:
+            return {}
+        guards: dict[TopicPartition, int] = {}
+        for topic_partition, sequence in sequences.items():
+            partition = self._partitions.find(*topic_partition)
+            if partition is not None and partition.leader is not None:
+                guard = partition.log.producers.begin_verification(
+                    producer.producer_id,
+                    producer.producer_epoch,
+                    sequence,
+                    timestamp_ms=timestamp_ms,
+                    raises_epochs=wish is Wish.ADD,
+                )
+                if guard != NO_GUARD:
+                    guards[topic_partition] = guard
+        if not guards:
+            return {}
+        codes = yield from self._ask_until_begun(producer, wish, list(guards))
+        verified: Verified = {}
+        for topic_partition, guard in guards.items():
+            code = _told_to_client(codes.get(topic_partition, ErrorCode.NONE), wish)
+            verified[topic_partition] = code or guard
+            if code in FINAL_REFUSALS:
+                self._give_up(topic_partition, producer.producer_id, guard)
+        return verified
+
+    def _give_up(self, topic_partition: TopicPartition, producer_id: int, guard: int) -> None:
+        partition = self._partitions.find(*topic_partition)
+        if partition is not None:
+            partition.log.producers.give_up_verification(producer_id, guard)
+
+    def _ask_until_begun(
+        self, producer: Producer, wish: Wish, partitions: list[TopicPartition]
+    ) -> Steps[Codes]:
+        """Ask, and again for a while when the transaction before is not quite over.
+
+        A producer that has its new epoch goes on at once; its last markers may be under way still.
+        """
+        left_ms = self._config.backoff_max_ms
+        while True:
+            codes: Codes = yield from self._ask(producer, wish, partitions)
+            is_early = ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
+            if not is_early or wish is not Wish.ADD or left_ms <= 0:
+                return codes
+            pause_ms = min(self._config.backoff_ms, left_ms)
+            left_ms -= pause_ms
+            yield lambda go_on, ms=pause_ms: self._loop.call_later(ms / 1000, go_on)
+
+    def _ask(
+        self, producer: Producer, wish: Wish, partitions: list[TopicPartition]
+    ) -> Steps[Codes]:
+        coordinator = self._coordinator_of(producer.transactional_id)
+        if coordinator is None:
+            return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        answers: list[Codes] = []
+
+        def wait(go_on: Callable[[], None]) -> None:
+            def on_codes(codes: Codes) -> None:
+                answers.append(codes)
+                go_on()
+
+            coordinator.queued.append(_Question(producer, wish, partitions, on_codes))
+            self._send(coordinator)
+
+        yield wait
+        return answers[0]
+
+    # --- the coordinators ---
+
+    def _coordinator_of(self, transactional_id: str) -> _Coordinator | None:
+        topic = self._metadata.image.topics.by_name.get(TRANSACTION_STATE)
+        if topic is None:
+            return None
+        number = partition_for(transactional_id, len(topic.partitions))
+        broker_id = topic.partitions[number].leader
+        address = self._address_of(broker_id)
+        if address is None:
+            return None
+        found = self._coordinators.get(broker_id)
+        if found is None or found.connection.address != address:
+            if found is not None:
+                self._drop(broker_id)
+            found = self._coordinators[broker_id] = _Coordinator(self._connect(address))
+        return found
+
+    def _address_of(self, broker_id: int) -> tuple[str, int] | None:
+        found = find_live(self._metadata.image.brokers, broker_id, self._listener_name)
+        return None if found is None else (found.host, found.port)
+
+    def on_brokers_changed(self) -> None:
+        """Do not wait for an answer of a broker that is gone, or has come back elsewhere."""
+        for broker_id, coordinator in list(self._coordinators.items()):
+            if self._address_of(broker_id) != coordinator.connection.address:
+                self._drop(broker_id)
+
+    def _drop(self, broker_id: int) -> None:
+        coordinator = self._coordinators.pop(broker_id)
+        coordinator.connection.close()
+        for question in (*coordinator.under_way.values(), *coordinator.queued):
+            # Not from within a change of the metadata: whoever goes on appends.
+            self._loop.call_soon(question.refuse, ErrorCode.NETWORK_EXCEPTION)
+
+    def stop(self) -> None:
+        """Ask no more."""
+        for coordinator in self._coordinators.values():
+            coordinator.connection.close()
+
+    def _send(self, coordinator: _Coordinator) -> None:
+        if coordinator.under_way or not coordinator.queued:
+            return
+        questions = coordinator.take_next()
+        request = AddPartitionsToTxnRequest(
+            transactions=[question.transaction() for question in questions.values()]
+        )
+        coordinator.connection.ask(
+            request,
+            ADD_PARTITIONS_VERSION,
+            REQUEST_TIMEOUT_MS,
+            lambda answer: self._on_answer(coordinator, answer),
+        )
+
+    def _on_answer(self, coordinator: _Coordinator, answer: Message | None) -> None:
+        questions, coordinator.under_way = coordinator.under_way, {}
+        for question, codes in _codes_of(questions, answer):
+            question.on_codes(codes)
+        self._send(coordinator)
+
+
+def _codes_of(
+    questions: Mapping[str, _Question], answer: Message | None
+) -> Iterable[tuple[_Question, Codes]]:
+    """Give each question its answer; one that was left out is answered as if the line broke."""
+    refusal, results = ErrorCode.NETWORK_EXCEPTION, {}
+    if isinstance(answer, AddPartitionsToTxnResponse):
+        if answer.error_code:
+            refusal = _hidden(ErrorCode(answer.error_code))
+        results = {each.transactional_id: each for each in answer.results_by_transaction}
+    for transactional_id, question in questions.items():
+        result = results.get(transactional_id)
+        codes = dict.fromkeys(question.partitions, refusal)
+        for topic in () if result is None else result.topic_results:
+            for each in topic.results_by_partition:
+                codes[TopicPartition(topic.name, each.partition_index)] = ErrorCode(
+                    each.partition_error_code
+                )
+        yield question, codes
+
+
+def _hidden(code: ErrorCode) -> ErrorCode:
+    """Keep from clients that this broker may not ask; it was not verified, and that is all."""
+    is_ours = code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return ErrorCode.INVALID_TXN_STATE if is_ours else code
+
+
+def _told_to_client(code: ErrorCode, wish: Wish) -> ErrorCode:
+    """Say it in the words that a client of that version knows."""
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and wish is Wish.VERIFY:
+        return ErrorCode.INVALID_TXN_STATE
+    return code
+
+
+def require_guard(verified: int | ErrorCode | None) -> int:
+    """Return the guard to append with; raises the refusal."""
+    if isinstance(verified, ErrorCode):
+        raise KafkaError(verified)
+    return NO_GUARD if verified is None else verified
