@@ -92,6 +92,7 @@ class LeaderFetcher:
         self._asked: Asked = {}
         self._session = FetcherSession()
         self._under_way = 0
+        self._is_extra_under_way = False
         self._is_asking_offsets = False
         self._timer: asyncio.Handle | None = None
         self._answers: Iterator[None] | None = None
@@ -142,8 +143,12 @@ class LeaderFetcher:
         self._ask()
 
     def _ask(self) -> None:
-        """Ask for every partition that wants to know something and is not asked for yet."""
-        if self._answers is not None:
+        """Ask for every partition that wants to know something and is not asked for yet.
+
+        Not while a Fetch without a session is under way: it is answered at once, and so is the one
+        of the session because of it. Asked for one by one again, neither would ever wait.
+        """
+        if self._answers is not None or self._is_extra_under_way:
             return
         now_ms = self._parts.clock.now_ms()
         self._ask_offsets(now_ms)
@@ -223,6 +228,7 @@ class LeaderFetcher:
         in_session = said.session_epoch != FINAL_EPOCH
         self._asked.update(asked)
         self._under_way += 1
+        self._is_extra_under_way = not in_session
         self._connection.ask(
             request,
             FETCH_VERSION,
@@ -234,6 +240,8 @@ class LeaderFetcher:
 
     def _on_response(self, asked: Asked, response: Message | None, *, in_session: bool) -> None:
         self._under_way -= 1
+        if not in_session:
+            self._is_extra_under_way = False
         if response is None:
             self._answers = None
             if in_session:

@@ -8,13 +8,23 @@ import pytest
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.framing import RequestHeader, decode_response, encode_response
 from broker.protocol.message import Message
+from broker.protocol.records.metadata import PartitionRecord
 from broker.replication.follower import FollowerState
 from broker.server.handlers.list_offsets import ListOffsets
 from broker.server.network.client_connection import client_settings
 from broker.server.replication import leader_fetcher
 from broker.server.replication.leader_fetcher import FetcherParts, LeaderFetcher
 from tests.lib.logs import last_of
-from tests.lib.served_replica import Client, Context, ServedReplica, epoch_of, produced
+from tests.lib.served_replica import (
+    BROKERS,
+    TOPIC,
+    TOPIC_ID,
+    Client,
+    Context,
+    ServedReplica,
+    epoch_of,
+    produced,
+)
 
 FOLLOWER = 2
 OnAnswer = Callable[[Message | None], None]
@@ -33,6 +43,7 @@ class Link:
 
     def ask(self, request: Any, version: int, timeout_ms: int, on_answer: OnAnswer) -> None:
         self.requests.append(request)
+        assert len(self.requests) < 1_000, "it asks and asks"
         if self.is_broken:
             self.leader.loop.call_soon(on_answer, None)
             return
@@ -90,6 +101,24 @@ class Pair:
         self.fetcher = LeaderFetcher(parts, 1, ("127.0.0.1", 9001))
         self.fetcher.add(self.follower.partition)
 
+    def add_partition(self, number: int) -> None:
+        """Let there be another partition of the topic, and the follower fetch it."""
+        record = PartitionRecord(
+            partition_id=number,
+            topic_id=TOPIC_ID,
+            replicas=list(BROKERS),
+            isr=list(BROKERS),
+            leader=1,
+            leader_epoch=0,
+            partition_epoch=0,
+            directories=[bytes(16)] * len(BROKERS),
+        )
+        for node in (self.leader, self.follower):
+            node.replay(record)
+        added = self.follower.partitions.find(TOPIC, number)
+        assert added is not None
+        self.fetcher.add(added)
+
     def run(self, milliseconds: int = 0) -> None:
         """Let time go on, and bring what was answered."""
         for _ in range(milliseconds + 10):
@@ -134,6 +163,18 @@ def test_after_the_first_fetch_only_what_is_different_is_asked(pair):
     assert (after_record.session_epoch, len(after_record.topics)) == (1, 1)
     assert (after_nothing.session_epoch, len(after_nothing.topics)) == (2, 0)
     assert after_nothing.session_id == after_record.session_id > 0
+
+
+def test_partitions_that_came_one_after_the_other_are_asked_for_together_from_then_on(pair):
+    pair.run(10)
+    pair.add_partition(1)
+    pair.run(10)
+    pair.add_partition(2)
+    pair.run(10)
+    pair.link.requests.clear()
+    pair.run(1_100)
+    said = [len(request.topics) for request in pair.link.requests]
+    assert said == [0, 0], "two waits of half a second each, and nothing new to say"
 
 
 def test_a_session_that_is_gone_is_begun_anew_at_once(pair):
