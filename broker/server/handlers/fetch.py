@@ -147,6 +147,9 @@ class Fetch:
             is_follower=first.question.follower is not None,
         )
         self._parked_fetches.park(question.context.connection, parked, request.max_wait_ms)
+        if first.is_overtaken:
+            # What came between two steps of the walk has woken nobody.
+            self._parked_fetches.wake((parked,))
         return later
 
     # --- the answer ---

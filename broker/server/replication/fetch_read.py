@@ -40,6 +40,7 @@ class FetchRead:
         "_has_news",
         "_logs",
         "_now_ms",
+        "_seen_ends",
         "answers",
         "is_first",
         "is_held_back",
@@ -54,6 +55,8 @@ class FetchRead:
         self._logs = logs
         self._now_ms = 0 if question.follower is None else logs.clock.now_ms()
         self._has_news = False
+        self._seen_ends: list[int] = []
+        """Of `partitions`, where they ended when a walk came by."""
         self.question = question
         self.is_first = True
         """Whether the request has just come: then a follower's position is noted."""
@@ -92,8 +95,24 @@ class FetchRead:
     def walk(self, asked: Asked) -> Steps[None]:
         """Do what `run` does, step by step."""
         for start in range(0, len(asked), ITEMS_PER_STEP):
+            first = len(self.partitions)
             self.run(asked[start : start + ITEMS_PER_STEP])
+            self._seen_ends += map(self._end_of, self.partitions[first:])
             yield
+
+    def _end_of(self, partition: Partition) -> int:
+        if self.question.follower is not None:
+            return partition.log.log_end_offset
+        log = partition.log
+        return log.last_stable_offset if self.question.is_read_committed else log.high_watermark
+
+    @property
+    def is_overtaken(self) -> bool:
+        """Whether a partition that was walked through has more by now."""
+        return any(
+            self._end_of(partition) > seen_end
+            for partition, seen_end in zip(self.partitions, self._seen_ends, strict=False)
+        )
 
     def _answer(self, key: Key, wanted: FetchPartition) -> PartitionData:
         (topic, number), name = key, ""

@@ -1,9 +1,14 @@
 """A broker leads a partition of three replicas: who is answered what, and when."""
 
+from typing import Any
+
 import pytest
 
 from broker.errors import ErrorCode
 from broker.protocol.records.metadata import BrokerRegistrationChangeRecord
+from broker.server.handlers import fetch
+from broker.server.network.dispatch import LATER
+from tests.lib.logs import last_of
 from tests.lib.served_replica import (
     ServedReplica,
     epoch_of,
@@ -100,6 +105,26 @@ def test_a_follower_that_waits_is_woken_by_an_append_and_not_by_a_commit():
     node.produce()
     node.loop.advance()
     assert fetched(waits).records
+
+
+def test_what_comes_between_two_steps_of_a_walk_ends_the_waiting(monkeypatch):
+    monkeypatch.setattr(fetch, "PARTITIONS_AT_ONCE", 0)
+    leader, walks = ServedReplica(), []
+
+    def handle(*asked: Any) -> object:
+        walk = walk_of(*asked)
+        walks.append(walk)
+        next(walk)
+        return LATER
+
+    walk_of = leader.fetch_handler.handle
+    monkeypatch.setattr(leader.fetch_handler, "handle", handle)
+    waiting = leader.follow(2, 0, wait_ms=500)
+    leader.produce(acks=1)
+    assert last_of(walks[0]) is LATER
+    leader.loop.advance()
+    (answered,) = last_of(waiting.answer).responses[0].partitions
+    assert answered.records
 
 
 def test_a_second_request_of_a_follower_ends_the_waiting_of_the_first():
