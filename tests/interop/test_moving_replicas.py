@@ -104,6 +104,10 @@ def test_replicas_move_under_load_no_faster_than_they_may(
     file = plan(tmp_path, "moved", [3, 1], [2, 3])
     where = ["--bootstrap-server", cluster.bootstrap_servers, "--reassignment-json-file", file]
     with Load(cluster, "moved") as load:
+        assert reassign_partitions([*where, "--execute", "--throttle", "1000"]) == 0
+        until(lambda: Partition(cluster, "moved", 0).replicas == [3, 1, 2])
+        assert reassign_partitions([*where, "--cancel"]) == 0
+        until(lambda: Partition(cluster, "moved", 0).replicas == [1, 2])
         begin = time.monotonic()
         assert reassign_partitions([*where, "--execute", "--throttle", "1000000"]) == 0
         load.goes_on()

@@ -1,4 +1,4 @@
-"""A history too rare for seeds: a change of the in-sync set is refused, and then its copy arrives.
+"""A history that seeds seldom meet: a change of the in-sync set is refused, then its copy arrives.
 
 The leader asks to take a follower in, and its connection is lost. The follower is fenced meanwhile,
 so a second copy of the request is refused. It comes back as what it was, and then the first copy is
