@@ -126,7 +126,7 @@ def find_planted(processes: int) -> int:
     """Tell of every planted bug which seed finds it; return how many were not found."""
     missing = 0
     mutations = replica_mutations.MUTATIONS
-    with ProcessPoolExecutor(processes, max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(processes) as pool:
         for mutation, found in zip(
             mutations, pool.map(planted, range(len(mutations))), strict=True
         ):

@@ -28,6 +28,8 @@ class Branch:
     begins_at: int
     """Up to here it is equal to the branch before."""
     entries: list[Entry] = field(default_factory=list)
+    is_settled: bool = True
+    """Whether its leader has taken over: until then it may go on to follow the one before."""
 
 
 @dataclass
@@ -77,6 +79,7 @@ class ReplicaChecker:
         """Check a node, what it has told clients, and everybody against the ledger."""
         self.check_controller()
         if node.log.topic_id == self._topic_id:
+            self._maybe_settle(node)
             view = self._view(node)
             self._check_log(node, view)
             self._check_high_watermark(node, view)
@@ -135,14 +138,14 @@ class ReplicaChecker:
                     self._check_log(other, self._view(other))
 
     def _is_cut_by_an_unclean_election(self, node: ReplicaNode, view: View) -> bool:
-        following = self.branches[view.branch + 1 :]
-        replica = node.replica
-        return (
-            replica is not None
-            and bool(following)
-            and replica.leader_epoch >= following[0].leader_epoch
-            and node.log.high_watermark >= min(branch.begins_at for branch in following)
-        )
+        """Return whether a log gives up what an unclean election took; it may cut more of it.
+
+        Where the new leader's log begins later, there is nothing to compare, and all goes.
+        """
+        following, replica = self.branches[view.branch + 1 :], node.replica
+        if replica is None or not following:
+            return False
+        return replica.leader_epoch >= following[0].leader_epoch
 
     def _check_role(self, node: ReplicaNode) -> None:
         replica = node.replica
@@ -200,14 +203,30 @@ class ReplicaChecker:
             before, node = self.ledger, self.nodes[leader]
             if node.log.topic_id == self._topic_id:
                 self._check_log(node, self._view(node))
-            kept = self._has(leader)
-            self.lost_count += max(len(before) - kept, 0)
-            # What an earlier unclean election took may be below where this log begins.
-            unknown = [NOBODYS] * (kept - len(before))
-            self.branches.append(Branch(leader_epoch, kept, before[:kept] + unknown))
+            self.branches.append(self._branch_of(leader, leader_epoch, before))
             # What was promised ended with that.
             self._promised_copies = 1
         self._seen_elections = len(self.controller.unclean_elections)
+
+    def _branch_of(self, leader: int, leader_epoch: int, before: list[Entry]) -> Branch:
+        kept = self._has(leader)
+        # What an earlier unclean election took may be below where this log begins.
+        unknown = [NOBODYS] * (kept - len(before))
+        return Branch(leader_epoch, kept, before[:kept] + unknown, is_settled=False)
+
+    def _maybe_settle(self, node: ReplicaNode) -> None:
+        """Begin a branch with what its leader has now that it leads."""
+        branch, leader = self.branches[-1], node.leader
+        if branch.is_settled or leader is None or leader.leader_epoch < branch.leader_epoch:
+            return
+        del self.branches[-1]
+        view, before = self.views[node.node_id], self.ledger
+        view.branch = min(view.branch, len(self.branches) - 1)
+        view.verified = min(view.verified, node.log.changed_from)
+        again = self._branch_of(node.node_id, branch.leader_epoch, before)
+        again.is_settled = True
+        self.lost_count += max(len(before) - again.begins_at, 0)
+        self.branches.append(again)
 
     def _check_in_sync(self) -> None:
         partition, ledger, last = self.controller.partition, self.ledger, len(self.branches) - 1
