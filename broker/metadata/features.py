@@ -16,6 +16,7 @@ LATEST_METADATA_VERSION = 30  # 4.3-IV0: the versions of the records that are wr
 SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     METADATA_VERSION: (LATEST_METADATA_VERSION, LATEST_METADATA_VERSION),
     ELIGIBLE_LEADER_REPLICAS_VERSION: (0, 1),
+    TRANSACTION_VERSION: (0, 2),
     GROUP_VERSION: (0, 1),
 }
 """The lowest and highest level of each feature that a node of this software supports."""
@@ -23,9 +24,10 @@ SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
 FEATURES_AT_FORMAT: dict[str, int] = {
     METADATA_VERSION: LATEST_METADATA_VERSION,
     ELIGIBLE_LEADER_REPLICAS_VERSION: 1,
+    TRANSACTION_VERSION: 2,
     GROUP_VERSION: 1,
 }
 """The levels that a new cluster starts with."""
 
-LEFT_OUT = frozenset({"share.version", "streams.version", "transaction.version"})
+LEFT_OUT = frozenset({"share.version", "streams.version"})
 """What Apache Kafka 4.3 finalizes as well, and is not built here."""

@@ -86,6 +86,14 @@ class ProducerState:
             found.note(producer_epoch, base_sequence)
         return found.guard
 
+    def may_append(self, producer_id: int, producer_epoch: int, guard: int) -> bool:
+        """Tell whether a guard is in force still, or is needed no more."""
+        entry = self.producers.get(producer_id)
+        if entry is not None and entry.has_open_transaction(producer_epoch):
+            return True
+        found = self._verifications.get(producer_id)
+        return found is not None and found.guard == guard
+
     def give_up_verification(self, producer_id: int, guard: int) -> None:
         """Forget a guard after a final refusal: whoever has it will not append."""
         found = self._verifications.get(producer_id)
@@ -124,11 +132,7 @@ class ProducerState:
             entry.validate_epoch(producer_epoch)
 
     def _validate_verified(self, producer_id: int, producer_epoch: int, guard: int) -> None:
-        entry = self.producers.get(producer_id)
-        if entry is not None and entry.has_open_transaction(producer_epoch):
-            return
-        verification = self._verifications.get(producer_id)
-        if verification is None or verification.guard != guard:
+        if not self.may_append(producer_id, producer_epoch, guard):
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction"
             )

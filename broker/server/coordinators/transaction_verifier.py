@@ -62,6 +62,7 @@ class Producer(NamedTuple):
 
 
 Codes = Mapping[TopicPartition, ErrorCode]
+Guards = dict[TopicPartition, int]
 Verified = dict[TopicPartition, int | ErrorCode]
 """The guard to append with, or why not."""
 
@@ -169,7 +170,26 @@ class TransactionVerifier:
         """
         if not self._config.is_enabled and wish is not Wish.ADD:
             return {}
-        guards: dict[TopicPartition, int] = {}
+        left_ms = self._config.backoff_max_ms
+        while True:
+            guards = self._begin(producer, sequences, wish, timestamp_ms)
+            if not guards:
+                return {}
+            codes: Codes = yield from self._ask(producer, wish, list(guards))
+            if not self._is_early(producer, guards, codes) or wish is not Wish.ADD or left_ms <= 0:
+                return self._verified(producer, guards, codes, wish)
+            pause_ms = min(self._config.backoff_ms, left_ms)
+            left_ms -= pause_ms
+            yield lambda go_on, ms=pause_ms: self._loop.call_later(ms / 1000, go_on)
+
+    def _begin(
+        self,
+        producer: Producer,
+        sequences: Mapping[TopicPartition, int],
+        wish: Wish,
+        timestamp_ms: int,
+    ) -> Guards:
+        guards: Guards = {}
         for topic_partition, sequence in sequences.items():
             partition = self._partitions.find(*topic_partition)
             if partition is not None and partition.leader is not None:
@@ -182,9 +202,27 @@ class TransactionVerifier:
                 )
                 if guard != NO_GUARD:
                     guards[topic_partition] = guard
-        if not guards:
-            return {}
-        codes = yield from self._ask_until_begun(producer, wish, list(guards))
+        return guards
+
+    def _is_early(self, producer: Producer, guards: Guards, codes: Codes) -> bool:
+        """Tell whether the transaction before is not over, or was not when this was asked.
+
+        A producer that has its new epoch goes on at once; its last markers may be under way still,
+        and the one that comes meanwhile takes the guard out of force.
+        """
+        if ErrorCode.CONCURRENT_TRANSACTIONS in codes.values():
+            return True
+        if any(codes.values()):
+            return False
+        for place, guard in guards.items():
+            partition = self._partitions.find(*place)
+            if partition is not None and not partition.log.producers.may_append(
+                producer.producer_id, producer.producer_epoch, guard
+            ):
+                return True
+        return False
+
+    def _verified(self, producer: Producer, guards: Guards, codes: Codes, wish: Wish) -> Verified:
         verified: Verified = {}
         for topic_partition, guard in guards.items():
             code = _told_to_client(codes.get(topic_partition, ErrorCode.NONE), wish)
@@ -197,23 +235,6 @@ class TransactionVerifier:
         partition = self._partitions.find(*topic_partition)
         if partition is not None:
             partition.log.producers.give_up_verification(producer_id, guard)
-
-    def _ask_until_begun(
-        self, producer: Producer, wish: Wish, partitions: list[TopicPartition]
-    ) -> Steps[Codes]:
-        """Ask, and again for a while when the transaction before is not quite over.
-
-        A producer that has its new epoch goes on at once; its last markers may be under way still.
-        """
-        left_ms = self._config.backoff_max_ms
-        while True:
-            codes: Codes = yield from self._ask(producer, wish, partitions)
-            is_early = ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
-            if not is_early or wish is not Wish.ADD or left_ms <= 0:
-                return codes
-            pause_ms = min(self._config.backoff_ms, left_ms)
-            left_ms -= pause_ms
-            yield lambda go_on, ms=pause_ms: self._loop.call_later(ms / 1000, go_on)
 
     def _ask(
         self, producer: Producer, wish: Wish, partitions: list[TopicPartition]

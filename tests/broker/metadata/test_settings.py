@@ -297,7 +297,7 @@ def test_a_new_cluster_finalizes_its_levels_once() -> None:
 
 def test_levels_that_apache_kafka_has_finalized_and_this_software_has_not_are_taken_out() -> None:
     cluster = ControlledCluster()
-    levels = {"share.version": 1, "transaction.version": 2, ELR: 1}
+    levels = {"share.version": 1, "streams.version": 1, ELR: 1}
     cluster.commit([FeatureLevelRecord(name=name, feature_level=levels[name]) for name in levels])
     cluster.elect_controller()
     assert cluster.image.features == {"metadata.version": 30, ELR: 1}
@@ -325,7 +325,7 @@ def test_levels_are_raised_and_lowered() -> None:
         (ELR, 1, 9),
         ("metadata.version", 29, 2),
         ("metadata.version", 31, 1),
-        ("transaction.version", 2, 1),
+        ("transaction.version", 3, 1),
         ("unknown", 1, 1),
     ],
 )

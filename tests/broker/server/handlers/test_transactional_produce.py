@@ -203,6 +203,24 @@ def test_a_transaction_that_is_aborted_while_a_batch_waits_gets_nothing_more():
     assert leader.log.log_end_offset == 1
 
 
+@pytest.mark.parametrize("early", [[], [ErrorCode.CONCURRENT_TRANSACTIONS]])
+def test_the_marker_of_the_transaction_before_may_come_while_the_next_one_is_asked_for(early):
+    """A producer that has its new epoch does not wait for the markers (KIP-890)."""
+    leader = Leader()
+    first = leader.produce(version=12)
+    leader.coordinator.answer()
+    waits = leader.produce(version=12, epoch=1)
+    for code in early:
+        leader.coordinator.answer(code)
+    leader.end(epoch=1, transaction_version=2)
+    leader.node.loop.advance(20)
+    leader.coordinator.answer()
+    leader.node.loop.advance(20)
+    if not early:
+        leader.coordinator.answer()
+    assert (produced(first), produced(waits)) == ((0, 0), (0, 2))
+
+
 def test_one_request_asks_for_many_transactions_each_once():
     leader = Leader()
     leader.produce()

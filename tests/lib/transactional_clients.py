@@ -1,0 +1,252 @@
+"""Transactions by unmodified clients: the same plan, each in its own words."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import aiokafka
+import confluent_kafka
+import kafka
+from kafka.structs import OffsetAndMetadata, TopicPartition
+
+GIVE_UP_SECONDS = 60
+
+
+class Planned(NamedTuple):
+    """One transaction: what is written to which partition, and how it ends."""
+
+    values: tuple[tuple[int, bytes], ...]
+    is_commit: bool
+
+
+Transact = Callable[[str, str, str, Sequence[Planned]], None]
+Copy = Callable[[str, str, str, int], None]
+
+
+def with_confluent_kafka(
+    bootstrap: str, transactional_id: str, topic: str, plan: Sequence[Planned]
+) -> None:
+    """Run a plan with librdkafka."""
+    producer = confluent_producer(bootstrap, transactional_id)
+    for planned in plan:
+        producer.begin_transaction()
+        for partition, value in planned.values:
+            producer.produce(topic, value, partition=partition)
+        # Without it librdkafka throws away what it has not sent yet.
+        producer.flush(GIVE_UP_SECONDS)
+        if planned.is_commit:
+            producer.commit_transaction(GIVE_UP_SECONDS)
+        else:
+            producer.abort_transaction(GIVE_UP_SECONDS)
+
+
+def confluent_producer(
+    bootstrap: str, transactional_id: str, **settings: object
+) -> confluent_kafka.Producer:
+    """Make a producer that has begun."""
+    producer = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": transactional_id,
+            "linger.ms": 0,
+            "log_level": 2,
+            **settings,
+        }
+    )
+    producer.init_transactions(GIVE_UP_SECONDS)
+    return producer
+
+
+def with_kafka_python(
+    bootstrap: str, transactional_id: str, topic: str, plan: Sequence[Planned]
+) -> None:
+    """Run a plan with kafka-python."""
+    producer = kafka.KafkaProducer(bootstrap_servers=bootstrap, transactional_id=transactional_id)
+    producer.init_transactions()
+    for planned in plan:
+        producer.begin_transaction()
+        for partition, value in planned.values:
+            producer.send(topic, value, partition=partition).get(GIVE_UP_SECONDS)
+        if planned.is_commit:
+            producer.commit_transaction()
+        else:
+            producer.abort_transaction()
+    producer.close()
+
+
+def with_aiokafka(
+    bootstrap: str, transactional_id: str, topic: str, plan: Sequence[Planned]
+) -> None:
+    """Run a plan with aiokafka."""
+
+    async def run() -> None:
+        producer = aiokafka.AIOKafkaProducer(
+            bootstrap_servers=bootstrap, transactional_id=transactional_id
+        )
+        await producer.start()
+        for planned in plan:
+            await producer.begin_transaction()
+            for partition, value in planned.values:
+                await producer.send_and_wait(topic, value, partition=partition)
+            if planned.is_commit:
+                await producer.commit_transaction()
+            else:
+                await producer.abort_transaction()
+        await producer.stop()
+
+    asyncio.run(run())
+
+
+TRANSACT: dict[str, Transact] = {
+    "confluent-kafka": with_confluent_kafka,
+    "kafka-python": with_kafka_python,
+    "aiokafka": with_aiokafka,
+}
+
+
+def read(bootstrap: str, topic: str, count: int, isolation_level: str) -> list[bytes]:
+    """Read from the beginning until there is so much and every partition's end has come."""
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"reader-of-{topic}",
+            "isolation.level": isolation_level,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "log_level": 2,
+        }
+    )
+    partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+    consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in partitions])
+    found: list[bytes] = []
+    ended: set[int] = set()
+    for _ in range(GIVE_UP_SECONDS * 10):
+        message = consumer.poll(0.1)
+        if message is None:
+            continue
+        if message.error() is None:
+            found.append(message.value())
+        elif message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF:
+            ended.add(message.partition())
+        if len(found) >= count and len(ended) == len(partitions):
+            break
+    consumer.close()
+    return found
+
+
+def copy_with_confluent_kafka(bootstrap: str, source: str, sink: str, count: int) -> None:
+    """Copy exactly once: records and offsets in one transaction, every other one aborted first."""
+    producer = confluent_producer(bootstrap, f"copier-of-{source}")
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"copy-of-{source}",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "log_level": 2,
+        }
+    )
+    consumer.subscribe([source])
+    copied, is_abort = 0, True
+    while copied < count:
+        messages = [one for one in consumer.consume(20, 1.0) if one.error() is None]
+        if not messages:
+            continue
+        producer.begin_transaction()
+        for message in messages:
+            producer.produce(sink, message.value(), partition=message.partition())
+        positions = consumer.position(consumer.assignment())
+        group = consumer.consumer_group_metadata()
+        producer.send_offsets_to_transaction(positions, group, GIVE_UP_SECONDS)
+        producer.flush(GIVE_UP_SECONDS)
+        if is_abort:
+            producer.abort_transaction(GIVE_UP_SECONDS)
+            for position in consumer.committed(consumer.assignment(), timeout=GIVE_UP_SECONDS):
+                position.offset = max(position.offset, 0)
+                consumer.seek(position)
+        else:
+            producer.commit_transaction(GIVE_UP_SECONDS)
+            copied += len(messages)
+        is_abort = not is_abort
+    consumer.close()
+
+
+def copy_with_kafka_python(bootstrap: str, source: str, sink: str, count: int) -> None:
+    """Copy exactly once with kafka-python."""
+    producer = kafka.KafkaProducer(
+        bootstrap_servers=bootstrap, transactional_id=f"copier-of-{source}"
+    )
+    producer.init_transactions()
+    consumer = kafka.KafkaConsumer(
+        source,
+        bootstrap_servers=bootstrap,
+        group_id=f"copy-of-{source}",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+    )
+    copied = 0
+    while copied < count:
+        polled = consumer.poll(timeout_ms=1_000, max_records=20)
+        if not polled:
+            continue
+        producer.begin_transaction()
+        offsets = {}
+        for partition, records in polled.items():
+            for record in records:
+                producer.send(sink, record.value, partition=partition.partition)
+            offsets[TopicPartition(source, partition.partition)] = OffsetAndMetadata(
+                records[-1].offset + 1, "", -1
+            )
+            copied += len(records)
+        producer.send_offsets_to_transaction(offsets, f"copy-of-{source}")
+        producer.commit_transaction()
+    consumer.close()
+    producer.close()
+
+
+def copy_with_aiokafka(bootstrap: str, source: str, sink: str, count: int) -> None:
+    """Copy exactly once with aiokafka."""
+
+    async def run() -> None:
+        group = f"copy-of-{source}"
+        producer = aiokafka.AIOKafkaProducer(
+            bootstrap_servers=bootstrap, transactional_id=f"copier-of-{source}"
+        )
+        consumer = aiokafka.AIOKafkaConsumer(
+            source,
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            isolation_level="read_committed",
+        )
+        await producer.start()
+        await consumer.start()
+        copied = 0
+        while copied < count:
+            polled = await consumer.getmany(timeout_ms=1_000, max_records=20)
+            if not polled:
+                continue
+            async with producer.transaction():
+                for partition, records in polled.items():
+                    for record in records:
+                        await producer.send(sink, record.value, partition=partition.partition)
+                    copied += len(records)
+                await producer.send_offsets_to_transaction(
+                    {partition: records[-1].offset + 1 for partition, records in polled.items()},
+                    group,
+                )
+        await consumer.stop()
+        await producer.stop()
+
+    asyncio.run(run())
+
+
+COPY: dict[str, Copy] = {
+    "confluent-kafka": copy_with_confluent_kafka,
+    "kafka-python": copy_with_kafka_python,
+    "aiokafka": copy_with_aiokafka,
+}
