@@ -5,11 +5,14 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import sys
 
 from aiohttp import web
 
-from schemas.registry.app import build_app
+from schemas.registry.compatibility import LEVELS
+from schemas.registry.leader import Identity, Leadership
+from schemas.registry.rest.app import build_app
 from schemas.registry.topic import SchemaTopic
 
 log = logging.getLogger("schemas.registry")
@@ -31,6 +34,23 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         type=int,
         default=int(environment.get("MILLRACE_REPLICATION_FACTOR", "3")),
     )
+    parser.add_argument(
+        "--advertised-host",
+        help="where other instances reach this one; the HTTP host, else the machine's name",
+    )
+    parser.add_argument(
+        "--group-id", default="schema-registry", help="the group that elects the leader"
+    )
+    parser.add_argument(
+        "--no-leader-eligibility", action="store_true", help="never lead: forward every write"
+    )
+    parser.add_argument(
+        "--compatibility-level",
+        choices=LEVELS,
+        type=str.upper,
+        default=environment.get("MILLRACE_COMPATIBILITY_LEVEL", "BACKWARD"),
+        help="holds where nothing else is set",
+    )
     return parser.parse_args(arguments)
 
 
@@ -38,25 +58,39 @@ async def serve(arguments: argparse.Namespace) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    topic = SchemaTopic(arguments.bootstrap_servers, arguments.replication_factor)
-    runner = web.AppRunner(build_app(topic), access_log=None)
+    # The others are told the port before the first request can come.
+    listening = socket.create_server((arguments.http_host, arguments.http_port))
+    port = listening.getsockname()[1]
+    host = arguments.advertised_host or arguments.http_host
+    if host in ("", "0.0.0.0", "::"):
+        host = socket.gethostname()
+    topic = SchemaTopic(
+        arguments.bootstrap_servers, arguments.replication_factor, arguments.compatibility_level
+    )
+    identity = Identity(host, port, is_eligible=not arguments.no_leader_eligibility)
+    leadership = Leadership(arguments.bootstrap_servers, arguments.group_id, identity)
+    runner = web.AppRunner(build_app(topic, leadership), access_log=None)
     await runner.setup()
     try:
-        await web.TCPSite(runner, arguments.http_host, arguments.http_port).start()
-        port = runner.addresses[0][1]
-        loaded = asyncio.ensure_future(topic.wait_until_loaded())
+        await web.SockSite(runner, listening).start()
+        ready = asyncio.ensure_future(_ready(topic, leadership))
         stopped = asyncio.ensure_future(stopping.wait())
-        await asyncio.wait([loaded, stopped], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([ready, stopped], return_when=asyncio.FIRST_COMPLETED)
         if not stopping.is_set():
             line = f"millrace registry ready on http://{arguments.http_host}:{port}\n"
             sys.stdout.write(line)
             sys.stdout.flush()
         await stopped
-        loaded.cancel()
+        ready.cancel()
         log.info("registry stopping on a signal")
     finally:
         await runner.cleanup()
         log.info("registry stopped")
+
+
+async def _ready(topic: SchemaTopic, leadership: Leadership) -> None:
+    await topic.wait_until_loaded()
+    await leadership.wait_until_known()
 
 
 if __name__ == "__main__":

@@ -1,122 +1,282 @@
 """What the registry knows: a fold over the records of topic `_schemas`.
 
-The topic is compacted, so of one key only the last record survives; therefore the last record
-of a key wins here too, and a registry that restarts after compaction knows the same. Keys and
-values are Confluent's (keytype SCHEMA with magic 1; NOOP with magic 0), with a fixed order of
-their members because compaction compares bytes.
+The topic is compacted, so of one key only the last record survives; therefore the last record of
+a key wins here too, and a registry that restarts after compaction knows the same.
 
-Ids: equal schemas share one id in all subjects; a new schema gets the highest id plus one.
+Invariants: within a context an id stands for one content and a content has one id (a record that
+says otherwise was written by a registry that did not see this one's: it is kept under its own id,
+and the lower version of the subject that sorts first is what the id answers with); the next id is
+higher than all that were ever seen here; what is deleted softly keeps its version.
 """
 
-import hashlib
-import json
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
+from schemas.registry.records import Content, Entry, Json, entry_from, parse_object
+from schemas.registry.subjects import (
+    DEFAULT_CONTEXT,
+    GLOBAL_CONTEXT,
+    matches_prefix,
+    parse_subject,
+    qualified_context,
+)
 
-@dataclass(frozen=True, slots=True)
-class SchemaVersion:
-    """One version of one subject."""
+READWRITE: Final = "READWRITE"
+MODES: Final = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
+_GLOBAL: Final = qualified_context(GLOBAL_CONTEXT)
 
-    subject: str
-    version: int
-    schema_id: int
-    schema: str
-
-    def key(self) -> bytes:
-        key = {"keytype": "SCHEMA", "subject": self.subject, "version": self.version, "magic": 1}
-        return compact_json(key).encode()
-
-    def value(self) -> bytes:
-        value = {
-            "subject": self.subject,
-            "version": self.version,
-            "id": self.schema_id,
-            "md5": hashlib.md5(self.schema.encode(), usedforsecurity=False).hexdigest(),
-            "schema": self.schema,
-            "deleted": False,
-        }
-        return compact_json(value).encode()
+Place = tuple[str, int]
 
 
 class Registry:
-    """All subjects. Changed only by `replay`."""
+    """All subjects, configurations and modes. Changed only by `replay`."""
 
-    def __init__(self) -> None:
-        self._versions: dict[tuple[str, int], SchemaVersion] = {}
+    def __init__(self, compatibility_level: str = "BACKWARD") -> None:
+        self._default_config: Json = {"compatibilityLevel": compatibility_level}
+        self._subjects: dict[str, dict[int, Entry]] = {}
+        self._by_id: dict[tuple[str, int], set[Place]] = {}
+        self._ids: dict[tuple[str, Content], set[int]] = {}
+        self._highest_ids: dict[str, int] = {}
+        self._configs: dict[str | None, Json] = {}
+        self._modes: dict[str | None, str] = {}
+        self._contexts: set[str] = set()
+
+    # --- records ---
 
     def replay(self, key: bytes | None, value: bytes | None) -> None:
-        """Apply one record; records of kinds not known here are passed over."""
+        """Apply one record; what no registry can have written is passed over."""
+        parsed_key = parse_object(key)
+        if parsed_key is None:
+            return
         try:
-            self._replay_schema(_parse_object(key) or {}, _parse_object(value))
-        except (KeyError, TypeError, ValueError):
+            self._replay(parsed_key, parse_object(value))
+        except (AttributeError, KeyError, TypeError, ValueError):
             # Whoever wrote this was no registry; it must not keep one from starting.
             return
 
-    def _replay_schema(self, key: dict[str, Any], value: dict[str, Any] | None) -> None:
-        if key.get("keytype") != "SCHEMA":
-            return
-        place = (str(key["subject"]), int(key["version"]))
-        if value is None or value.get("deleted"):
-            self._versions.pop(place, None)
-        else:
-            entry = SchemaVersion(*place, int(value["id"]), str(value["schema"]))
-            self._versions[place] = entry
+    def _replay(self, key: Json, value: Json | None) -> None:
+        subject = None if key.get("subject") is None else str(key["subject"])
+        match key.get("keytype"):
+            case "SCHEMA":
+                self._put(
+                    (str(key["subject"]), int(key["version"])),
+                    None if value is None else entry_from(key, value),
+                )
+            case "DELETE_SUBJECT" if value is not None:
+                self._delete_up_to(str(key["subject"]), int(value["version"]))
+            case "CLEAR_SUBJECT" if value is not None:
+                self._forget_deleted(subject or "")
+            case "CONFIG":
+                _put_or_drop(self._configs, subject, _without_subject(value))
+            case "MODE":
+                _put_or_drop(self._modes, subject, None if value is None else str(value["mode"]))
+            case "CONTEXT":
+                change = self._contexts.discard if value is None else self._contexts.add
+                change(str(key["context"]))
+            case _:
+                pass
 
-    def subjects(self) -> list[str]:
-        return sorted({subject for subject, _ in self._versions})
+    def _put(self, place: Place, entry: Entry | None) -> None:
+        subject, version = place
+        context = parse_subject(subject).context
+        old = self._subjects.get(subject, {}).pop(version, None)
+        if old is not None:
+            self._by_id[context, old.schema_id].discard(place)
+            self._forget_content(context, old)
+            if not self._subjects[subject]:
+                del self._subjects[subject]
+        if entry is not None:
+            self._subjects.setdefault(subject, {})[version] = entry
+            self._by_id.setdefault((context, entry.schema_id), set()).add(place)
+            self._ids.setdefault((context, entry.content), set()).add(entry.schema_id)
+            highest = self._highest_ids.get(context, 0)
+            self._highest_ids[context] = max(highest, entry.schema_id)
 
-    def versions(self, subject: str) -> list[int]:
-        return sorted(version for name, version in self._versions if name == subject)
+    def _forget_content(self, context: str, old: Entry) -> None:
+        places = self._by_id[context, old.schema_id]
+        if not any(self._entry(place).content == old.content for place in places):
+            self._ids[context, old.content].discard(old.schema_id)
+            if not self._ids[context, old.content]:
+                del self._ids[context, old.content]
+        if not places:
+            del self._by_id[context, old.schema_id]
 
-    def version(self, subject: str, version: int) -> SchemaVersion | None:
-        return self._versions.get((subject, version))
+    def _delete_up_to(self, subject: str, last: int) -> None:
+        for version, entry in list(self._subjects.get(subject, {}).items()):
+            if version <= last and not entry.is_deleted:
+                deleted = Entry(subject, version, entry.schema_id, entry.content, is_deleted=True)
+                self._put((subject, version), deleted)
 
-    def latest(self, subject: str) -> SchemaVersion | None:
-        versions = self.versions(subject)
-        return self._versions[subject, versions[-1]] if versions else None
+    def _forget_deleted(self, prefix: str) -> None:
+        for subject in self.subjects(prefix, with_deleted=True):
+            for entry in self.versions(subject, with_deleted=True):
+                if entry.is_deleted:
+                    self._put((subject, entry.version), None)
 
-    def find(self, subject: str, schema: str) -> SchemaVersion | None:
-        """Return the version of `subject` that is this schema."""
-        for version in self.versions(subject):
-            if self._versions[subject, version].schema == schema:
-                return self._versions[subject, version]
-        return None
+    def _entry(self, place: Place) -> Entry:
+        return self._subjects[place[0]][place[1]]
 
-    def with_id(self, schema_id: int) -> list[SchemaVersion]:
-        """Return every subject and version that has this id, in order."""
+    # --- subjects and versions ---
+
+    def subjects(
+        self, prefix: str = ":*:", *, with_deleted: bool = False, only_deleted: bool = False
+    ) -> list[str]:
+        """Return the qualified names of subjects, sorted."""
         return sorted(
-            (entry for entry in self._versions.values() if entry.schema_id == schema_id),
-            key=lambda entry: (entry.subject, entry.version),
+            subject
+            for subject in self._subjects
+            if matches_prefix(parse_subject(subject), prefix)
+            and self.has_subject(subject, with_deleted=with_deleted or only_deleted)
+            and not (only_deleted and self.has_subject(subject))
         )
 
-    def propose(self, subject: str, schema: str) -> SchemaVersion:
-        """Return the entry that registering this schema under this subject would add."""
-        same = (e.schema_id for e in self._versions.values() if e.schema == schema)
-        latest = self.latest(subject)
-        version = latest.version + 1 if latest else 1
-        return SchemaVersion(subject, version, next(same, self.next_id()), schema)
+    def has_subject(self, subject: str, *, with_deleted: bool = False) -> bool:
+        entries = self._subjects.get(subject, {}).values()
+        return any(with_deleted or not entry.is_deleted for entry in entries)
 
-    def next_id(self) -> int:
-        return max((entry.schema_id for entry in self._versions.values()), default=0) + 1
+    def versions(self, subject: str, *, with_deleted: bool = False) -> list[Entry]:
+        """Return the versions of a subject, oldest first."""
+        entries = self._subjects.get(subject, {})
+        return [
+            entries[version]
+            for version in sorted(entries)
+            if with_deleted or not entries[version].is_deleted
+        ]
 
-    def rivals(self, entry: SchemaVersion) -> list[SchemaVersion]:
-        """Return the entries that use this one's id for another schema.
+    def version(self, subject: str, version: int, *, with_deleted: bool = False) -> Entry | None:
+        entry = self._subjects.get(subject, {}).get(version)
+        return entry if entry is not None and (with_deleted or not entry.is_deleted) else None
 
-        Only two registries that write at the same moment bring this about.
+    def latest(self, subject: str, *, with_deleted: bool = False) -> Entry | None:
+        versions = self.versions(subject, with_deleted=with_deleted)
+        return versions[-1] if versions else None
+
+    def find(self, subject: str, content: Content, *, with_deleted: bool = False) -> Entry | None:
+        """Return the newest version of a subject that is this schema."""
+        for entry in reversed(self.versions(subject, with_deleted=with_deleted)):
+            if entry.content == content:
+                return entry
+        return None
+
+    # --- ids ---
+
+    def with_id(self, context: str, schema_id: int) -> list[Entry]:
+        """Return every version in a context that has this id, deleted ones too, in order."""
+        places = self._by_id.get((context, schema_id), ())
+        return [self._entry(place) for place in sorted(places)]
+
+    def entry_with_id(self, schema_id: int, subject: str | None) -> Entry | None:
+        """Return one version with this id: of the subject, of its context, or of any context.
+
+        A subject in the default context that does not have the id is looked for in the others.
         """
-        return [other for other in self.with_id(entry.schema_id) if other.schema != entry.schema]
+        named = parse_subject(subject or "")
+        for context in self._contexts_to_search(named.context):
+            for entry in self.with_id(context, schema_id):
+                if parse_subject(entry.subject).name == named.name:
+                    return entry
+        return next(iter(self.with_id(named.context, schema_id)), None)
+
+    def _contexts_to_search(self, context: str) -> list[str]:
+        return self.contexts() if context == DEFAULT_CONTEXT else [context]
+
+    def id_of(self, context: str, content: Content) -> int | None:
+        return min(self._ids.get((context, content), ()), default=None)
+
+    def next_id(self, context: str) -> int:
+        return self._highest_ids.get(context, 0) + 1
+
+    def highest_id(self, context: str) -> int:
+        return self._highest_ids.get(context, 0)
+
+    def with_guid(self, guid: str) -> list[tuple[str, Entry]]:
+        """Return one version per context whose content has this guid."""
+        found: dict[str, Entry] = {}
+        for (context, content), ids in self._ids.items():
+            if content.guid == guid:
+                found[context] = self.with_id(context, min(ids))[0]
+        return sorted(found.items())
+
+    def referenced_by(
+        self, subject: str, version: int, *, with_deleted: bool = False
+    ) -> list[Entry]:
+        """Return the versions that refer to this one."""
+        return [
+            entry
+            for entry in self._entries()
+            if (with_deleted or not entry.is_deleted)
+            and any(
+                reference.version == version
+                and parse_subject(entry.subject).relative(reference.subject).qualified == subject
+                for reference in entry.content.references
+            )
+        ]
+
+    def _entries(self) -> Iterator[Entry]:
+        for subject in sorted(self._subjects):
+            yield from self.versions(subject, with_deleted=True)
+
+    def contexts(self) -> list[str]:
+        return [DEFAULT_CONTEXT, *sorted(self._contexts - {DEFAULT_CONTEXT})]
+
+    def has_context(self, context: str) -> bool:
+        return context == DEFAULT_CONTEXT or context in self._contexts
+
+    # --- configuration and modes ---
+
+    def config(self, subject: str | None) -> Json | None:
+        """Return what was set for exactly this subject; the whole registry always has some."""
+        found = self._configs.get(subject)
+        if found is not None:
+            return {**self._default_config, **found}
+        return dict(self._default_config) if _is_global(subject) else None
+
+    def config_in_scope(self, subject: str | None) -> Json:
+        """Return what holds for a subject: its own, its context's, or the registry's."""
+        scopes = list(self._scopes(subject))
+        for scope in scopes:
+            if scope in self._configs:
+                above = self._configs.get(None, {})
+                return {**self._default_config, **above, **self._configs[scope]}
+        return dict(self._default_config)
+
+    def mode(self, subject: str | None) -> str | None:
+        found = self._modes.get(subject)
+        if found is not None:
+            return found
+        return READWRITE if _is_global(subject) else None
+
+    def mode_in_scope(self, subject: str | None) -> str:
+        for scope in self._scopes(subject):
+            if scope in self._modes:
+                return self._modes[scope]
+        return READWRITE
+
+    def has_config(self, subject: str | None) -> bool:
+        return subject in self._configs
+
+    def has_mode(self, subject: str | None) -> bool:
+        return subject in self._modes
+
+    def _scopes(self, subject: str | None) -> Iterable[str | None]:
+        yield subject
+        context = DEFAULT_CONTEXT if subject is None else parse_subject(subject).context
+        yield None if context == DEFAULT_CONTEXT else qualified_context(context)
+        yield _GLOBAL
 
 
-def compact_json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+def _is_global(subject: str | None) -> bool:
+    return subject is None or parse_subject(subject).context == GLOBAL_CONTEXT
 
 
-def _parse_object(data: bytes | None) -> dict[str, Any] | None:
-    if data is None:
+def _put_or_drop(settings: dict[str | None, Any], subject: str | None, value: Any) -> None:
+    if value is None:
+        settings.pop(subject, None)
+    else:
+        settings[subject] = value
+
+
+def _without_subject(value: Json | None) -> Json | None:
+    if value is None:
         return None
-    try:
-        parsed = json.loads(data)
-    except ValueError:
-        return None
-    return parsed if isinstance(parsed, dict) else None
+    return {name: member for name, member in value.items() if name not in ("subject", "offset")}

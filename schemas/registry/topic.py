@@ -1,28 +1,43 @@
 """The log behind the registry: topic `_schemas`, one partition, compacted.
 
-Every instance reads the whole topic and answers reads from memory. A write is: read to the end,
-decide, append with acks=all, wait until the own reader has come past the record, look at what
-the log now says. Within one process writes are one after the other. Two instances that write
-different schemas at the same moment may take the same id or the same version; the log orders
-them, and the later one finds the earlier one there: it puts the earlier record back under its
-key (compaction keeps the last) and takes the next number. So a write needs no leader; the cost
-is that a crash of the later writer between its two records leaves the earlier one overwritten.
+Every instance reads the whole topic and answers reads from memory. Only the leader writes (see
+`leader`). A write is: read to the end, decide, append the records as one batch with acks=all, wait
+until the own reader has come past it.
+
+One that was the leader may not know yet that it no longer is, and write beside the new one. The
+log tells: our batch does not stand where the log ended when we decided. Then it is taken back, by
+putting under each of its keys what stood there before it, and the request is decided anew on what
+the log says by now. So no id is given twice and no version is lost; what is left is that a writer
+dies between the two, having been deposed while it wrote.
 """
 
 import asyncio
 import logging
-from dataclasses import replace
+from collections.abc import Callable
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
+from aiokafka.errors import (
+    KafkaError,
+    MessageSizeTooLargeError,
+    TopicAlreadyExistsError,
+    for_code,
+)
 from aiokafka.structs import ConsumerRecord
 
-from schemas.registry.domain import Registry, SchemaVersion
+from schemas.registry.changes import Change
+from schemas.registry.domain import Registry
+from schemas.registry.records import Record
+from schemas.registry.refusals import operation_timeout, schema_too_large
 
 TOPIC = "_schemas"
 _PARTITION = TopicPartition(TOPIC, 0)
 _RETRY_SECONDS = 0.5
+_BATCH_LIMIT_BYTES = 8 << 20
+_WRITE_TIMEOUT_SECONDS = 30.0
+
+Decide = Callable[[Registry], Change]
 
 log = logging.getLogger(__name__)
 
@@ -30,16 +45,27 @@ log = logging.getLogger(__name__)
 class SchemaTopic:
     """Owns the connection to Kafka and the registry folded from the topic."""
 
-    def __init__(self, bootstrap_servers: str, replication_factor: int = 3) -> None:
-        self.registry = Registry()
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        replication_factor: int = 3,
+        compatibility_level: str = "BACKWARD",
+    ) -> None:
+        self.registry = Registry(compatibility_level)
         self._bootstrap_servers = bootstrap_servers
         self._replication_factor = replication_factor
+        self.cluster_id = ""
         self._end_offset = 0
         self._moved = asyncio.Condition()
         self._writing = asyncio.Lock()
         self._loaded = asyncio.Event()
-        self._history: dict[bytes | None, list[tuple[int, bytes | None]]] = {}
+        self._values: dict[bytes | None, bytes | None] = {}
+        """What stands under each key, as compaction would leave it."""
+        self._recent: list[tuple[int, Record]] = []
+        """What was read while a write of ours goes on."""
         self._consumer: AIOKafkaConsumer | None = None
+        self._asker: AIOKafkaConsumer | None = None
+        """Asks where the log ends, on a connection where no fetch waits for records before it."""
         self._producer: AIOKafkaProducer | None = None
 
     @property
@@ -48,6 +74,8 @@ class SchemaTopic:
 
     async def wait_until_loaded(self) -> None:
         await self._loaded.wait()
+
+    # --- reading ---
 
     async def run(self) -> None:
         """Follow the topic until cancelled; a broker that is away is waited for."""
@@ -61,15 +89,21 @@ class SchemaTopic:
                 await self._disconnect()
 
     async def _follow(self) -> None:
-        await _create_topic(self._bootstrap_servers, self._replication_factor)
+        self.cluster_id = await _create_topic(self._bootstrap_servers, self._replication_factor)
         self._producer = AIOKafkaProducer(
-            bootstrap_servers=self._bootstrap_servers, acks="all", enable_idempotence=True
+            bootstrap_servers=self._bootstrap_servers,
+            acks="all",
+            enable_idempotence=True,
+            max_batch_size=_BATCH_LIMIT_BYTES,
+            max_request_size=_BATCH_LIMIT_BYTES,
         )
         self._consumer = AIOKafkaConsumer(
             bootstrap_servers=self._bootstrap_servers, auto_offset_reset="earliest"
         )
+        self._asker = AIOKafkaConsumer(bootstrap_servers=self._bootstrap_servers)
         await self._producer.start()
         await self._consumer.start()
+        await self._asker.start()
         self._consumer.assign([_PARTITION])
         self._consumer.seek(_PARTITION, self._end_offset)
         end_offset = await self._log_end_offset()
@@ -84,38 +118,59 @@ class SchemaTopic:
                 self._moved.notify_all()
 
     def _replay(self, record: ConsumerRecord) -> None:
-        self._history.setdefault(record.key, []).append((record.offset, record.value))
+        if self._writing.locked():
+            self._recent.append((record.offset, Record(record.key, record.value)))
+        self._values[record.key] = record.value
+        if record.value is None:
+            del self._values[record.key]
         self.registry.replay(record.key, record.value)
 
-    async def register(self, subject: str, schema: str) -> SchemaVersion:
-        """Return the subject's entry for this schema, adding it if it is new."""
+    # --- writing ---
+
+    async def write(self, decide: Decide) -> Any:
+        """Decide and append until it stands. Raises RegistryError, KafkaError."""
         async with self._writing:
-            await self._catch_up()
-            while True:
-                known = self.registry.find(subject, schema)
-                if known is not None and not self.registry.rivals(known):
-                    return known
-                await self._append(known, subject, schema)
+            try:
+                async with asyncio.timeout(_WRITE_TIMEOUT_SECONDS):
+                    return await self._write(decide)
+            except TimeoutError as error:
+                raise operation_timeout("Write") from error
 
-    async def _append(self, known: SchemaVersion | None, subject: str, schema: str) -> None:
-        entry = self.registry.propose(subject, schema)
-        if known is not None:
-            # Another instance took our id first: keep the version, take the next id.
-            entry = replace(known, schema_id=self.registry.next_id())
-        offset = await self._write(entry.key(), entry.value())
-        earlier = [value for at, value in self._history[entry.key()] if at < offset]
-        if known is None and earlier and earlier[-1] != entry.value():
-            await self._write(entry.key(), earlier[-1])
+    async def _write(self, decide: Decide) -> Any:
+        while True:
+            await self.catch_up()
+            change = decide(self.registry)
+            if not change.records:
+                return change.answer
+            before = {record.key: self._values.get(record.key) for record in change.records}
+            end_offset = self._end_offset
+            self._recent.clear()
+            offset = await self._append(change.records)
+            if offset == end_offset:
+                return change.answer
+            log.warning(
+                "registry is not alone in writing offset=%d expected=%d", offset, end_offset
+            )
+            before |= {each.key: each.value for at, each in self._recent if at < offset}
+            await self._append([Record(each.key, before[each.key]) for each in change.records])
 
-    async def _write(self, key: bytes, value: bytes | None) -> int:
-        """Append one record, wait until the own reader has it, and return its offset."""
+    async def _append(self, records: list[Record]) -> int:
+        """Append records as one batch, wait until the own reader has them; returns the offset."""
         if self._producer is None:
             raise KafkaError("the registry is not connected")
-        metadata = await self._producer.send_and_wait(TOPIC, value, key, partition=0)
-        await self._reach(metadata.offset + 1)
+        batch = self._producer.create_batch()
+        for record in records:
+            if batch.append(key=record.key, value=record.value, timestamp=None) is None:
+                raise schema_too_large()
+        try:
+            metadata = await (await self._producer.send_batch(batch, TOPIC, partition=0))
+        except MessageSizeTooLargeError as error:
+            raise schema_too_large() from error
+        await self._reach(metadata.offset + len(records))
         return int(metadata.offset)
 
-    async def _catch_up(self) -> None:
+    async def catch_up(self) -> None:
+        """Wait until everything that is in the log now is known here. Raises KafkaError."""
         await self._reach(await self._log_end_offset())
 
     async def _reach(self, offset: int) -> None:
@@ -123,30 +178,31 @@ class SchemaTopic:
             await self._moved.wait_for(lambda: self._end_offset >= offset)
 
     async def _log_end_offset(self) -> int:
-        if self._consumer is None:
+        if self._asker is None:
             raise KafkaError("the registry is not connected")
-        offsets = await self._consumer.end_offsets([_PARTITION])
+        offsets = await self._asker.end_offsets([_PARTITION])
         return int(offsets[_PARTITION])
 
     async def _disconnect(self) -> None:
-        consumer, self._consumer = self._consumer, None
-        producer, self._producer = self._producer, None
-        if consumer is not None:
-            await consumer.stop()
-        if producer is not None:
-            await producer.stop()
+        clients = (self._consumer, self._asker, self._producer)
+        self._consumer = self._asker = self._producer = None
+        for client in clients:
+            if client is not None:
+                await client.stop()
 
 
-async def _create_topic(bootstrap_servers: str, replication_factor: int) -> None:
+async def _create_topic(bootstrap_servers: str, replication_factor: int) -> str:
+    """Make the topic unless it is there; returns the id of the cluster."""
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
     await admin.start()
     try:
-        brokers = len((await admin.describe_cluster())["brokers"])
-        replicas = min(replication_factor, brokers)
+        cluster = await admin.describe_cluster()
+        replicas = min(replication_factor, len(cluster["brokers"]))
         topic = NewTopic(TOPIC, 1, replicas, topic_configs={"cleanup.policy": "compact"})
         response = await admin.create_topics([topic])
         for _, code, *_ in response.topic_errors:
             if code not in (0, TopicAlreadyExistsError.errno):
                 raise for_code(code)
+        return str(cluster["cluster_id"])
     finally:
         await admin.close()

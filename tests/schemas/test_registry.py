@@ -1,102 +1,99 @@
-"""The registry: what it knows from its topic, and its REST interface."""
+"""What the registry knows from its topic: the fold, the records, writes that meet others."""
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestClient, TestServer
 
-from schemas.registry.domain import Registry, SchemaVersion
-from schemas.registry.routes import CONTENT_TYPE, ROUTES, TOPIC_KEY, registry_errors
-from schemas.registry.topic import SchemaTopic
+from schemas.registry import changes
+from schemas.registry.candidates import SchemaRequest
+from schemas.registry.domain import Registry
+from schemas.registry.records import Content, Entry, Reference
+from schemas.registry.refusals import RegistryError
+from tests.schemas.memory_topic import Log, MemoryTopic, compacted, folded
 
 STRING, INT = '"string"', '"int"'
 
 
-class MemoryTopic(SchemaTopic):
-    """The topic as a list that several registries may share."""
-
-    def __init__(self, log: list[tuple[bytes, bytes | None]]) -> None:
-        super().__init__("nowhere:1")
-        self._log = log
-        self._read = 0
-        self.before_write: Callable[[], None] = lambda: None
-        self._loaded.set()
-
-    async def _catch_up(self) -> None:
-        for offset in range(self._read, len(self._log)):
-            key, value = self._log[offset]
-            self._history.setdefault(key, []).append((offset, value))
-            self.registry.replay(key, value)
-        self._read = len(self._log)
-
-    async def _write(self, key: bytes, value: bytes | None) -> int:
-        act, self.before_write = self.before_write, lambda: None
-        act()
-        offset = len(self._log)
-        self._log.append((key, value))
-        await self._catch_up()
-        return offset
-
-
-def compacted(log: list[tuple[bytes, bytes | None]]) -> list[tuple[bytes, bytes | None]]:
-    return list(dict(log).items())
-
-
-def folded(log: list[tuple[bytes, bytes | None]]) -> Registry:
-    registry = Registry()
-    for key, value in log:
-        registry.replay(key, value)
-    return registry
-
-
-def entries(registry: Registry) -> list[tuple[str, int, int, str]]:
+def entries(registry: Registry) -> list[Entry]:
     return [
-        (entry.subject, entry.version, entry.schema_id, entry.schema)
-        for subject in registry.subjects()
-        for version in registry.versions(subject)
-        if (entry := registry.version(subject, version))
+        entry
+        for subject in registry.subjects(with_deleted=True)
+        for entry in registry.versions(subject, with_deleted=True)
     ]
 
 
+async def register(topic: MemoryTopic, subject: str, schema: str) -> Entry:
+    request = SchemaRequest(Content(schema))
+    entry = await topic.write(lambda registry: changes.register(registry, subject, request))
+    assert isinstance(entry, Entry)
+    return entry
+
+
+async def allow_all(topic: MemoryTopic) -> None:
+    await topic.write(
+        lambda registry: changes.put_config(registry, None, {"compatibility": "NONE"})
+    )
+
+
 def test_records_have_confluents_shape() -> None:
-    entry = SchemaVersion("a-value", 1, 3, STRING)
-    assert entry.key() == b'{"keytype":"SCHEMA","subject":"a-value","version":1,"magic":1}'
-    value = json.loads(entry.value())
-    assert value.pop("md5")
-    assert value == {
-        "subject": "a-value",
-        "version": 1,
-        "id": 3,
-        "schema": STRING,
-        "deleted": False,
-    }
+    key, value = Entry("a-value", 1, 3, Content(STRING)).record()
+    assert key == b'{"keytype":"SCHEMA","subject":"a-value","version":1,"magic":1}'
+    assert value == (
+        b'{"subject":"a-value","version":1,"id":3,"md5":"095d71cf12556b9d5e330ad575b3df5d",'
+        b'"schema":"\\"string\\"","deleted":false}'
+    )
+
+
+def test_what_is_not_avro_or_refers_to_others_says_so_in_its_record() -> None:
+    reference = Reference("other.json", "other", 2)
+    content = Content("{}", "JSON", (reference,), '{"properties":{"owner":"stock"}}')
+    value = json.loads(Entry("a", 1, 3, content).record().value or b"")
+    assert list(value) == [
+        "subject",
+        "version",
+        "id",
+        "md5",
+        "schemaType",
+        "references",
+        "metadata",
+        "schema",
+        "deleted",
+    ]
+    assert value["references"] == [{"name": "other.json", "subject": "other", "version": 2}]
+
+
+def test_digest_tells_content_without_metadata_from_content_with_some() -> None:
+    plain, described = Content(STRING), Content(STRING, metadata='{"properties":{"a":"b"}}')
+    assert plain.digest() != described.digest()
+    assert plain.guid != described.guid
 
 
 def test_equal_schemas_share_an_id_and_new_ones_get_the_next() -> None:
     async def check() -> None:
         topic = MemoryTopic([])
-        assert (await topic.register("a", STRING)).schema_id == 1
-        assert (await topic.register("a", INT)).schema_id == 2
-        assert (await topic.register("b", INT)).schema_id == 2
-        again = await topic.register("a", STRING)
+        await allow_all(topic)
+        assert (await register(topic, "a", STRING)).schema_id == 1
+        assert (await register(topic, "a", INT)).schema_id == 2
+        assert (await register(topic, "b", INT)).schema_id == 2
+        again = await register(topic, "a", STRING)
         assert (again.schema_id, again.version) == (1, 1)
-        assert len(topic._log) == 3
+        assert len(topic.log) == 4
 
     asyncio.run(check())
 
 
 def test_second_registry_and_one_after_compaction_know_the_same() -> None:
     async def check() -> None:
-        log: list[tuple[bytes, bytes | None]] = [(b'{"keytype":"NOOP","magic":0}', None)]
+        log: Log = [(b'{"keytype":"NOOP","magic":0}', None)]
         first, second = MemoryTopic(log), MemoryTopic(log)
-        await first.register("a", STRING)
-        assert (await second.register("a", STRING)).schema_id == 1
-        await second.register("a", INT)
-        await first._catch_up()
+        await allow_all(first)
+        await register(first, "a", STRING)
+        assert (await register(second, "a", STRING)).schema_id == 1
+        await register(second, "a", INT)
+        await second.write(lambda known: changes.delete_subject(known, "a", is_permanent=False))
+        await register(second, "a", INT)
+        await first.catch_up()
         assert entries(first.registry) == entries(second.registry)
         assert entries(folded(compacted(log))) == entries(first.registry)
 
@@ -104,18 +101,71 @@ def test_second_registry_and_one_after_compaction_know_the_same() -> None:
 
 
 @pytest.mark.parametrize("subject", ["a", "b"])
-def test_two_registries_that_write_at_once_lose_nothing(subject: str) -> None:
+def test_one_that_was_deposed_while_it_wrote_loses_nothing_of_the_new_leaders(subject: str) -> None:
     async def check() -> None:
-        log: list[tuple[bytes, bytes | None]] = []
+        log: Log = []
+        await allow_all(MemoryTopic(log))
         first, second = MemoryTopic(log), MemoryTopic(log)
-        rival = SchemaVersion("a", 1, 1, INT)
-        second.before_write = lambda: log.append((rival.key(), rival.value()))
-        mine = await second.register(subject, STRING)
-        await first._catch_up()
+        rival = Entry("a", 1, 1, Content(INT))
+        second.before_append = lambda: log.append(rival.record())
+        mine = await register(second, subject, STRING)
+        await first.catch_up()
         assert mine.schema_id == 2
-        assert [entry.schema for entry in first.registry.with_id(1)] == [INT]
-        assert [entry.schema for entry in first.registry.with_id(2)] == [STRING]
+        assert [entry.content.schema for entry in first.registry.with_id(".", 1)] == [INT]
+        assert [entry.content.schema for entry in first.registry.with_id(".", 2)] == [STRING]
         assert entries(folded(compacted(log))) == entries(first.registry)
+
+    asyncio.run(check())
+
+
+def test_deposed_one_whose_write_is_refused_by_what_came_before_takes_it_back() -> None:
+    async def check() -> None:
+        log: Log = []
+        topic = MemoryTopic(log)
+        rival = Entry("a", 1, 1, Content(INT))
+        topic.before_append = lambda: log.append(rival.record())
+        with pytest.raises(RegistryError):
+            await register(topic, "a", STRING)
+        assert entries(folded(compacted(log))) == [rival]
+
+    asyncio.run(check())
+
+
+def test_subject_that_is_deleted_softly_keeps_its_versions_and_goes_on_counting() -> None:
+    async def check() -> None:
+        topic = MemoryTopic([])
+        await register(topic, "a", STRING)
+        await topic.write(lambda known: changes.delete_subject(known, "a", is_permanent=False))
+        assert topic.registry.subjects() == []
+        assert topic.registry.subjects(with_deleted=True) == ["a"]
+        assert (await register(topic, "a", STRING)).version == 2
+        # The version that stands in for the deleted one of the same id takes its place.
+        versions = topic.registry.versions("a", with_deleted=True)
+        assert [entry.version for entry in versions] == [2]
+
+    asyncio.run(check())
+
+
+def test_schema_is_valid_beside_another_spelling_of_itself() -> None:
+    async def check() -> None:
+        topic = MemoryTopic([])
+        spelt = (
+            '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}',
+            '{ "name": "R", "type": "record",'
+            ' "fields": [{"type": {"type": "int"}, "name": "a", "order": "ascending"}]}',
+        )
+        ids = {(await register(topic, "a", each)).schema_id for each in spelt}
+        assert ids == {1}
+
+    asyncio.run(check())
+
+
+def test_ids_of_contexts_are_their_own() -> None:
+    async def check() -> None:
+        topic = MemoryTopic([])
+        await register(topic, "a", STRING)
+        assert (await register(topic, ":.lab:a", INT)).schema_id == 1
+        assert topic.registry.contexts() == [".", ".lab"]
 
     asyncio.run(check())
 
@@ -124,104 +174,53 @@ def test_records_of_other_kinds_and_junk_are_passed_over() -> None:
     registry = folded(
         [
             (b"junk", b"junk"),
-            (b'{"keytype":"CONFIG","subject":null,"magic":0}', b'{"compatibilityLevel":"FULL"}'),
             (b"[]", None),
             (b'{"keytype":"SCHEMA"}', b"{}"),
             (b'{"keytype":"SCHEMA","subject":"a","version":1}', b'{"id":"x"}'),
+            (b'{"keytype":"SCHEMA","subject":"a","version":1}', b'{"id":1,"schema":"x",'),
+            (b'{"keytype":"SCHEMA","subject":"a","version":"v"}', b'{"id":1,"schema":"x"}'),
+            (b'{"keytype":"DELETE_SUBJECT","subject":"a"}', b'{"version":[]}'),
+            (b'{"keytype":"MODE"}', b"{}"),
+            (b'{"keytype":"CONTEXT"}', b"{}"),
+            (b'{"keytype":"SOMETHING_NEW"}', b"{}"),
+            (b"[" * 100_000, b"[" * 100_000),
         ]
     )
-    assert registry.subjects() == []
+    assert registry.subjects(with_deleted=True) == []
+    assert registry.mode(None) == "READWRITE"
 
 
-def with_client(check: Callable[[TestClient], Awaitable[None]]) -> None:
-    async def run() -> None:
-        app = web.Application(middlewares=[registry_errors])
-        app[TOPIC_KEY] = MemoryTopic([])
-        app.add_routes(ROUTES)
-        async with TestClient(TestServer(app)) as client:
-            await check(client)
-
-    asyncio.run(run())
-
-
-async def answer(response: Any, status: int = 200) -> Any:
-    assert response.status == status, await response.text()
-    assert response.content_type == CONTENT_TYPE
-    return json.loads(await response.read())
-
-
-async def refused(response: Any, error_code: int) -> None:
-    body = await answer(response, error_code // 100 if error_code >= 1000 else error_code)
-    assert body["error_code"] == error_code
-    assert body["message"]
-
-
-def test_rest_registers_finds_and_lists() -> None:
-    async def check(client: TestClient) -> None:
-        body = {"schema": '{"type" : "record", "name": "R", "fields": []}'}
-        stored = '{"type":"record","name":"R","fields":[]}'
-        first = await client.post("/subjects/a-value/versions?normalize=False", json=body)
-        assert await answer(first) == {"id": 1}
-        assert await answer(await client.post("/subjects/a-value/versions", json=body)) == {"id": 1}
-        entry = {"subject": "a-value", "version": 1, "id": 1, "schema": stored}
-        assert await answer(await client.post("/subjects/a-value", json=body)) == entry
-        for version in ("1", "latest", "-1"):
-            path = f"/subjects/a-value/versions/{version}"
-            assert await answer(await client.get(path)) == entry
-        assert await answer(await client.get("/subjects")) == ["a-value"]
-        assert await answer(await client.get("/subjects/a-value/versions")) == [1]
-        assert await answer(await client.get("/schemas/ids/1?subject=a")) == {"schema": stored}
-        assert await answer(await client.get("/schemas/ids/1/schema")) == json.loads(stored)
-        versions = await answer(await client.get("/schemas/ids/1/versions"))
-        assert versions == [{"subject": "a-value", "version": 1}]
-        assert await answer(await client.get("/schemas/types")) == ["AVRO"]
-        assert await answer(await client.get("/config")) == {"compatibilityLevel": "NONE"}
-
-    with_client(check)
-
-
-def test_rest_refuses_with_confluents_codes() -> None:
-    async def check(client: TestClient) -> None:
-        good = {"schema": STRING}
-        await refused(await client.get("/subjects/x/versions"), 40401)
-        await refused(await client.get("/subjects/x/versions/1"), 40401)
-        await refused(await client.post("/subjects/x", json=good), 40401)
-        await client.post("/subjects/a/versions", json=good)
-        await refused(await client.get("/subjects/a/versions/2"), 40402)
-        await refused(await client.get("/subjects/a/versions/zero"), 42202)
-        await refused(await client.get("/subjects/a/versions/0"), 42202)
-        await refused(await client.get("/schemas/ids/9"), 40403)
-        await refused(await client.get("/schemas/ids/x"), 40403)
-        await refused(await client.post("/subjects/a", json={"schema": INT}), 40403)
-        await refused(await client.get("/config/a"), 40408)
-        await refused(await client.get("/associations/resources/-/a"), 404)
-        await refused(await client.delete("/subjects/a/versions"), 405)
-
-    with_client(check)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {},
-        [],
-        {"schema": ""},
-        {"schema": 5},
-        {"schema": '{"type":"record"}'},
-        {"schema": '"no_such_type"'},
-        {"schema": '{"type":"record","name":"R","fields":[{"name":"a"}]}'},
-        {"schema": STRING, "schemaType": "PROTOBUF"},
-    ],
-)
-def test_what_is_no_avro_schema_is_refused(body: Any) -> None:
-    async def check(client: TestClient) -> None:
-        await refused(await client.post("/subjects/a/versions", json=body), 42201)
-
-    with_client(check)
-
-
-def test_body_that_is_no_json_is_refused() -> None:
-    async def check(client: TestClient) -> None:
-        await refused(await client.post("/subjects/a/versions", data=b"{"), 42201)
-
-    with_client(check)
+def test_topic_that_confluents_registry_wrote_is_read() -> None:
+    """Records as its release 7.6 leaves them, with members that this registry does not write."""
+    registry = folded(
+        [
+            (b'{"keytype":"NOOP","magic":0}', None),
+            (b'{"keytype":"CONFIG","magic":0}', b'{"compatibilityLevel":"FULL"}'),
+            (
+                b'{"keytype":"SCHEMA","subject":"t-value","version":1,"magic":1}',
+                b'{"subject":"t-value","version":1,"id":1,"schema":"\\"string\\"",'
+                b'"deleted":false,"offset":7,"ts":1700000000000}',
+            ),
+            (
+                b'{"keytype":"SCHEMA","subject":"p-value","version":1,"magic":1}',
+                b'{"subject":"p-value","version":1,"id":2,"schemaType":"PROTOBUF",'
+                b'"references":[{"name":"o.proto","subject":"o","version":1}],'
+                b'"schema":"syntax = \\"proto3\\";","deleted":false}',
+            ),
+            (
+                b'{"keytype":"DELETE_SUBJECT","subject":"t-value","magic":0}',
+                b'{"subject":"t-value","version":1}',
+            ),
+            (b'{"keytype":"MODE","subject":"p-value","magic":0}', b'{"mode":"READONLY"}'),
+            (
+                b'{"keytype":"CONTEXT","tenant":"default","context":".lab","magic":0}',
+                b'{"tenant":"default","context":".lab"}',
+            ),
+        ]
+    )
+    assert registry.config(None) == {"compatibilityLevel": "FULL"}
+    assert registry.subjects() == ["p-value"]
+    (entry,) = registry.versions("p-value")
+    assert entry.content.references == (Reference("o.proto", "o", 1),)
+    assert registry.mode_in_scope("p-value") == "READONLY"
+    assert registry.contexts() == [".", ".lab"]

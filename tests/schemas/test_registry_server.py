@@ -2,14 +2,30 @@
 
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.schema_registry import (
+    ConfigCompatibilityLevel,
+    Schema,
+    SchemaRegistryClient,
+    SchemaRegistryError,
+    ServerConfig,
+)
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf import descriptor_pool, message_factory
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 
 from millrace.testing import LocalBroker
 from tests.lib.pipeline_processes import Program, call
+from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
 
@@ -46,20 +62,81 @@ def servers(tmp_path: Path) -> Iterator[Servers]:
 
 
 def register(url: str, subject: str, schema: str = SCHEMA) -> Any:
-    return call("POST", f"{url}/subjects/{subject}/versions", {"schema": schema}).body
+    return call("POST", f"{url}/subjects/{subject}/versions", {"schema": schema}).body["id"]
 
 
 def test_what_is_registered_survives_restarts_and_is_seen_by_all(servers: Servers) -> None:
     first, second = servers.start(), servers.start()
-    assert register(first, "a-value") == {"id": 1}
-    assert register(second, "b-value", '"string"') == {"id": 2}
-    assert register(second, "a-value") == {"id": 1}
+    assert register(first, "a-value") == 1
+    assert register(second, "b-value", '"string"') == 2
+    assert register(second, "a-value") == 1
+    assert call("GET", f"{second}/subjects").body == ["a-value", "b-value"]
     for program in servers.programs:
-        program.end(kill=True)
+        program.end()
+        assert program.exit_status == 0
     third = servers.start()
     assert call("GET", f"{third}/subjects").body == ["a-value", "b-value"]
-    assert call("GET", f"{third}/schemas/ids/1").body == {"schema": SCHEMA}
-    assert register(third, "c-value", '"int"') == {"id": 3}
+    assert call("GET", f"{third}/schemas/ids/1").body["schema"] == SCHEMA
+    assert register(third, "c-value", '"int"') == 3
+
+
+def money_message() -> Any:
+    """Make the class that `protoc` would: one message with one number."""
+    file = FileDescriptorProto(name="money.proto", package="shop", syntax="proto3")
+    field = file.message_type.add(name="Money").field.add(name="units", number=1)
+    field.type = FieldDescriptorProto.TYPE_INT64
+    field.label = FieldDescriptorProto.LABEL_OPTIONAL
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Money"))
+
+
+@contextmanager
+def client_of(url: str) -> Iterator[SchemaRegistryClient]:
+    client = SchemaRegistryClient({"url": url})
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def leader_of(url: str) -> str:
+    return str(call("GET", f"{url}/health/ready").body["leader"])
+
+
+def test_leader_killed_while_schemas_are_registered_loses_no_id_and_gives_none_twice(
+    servers: Servers,
+) -> None:
+    urls = [servers.start(), servers.start()]
+    leader = urls.index(leader_of(urls[1]))
+    other = urls[1 - leader]
+    registered: dict[str, int] = {}
+
+    def register_fixed(number: int) -> None:
+        schema = f'{{"type":"fixed","name":"F{number}","size":1}}'
+
+        def is_registered() -> bool:
+            path = f"{other}/subjects/s{number}/versions"
+            answer = call("POST", path, {"schema": schema})
+            if answer.status == 200:
+                registered[f"s{number}"] = answer.body["id"]
+            return answer.status == 200
+
+        until(is_registered)
+
+    with ThreadPoolExecutor(1) as background:
+        registering = background.submit(lambda: [register_fixed(each) for each in range(60)])
+        until(lambda: len(registered) > 15)
+        servers.programs[leader].end(kill=True)
+        registering.result()
+    assert leader_of(other) == other
+    assert len(set(registered.values())) == 60
+    third = servers.start()
+    for subject, schema_id in registered.items():
+        entry = call("GET", f"{third}/subjects/{subject}/versions/latest").body
+        assert (entry["id"], entry["version"]) == (schema_id, 1)
+        places = call("GET", f"{third}/schemas/ids/{schema_id}/versions").body
+        assert places == [{"subject": subject, "version": 1}]
 
 
 def test_counts_its_requests_by_route(servers: Servers) -> None:
@@ -70,34 +147,56 @@ def test_counts_its_requests_by_route(servers: Servers) -> None:
     route = 'method="POST",route="/subjects/{subject}/versions",status="200"'
     assert f"registry_requests_total{{{route}}} 1.0" in text
     assert "registry_subjects 1.0" in text
+    assert "registry_is_leader 1.0" in text
 
 
-def test_stops_when_told(servers: Servers) -> None:
-    servers.start()
-    servers.programs[0].end()
-    assert servers.programs[0].exit_status == 0
+def test_confluents_client_does_all_it_can(servers: Servers) -> None:
+    with client_of(servers.start()) as client:
+        schema_id = client.register_schema("t-value", Schema(SCHEMA, "AVRO"))
+        assert client.get_schema(schema_id).schema_str == SCHEMA
+        assert client.lookup_schema("t-value", Schema(SCHEMA, "AVRO")).schema_id == schema_id
+        assert client.get_subjects() == ["t-value"]
+        assert client.get_versions("t-value") == [1]
+        assert client.get_latest_version("t-value").schema_id == schema_id
+        assert client.get_version("t-value", 1).schema.schema_str == SCHEMA
+        guid = client.register_schema_full_response("t-value", Schema(SCHEMA, "AVRO")).guid
+        assert client.get_schema_by_guid(guid).schema_str == SCHEMA
+        with pytest.raises(SchemaRegistryError) as caught:
+            client.get_latest_version("unknown")
+        assert (caught.value.error_code, caught.value.http_status_code) == (40401, 404)
+        assert not client.test_compatibility("t-value", Schema('"string"', "AVRO"))
+        assert client.set_compatibility("t-value", "NONE") == {"compatibility": "NONE"}
+        assert client.get_compatibility("t-value") == "NONE"
+        assert client.test_compatibility("t-value", Schema('"string"', "AVRO"))
+        client.set_config("t-value", ServerConfig(ConfigCompatibilityLevel.FULL))
+        assert client.get_config("t-value").compatibility_level == "FULL"
+        assert client.get_global_mode() == "READWRITE"
+        assert client.update_mode("t-value", "READONLY") == "READONLY"
+        assert client.get_mode("t-value") == "READONLY"
+        client.update_mode("t-value", "READWRITE")
+        assert client.get_contexts() == ["."]
+        assert client.get_referenced_by("t-value", 1) == []
+        assert client.delete_version("t-value", 1) == 1
+        assert client.delete_subject("t-value", permanent=True) == [1]
 
 
-def test_confluents_client_and_serializers_work_with_it(servers: Servers) -> None:
-    reason = "confluent-kafka is here without its extra `schemaregistry`"
-    client_module = pytest.importorskip(
-        "confluent_kafka.schema_registry", reason=reason, exc_type=ImportError
-    )
-    avro = pytest.importorskip(
-        "confluent_kafka.schema_registry.avro", reason=reason, exc_type=ImportError
-    )
-    from confluent_kafka.serialization import MessageField, SerializationContext
+def test_confluents_serializers_work_with_it(servers: Servers) -> None:
+    with client_of(servers.start()) as client:
+        context = SerializationContext("t", MessageField.VALUE)
+        event = {"a": 5, "m": Decimal("2.5000")}
+        data = AvroSerializer(client, SCHEMA)(event, context)
+        assert AvroDeserializer(client)(data, context) == event
 
-    client = client_module.SchemaRegistryClient({"url": servers.start()})
-    schema_id = client.register_schema("t-value", client_module.Schema(SCHEMA, "AVRO"))
-    assert client.get_schema(schema_id).schema_str == SCHEMA
-    assert client.get_subjects() == ["t-value"]
-    assert client.get_versions("t-value") == [1]
-    assert client.get_latest_version("t-value").schema_id == schema_id
-    with pytest.raises(client_module.SchemaRegistryError) as caught:
-        client.get_latest_version("unknown")
-    assert (caught.value.error_code, caught.value.http_status_code) == (40401, 404)
-    context = SerializationContext("t", MessageField.VALUE)
-    event = {"a": 5, "m": Decimal("2.5000")}
-    data = avro.AvroSerializer(client, SCHEMA)(event, context)
-    assert avro.AvroDeserializer(client)(data, context) == event
+        schema = '{"title":"o","type":"object","properties":{"a":{"type":"integer"}}}'
+        context = SerializationContext("j", MessageField.VALUE)
+        data = JSONSerializer(schema, client)({"a": 5}, context)
+        assert JSONDeserializer(schema, schema_registry_client=client)(data, context) == {"a": 5}
+
+        context = SerializationContext("p", MessageField.VALUE)
+        money_class = money_message()
+        money = money_class(units=5)
+        data = ProtobufSerializer(money_class, client)(money, context)
+        assert (
+            ProtobufDeserializer(money_class, schema_registry_client=client)(data, context) == money
+        )
+        assert client.get_latest_version("p-value").schema.schema_type == "PROTOBUF"

@@ -6,6 +6,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from schemas.registry.leader import Leadership
 from schemas.registry.topic import SchemaTopic
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -14,7 +15,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Metrics:
     """One collector registry for one application."""
 
-    def __init__(self, topic: SchemaTopic) -> None:
+    def __init__(self, topic: SchemaTopic, leadership: Leadership) -> None:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         self._requests = Counter(
@@ -25,6 +26,10 @@ class Metrics:
         )
         subjects = Gauge("registry_subjects", "Subjects known", registry=self._registry)
         subjects.set_function(lambda: len(topic.registry.subjects()))
+        leading = Gauge(
+            "registry_is_leader", "1 for the instance that writes", registry=self._registry
+        )
+        leading.set_function(lambda: int(leadership.is_leader))
 
     @web.middleware
     async def count(self, request: web.Request, handler: _Handler) -> web.StreamResponse:

@@ -1,0 +1,76 @@
+"""Whether a new schema may follow the earlier ones: seven levels, Confluent's messages.
+
+BACKWARD: the new one reads what the old one wrote. FORWARD: the other way round. FULL: both. Each
+looks at the newest earlier version only; the _TRANSITIVE ones look at all, newest first, and stop
+at the first that does not fit. NONE looks at nothing.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from schemas.registry.schema_types import ParsedSchema
+
+LEVELS: Final = (
+    "NONE",
+    "BACKWARD",
+    "BACKWARD_TRANSITIVE",
+    "FORWARD",
+    "FORWARD_TRANSITIVE",
+    "FULL",
+    "FULL_TRANSITIVE",
+)
+_SHOWN_CHARACTERS: Final = 10 * 1024
+_OTHER_TYPE: Final = "Incompatible because of different schema type"
+
+
+class Earlier(NamedTuple):
+    """One earlier version of the subject."""
+
+    version: int
+    schema_type: str
+    schema: ParsedSchema
+
+
+def incompatibilities(
+    level: str, schema_type: str, schema: ParsedSchema, earlier: Sequence[Earlier]
+) -> list[str]:
+    """Say what stands against the schema, `earlier` being oldest first; empty when nothing does.
+
+    Raises RegistryError when nobody can tell (see `schema_types`).
+    """
+    if level == "NONE":
+        return []
+    looked_at = earlier if level.endswith("_TRANSITIVE") else earlier[-1:]
+    for each in reversed(looked_at):
+        messages = _compare(level, schema_type, schema, each)
+        if messages:
+            return [*messages, f"{{validateFields: 'false', compatibility: '{level}'}}"]
+    return []
+
+
+def _compare(level: str, schema_type: str, schema: ParsedSchema, old: Earlier) -> list[str]:
+    if old.schema_type != schema_type:
+        return [_OTHER_TYPE]
+    if old.schema.canonical == schema.canonical:
+        return []
+    messages: list[str] = []
+    if level.startswith(("FORWARD", "FULL")):
+        messages += [each % ("old", "new") for each in _pairs(old.schema.cannot_read(schema))]
+    if level.startswith(("BACKWARD", "FULL")):
+        messages += [each % ("new", "old") for each in _pairs(schema.cannot_read(old.schema))]
+    return [*messages, *_old_one(old)] if messages else []
+
+
+def _pairs(sentences: list[str]) -> list[str]:
+    """Give every sentence its two places; one that names neither side has none."""
+    return [each if each.count("%s") == 2 else each + "%.0s%.0s" for each in sentences]
+
+
+def _old_one(old: Earlier) -> list[str]:
+    text = old.schema.canonical
+    shown = (
+        f"{{oldSchema: '{text}'}}"
+        if len(text) <= _SHOWN_CHARACTERS
+        else f"{{oldSchema: <truncated> '{text[:_SHOWN_CHARACTERS]}...'}}"
+    )
+    return [f"{{oldSchemaVersion: {old.version}}}", shown]

@@ -1,0 +1,84 @@
+"""Writing requests: decided here when this instance leads, else sent on to the one that does."""
+
+import asyncio
+from typing import Any, Final
+
+import aiohttp
+from aiohttp import web
+
+from schemas.registry.leader import Leadership
+from schemas.registry.refusals import forwarding_failed, unknown_leader
+from schemas.registry.topic import Decide, SchemaTopic
+
+_FORWARDED: Final = "X-Forward"
+_PASSED_ON: Final = ("Content-Type", "Accept", "Authorization")
+_LEADER_TIMEOUT_SECONDS: Final = 10.0
+_FORWARD_TIMEOUT_SECONDS: Final = 40.0
+
+
+class ForwardedAnswer(Exception):  # noqa: N818  # Not an error: what the leader has answered.
+    """Ends a handler with the answer of the leader."""
+
+    def __init__(self, response: web.Response) -> None:
+        super().__init__(response.status)
+        self.response = response
+
+
+class Writes:
+    """The way of every writing request of one instance."""
+
+    def __init__(self, topic: SchemaTopic, leadership: Leadership) -> None:
+        self.leadership = leadership
+        self._topic = topic
+        self._session: aiohttp.ClientSession | None = None
+
+    async def write(self, request: web.Request, decide: Decide) -> Any:
+        """Return the answer of the decision.
+
+        Raises RegistryError, KafkaError, and ForwardedAnswer when the leader has answered.
+        """
+        await self._wait_for_a_leader()
+        if self.leadership.is_leader:
+            return await self._topic.write(decide)
+        if _FORWARDED in request.headers:
+            # Who sent this takes us for the leader, and we do not: it must not go in circles.
+            raise unknown_leader()
+        answer = await self._forward(request)
+        # Who reads here what it has just written here finds it.
+        await self._topic.catch_up()
+        raise ForwardedAnswer(answer)
+
+    async def close(self) -> None:
+        """Close the connections to leaders."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def _wait_for_a_leader(self) -> None:
+        """Wait out an election, which takes a moment when instances come and go."""
+        try:
+            async with asyncio.timeout(_LEADER_TIMEOUT_SECONDS):
+                await self.leadership.wait_until_known()
+        except TimeoutError as error:
+            raise unknown_leader() from error
+
+    async def _forward(self, request: web.Request) -> web.Response:
+        leader = self.leadership.leader
+        if leader is None:
+            raise unknown_leader()
+        if self._session is None:
+            timeout = aiohttp.ClientTimeout(total=_FORWARD_TIMEOUT_SECONDS)
+            self._session = aiohttp.ClientSession(timeout=timeout)
+        headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
+        try:
+            async with self._session.request(
+                request.method,
+                leader.url + request.raw_path,
+                data=await request.read(),
+                headers={**headers, _FORWARDED: "true"},
+            ) as answer:
+                body = await answer.read()
+                return web.Response(
+                    body=body, status=answer.status, content_type=answer.content_type
+                )
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise forwarding_failed(f"{leader.url}: {error!r}") from error

@@ -1,0 +1,258 @@
+"""Which instance writes: the leader of the group, elected as Confluent's registry elects.
+
+The instances are members of one Kafka group of protocol type `sr`. A member's metadata is its
+identity in JSON; whoever the coordinator makes the group's leader names the registry's leader in
+every assignment: one that is it already, else the eligible one whose URL sorts first. So instances
+of both kinds can serve one `_schemas` topic.
+
+This says who should write; that nobody else does is for the log to tell (`topic`).
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+from aiokafka import errors
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.errors import KafkaError, for_code
+from aiokafka.protocol.group import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
+
+from schemas.registry.records import compact_json, parse_object
+
+PROTOCOL_TYPE: Final = "sr"
+PROTOCOL: Final = "v0"
+_VERSION: Final = 1
+_SESSION_TIMEOUT_MS: Final = 6_000
+_REBALANCE_TIMEOUT_MS: Final = 6_000
+_HEARTBEAT_SECONDS: Final = 1.0
+_RETRY_SECONDS: Final = 0.5
+_DUPLICATE_URLS: Final = 1
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Where an instance is reached, and whether it may lead."""
+
+    host: str
+    port: int
+    is_eligible: bool = True
+    scheme: str = "http"
+    is_leader: bool = False
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{self.host}:{self.port}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "version": _VERSION,
+            "host": self.host,
+            "port": self.port,
+            "master_eligibility": self.is_eligible,
+            "scheme": self.scheme,
+            "leader": self.is_leader,
+        }
+
+
+def identity_from(value: Any) -> Identity:
+    """Read an identity. Raises KeyError, TypeError or ValueError for what is none."""
+    return Identity(
+        str(value["host"]),
+        int(value["port"]),
+        bool(value.get("master_eligibility", True)),
+        str(value.get("scheme") or "http"),
+        bool(value.get("leader", False)),
+    )
+
+
+class Election(NamedTuple):
+    """What the members are told."""
+
+    error: int
+    member_id: str | None
+    leader: Identity | None
+
+    def to_json(self) -> dict[str, Any]:
+        named = {} if self.leader is None else {"master_identity": self.leader.to_json()}
+        chosen = {} if self.member_id is None else {"master": self.member_id}
+        return {"version": _VERSION, "error": self.error, **chosen, **named}
+
+
+def elect(members: Mapping[str, Identity]) -> Election:
+    """Choose the leader: the one there is, else the eligible one whose URL sorts first."""
+    eligible = sorted(
+        ((member.url, name) for name, member in members.items() if member.is_eligible)
+    )
+    leading = [name for _, name in eligible if members[name].is_leader]
+    chosen = leading[0] if len(leading) == 1 else next((name for _, name in eligible), None)
+    has_duplicates = len({member.url for member in members.values()}) < len(members)
+    leader = None if chosen is None else replace(members[chosen], is_leader=True)
+    return Election(_DUPLICATE_URLS if has_duplicates else 0, chosen, leader)
+
+
+class Leadership:
+    """One instance's membership of the group."""
+
+    def __init__(self, bootstrap_servers: str, group_id: str, identity: Identity) -> None:
+        self.identity = identity
+        self.leader: Identity | None = None
+        """Who leads as far as this instance knows; None while it does not."""
+        self.group_id = group_id
+        self._bootstrap_servers = bootstrap_servers
+        self._is_known = asyncio.Event()
+        self._member_id = ""
+
+    @property
+    def is_leader(self) -> bool:
+        return self.leader is not None and self.leader.url == self.identity.url
+
+    async def wait_until_known(self) -> None:
+        """Wait until it is known who leads."""
+        await self._is_known.wait()
+
+    async def run(self) -> None:
+        """Be a member until cancelled."""
+        while True:
+            try:
+                await self._belong()
+            except (KafkaError, OSError) as error:
+                log.warning("registry left its group group=%s error=%r", self.group_id, error)
+            self._follow(None)
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    def _follow(self, leader: Identity | None) -> None:
+        if leader != self.leader:
+            log.info("registry leader url=%s", None if leader is None else leader.url)
+        self.leader = leader
+        if leader is None:
+            self._is_known.clear()
+        else:
+            self._is_known.set()
+
+    async def _belong(self) -> None:
+        client = AIOKafkaClient(bootstrap_servers=self._bootstrap_servers)
+        await client.bootstrap()
+        try:
+            coordinator = await client.coordinator_lookup(CoordinationType.GROUP, self.group_id)
+            member = _Membership(client, coordinator, self.group_id)
+            try:
+                while True:
+                    self._follow(
+                        await member.join(replace(self.identity, is_leader=self.is_leader))
+                    )
+                    await member.stay()
+            finally:
+                await asyncio.shield(member.leave())
+        finally:
+            await client.close()
+
+
+class _Membership:
+    """The requests of one member to one coordinator."""
+
+    def __init__(self, client: AIOKafkaClient, coordinator: int, group_id: str) -> None:
+        self._client = client
+        self._coordinator = coordinator
+        self._group_id = group_id
+        self._member_id = ""
+        self._generation = -1
+
+    async def join(self, identity: Identity) -> Identity | None:
+        """Join and wait for the election; returns the leader."""
+        metadata = compact_json(identity.to_json()).encode()
+        while True:
+            joined = await self._ask(self._join_request(metadata))
+            if joined.error_code == errors.MemberIdRequired.errno:
+                self._member_id = joined.member_id
+                continue
+            if joined.error_code == errors.UnknownMemberIdError.errno:
+                self._member_id = ""
+                continue
+            _check(joined.error_code)
+            self._member_id, self._generation = joined.member_id, joined.generation_id
+            synced = await self._ask(self._sync_request(joined))
+            if synced.error_code == errors.RebalanceInProgressError.errno:
+                continue
+            _check(synced.error_code)
+            return _leader_in(synced.member_assignment)
+
+    async def stay(self) -> None:
+        """Send heartbeats until the group elects anew."""
+        while True:
+            await asyncio.sleep(_HEARTBEAT_SECONDS)
+            request = HeartbeatRequest(self._group_id, self._generation, self._member_id)
+            answer = await self._ask(request)
+            if answer.error_code == errors.RebalanceInProgressError.errno:
+                return
+            _check(answer.error_code)
+
+    async def leave(self) -> None:
+        """Leave at once, so that the others need not wait for the session to end."""
+        if self._member_id:
+            try:
+                await self._ask(LeaveGroupRequest(self._group_id, self._member_id))
+            except (KafkaError, OSError) as error:
+                log.info("registry could not say that it leaves its group error=%r", error)
+
+    async def _ask(self, request: Any) -> Any:
+        return await self._client.send(
+            self._coordinator, request, group=ConnectionGroup.COORDINATION
+        )
+
+    def _join_request(self, metadata: bytes) -> JoinGroupRequest:
+        return JoinGroupRequest(
+            self._group_id,
+            _SESSION_TIMEOUT_MS,
+            _REBALANCE_TIMEOUT_MS,
+            self._member_id,
+            None,
+            PROTOCOL_TYPE,
+            [(PROTOCOL, metadata)],
+        )
+
+    def _sync_request(self, joined: Any) -> SyncGroupRequest:
+        assignments: list[tuple[str, bytes]] = []
+        if joined.leader_id == self._member_id:
+            election = compact_json(elect(_members(joined.members)).to_json()).encode()
+            assignments = [(member[0], election) for member in joined.members]
+        return SyncGroupRequest(
+            self._group_id, self._generation, self._member_id, None, assignments
+        )
+
+
+def _members(joined: Any) -> dict[str, Identity]:
+    """Read who is there; one whose identity nobody can read is told, but never elected."""
+    members: dict[str, Identity] = {}
+    for member in joined:
+        try:
+            members[member[0]] = identity_from(json.loads(member[-1]))
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            log.warning("registry group has a strange member id=%s error=%r", member[0], error)
+    return members
+
+
+def _leader_in(assignment: bytes) -> Identity | None:
+    told = parse_object(assignment) or {}
+    if told.get("error"):
+        log.error(
+            "registry group has two members with one URL: give each its own --http-host and port"
+        )
+    try:
+        return identity_from(told["master_identity"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _check(error_code: int) -> None:
+    if error_code:
+        raise for_code(error_code)

@@ -1,0 +1,212 @@
+"""What all handlers share: reading names, numbers and bodies, and answering as Confluent does."""
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, NoReturn, TypeVar
+
+from aiohttp import web
+from aiokafka.errors import KafkaError
+
+from schemas.registry.domain import Registry
+from schemas.registry.forwarding import ForwardedAnswer, Writes
+from schemas.registry.records import compact_json
+from schemas.registry.refusals import (
+    RegistryError,
+    invalid_subject,
+    invalid_version,
+    store_error,
+)
+from schemas.registry.subjects import (
+    DEFAULT_CONTEXT,
+    GLOBAL_CONTEXT,
+    is_valid,
+    parse_subject,
+    qualified_context,
+)
+from schemas.registry.topic import SchemaTopic
+
+CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
+_JSON: Final = "application/json"
+_ACCEPTED: Final = (
+    CONTENT_TYPE,
+    "application/vnd.schemaregistry+json",
+    _JSON,
+    "application/octet-stream",
+)
+TOPIC_KEY: Final = web.AppKey("topic", SchemaTopic)
+WRITES_KEY: Final = web.AppKey("writes", Writes)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+ItemT = TypeVar("ItemT")
+
+
+def answer(request: web.Request, body: Any, status: int = 200) -> web.Response:
+    """Answer with JSON, of the content type the caller takes."""
+    text = compact_json(body).encode()
+    return web.Response(body=text, status=status, content_type=_answered_type(request))
+
+
+def answer_text(request: web.Request, text: str) -> web.Response:
+    """Answer with a schema as it is."""
+    return web.Response(body=text.encode(), content_type=_answered_type(request))
+
+
+def _answered_type(request: web.Request) -> str:
+    accepted = request.headers.get("Accept", "*/*")
+    return _JSON if _JSON in accepted and "schemaregistry" not in accepted else CONTENT_TYPE
+
+
+@web.middleware
+async def registry_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn every refusal into Confluent's error body."""
+    try:
+        _check_content_type(request)
+        return await handler(request)
+    except ForwardedAnswer as forwarded:
+        return forwarded.response
+    except RegistryError as error:
+        return _refusal(request, error)
+    except web.HTTPException as error:
+        text = f"HTTP {error.status} {error.reason}"
+        return _refusal(request, RegistryError(error.status, text))
+    except (KafkaError, TimeoutError) as error:
+        return _refusal(request, store_error(str(error)))
+
+
+def _refusal(request: web.Request, error: RegistryError) -> web.Response:
+    body = {"error_code": error.error_code, "message": str(error)}
+    return answer(request, body, error.http_status)
+
+
+def _check_content_type(request: web.Request) -> None:
+    if request.can_read_body and request.content_type not in _ACCEPTED:
+        raise RegistryError(415, "HTTP 415 Unsupported Media Type")
+
+
+def registry_of(request: web.Request) -> Registry:
+    return request.app[TOPIC_KEY].registry
+
+
+async def read_json(request: web.Request) -> Any:
+    """Read the body. Raises RegistryError, 42201, for what is no JSON."""
+    try:
+        return json.loads(await request.read())
+    except (ValueError, RecursionError) as error:
+        raise RegistryError(42201, f"Malformed JSON: {error}") from error
+
+
+async def read_object(request: web.Request) -> dict[str, Any]:
+    body = await read_json(request)
+    if not isinstance(body, dict):
+        raise RegistryError(42201, "Malformed JSON: not an object")
+    return body
+
+
+def flag(request: web.Request, name: str) -> bool:
+    """Read a flag of the query; clients spell it true, True or TRUE."""
+    return request.query.get(name, "").lower() == "true"
+
+
+def page(request: web.Request, items: Sequence[ItemT]) -> Sequence[ItemT]:
+    """Take the part of a list that `offset` and `limit` ask for; a negative limit is none."""
+    offset, limit = _integer(request, "offset", 0), _integer(request, "limit", -1)
+    first = max(0, offset)
+    return items[first : first + limit] if limit >= 0 else items[first:]
+
+
+def _integer(request: web.Request, name: str, default: int) -> int:
+    text = request.query.get(name)
+    if text is None:
+        return default
+    try:
+        return int(text)
+    except ValueError as error:
+        raise RegistryError(404, "HTTP 404 Not Found") from error
+
+
+# --- names ---
+
+
+def subject_of(request: web.Request) -> str:
+    """Return the subject of the path, qualified."""
+    return qualified(request, request.match_info["subject"])
+
+
+def qualified(request: web.Request, name: str) -> str:
+    """Qualify a name by the context in the path."""
+    subject = parse_subject(name)
+    context = path_context(request)
+    if subject.context == DEFAULT_CONTEXT and context != DEFAULT_CONTEXT:
+        subject = subject._replace(context=context)
+    return subject.qualified
+
+
+def path_context(request: web.Request) -> str:
+    """Return the context of `/contexts/{context}/...`, the default one elsewhere."""
+    given = request.match_info.get("context")
+    if given is None:
+        return DEFAULT_CONTEXT
+    name = given.strip(":")
+    return name if name.startswith(".") else f".{name}"
+
+
+def read_subject_of(request: web.Request) -> str:
+    """Return the subject to read from: the one its alias names, if it has one."""
+    subject = subject_of(request)
+    config = registry_of(request).config(subject)
+    alias = None if config is None else config.get("alias")
+    return parse_subject(subject).relative(alias).qualified if alias else subject
+
+
+def new_subject_of(request: web.Request) -> str:
+    """Return the subject to register under. Raises RegistryError, 42208."""
+    name = request.match_info["subject"]
+    if not is_valid(name):
+        raise invalid_subject(name)
+    return subject_of(request)
+
+
+def scope_of(request: web.Request) -> str | None:
+    """Return what a setting is for: a subject, a context, or None for the whole registry."""
+    name = request.match_info.get("subject")
+    if name is None:
+        context = path_context(request)
+        return None if context == DEFAULT_CONTEXT else qualified_context(context)
+    subject = parse_subject(qualified(request, name))
+    if subject.context == DEFAULT_CONTEXT and subject.is_context:
+        return None
+    return subject.qualified
+
+
+def settable_scope_of(request: web.Request) -> str | None:
+    """Return the same to write to. Raises RegistryError, 42208."""
+    name = request.match_info.get("subject")
+    if name is not None and not is_valid(name, may_be_context=True):
+        raise invalid_subject(name)
+    return scope_of(request)
+
+
+def version_of(request: web.Request) -> int | None:
+    """Return the version of the path, None for the newest. Raises RegistryError, 42202."""
+    text = request.match_info["version"].strip()
+    if text.lower() == "latest" or text == "-1":
+        return None
+    if not (text.isascii() and text.removeprefix("+").isdigit() and 1 <= int(text) < 2**31):
+        _refuse_version(request.match_info["version"])
+    return int(text)
+
+
+def _refuse_version(text: str) -> NoReturn:
+    raise invalid_version(text)
+
+
+def id_of(request: web.Request) -> int:
+    """Return the id of the path; what is no number is not found, as with Confluent's."""
+    text = request.match_info["schema_id"]
+    if not (text.isascii() and text.isdigit() and int(text) < 2**31):
+        raise web.HTTPNotFound
+    return int(text)
+
+
+def is_global(scope: str | None) -> bool:
+    return scope is None or parse_subject(scope).context == GLOBAL_CONTEXT

@@ -1,0 +1,57 @@
+"""The registry as a web application that follows its topic and its group while it runs."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncIterator
+
+from aiohttp import web
+
+from schemas.registry.forwarding import Writes
+from schemas.registry.leader import Leadership
+from schemas.registry.rest import schemas, settings, subjects
+from schemas.registry.rest.answers import TOPIC_KEY, WRITES_KEY, registry_errors
+from schemas.registry.rest.metrics import Metrics
+from schemas.registry.topic import SchemaTopic
+
+_BODY_LIMIT_BYTES = 1 << 20
+
+log = logging.getLogger(__name__)
+
+
+def build_app(topic: SchemaTopic, leadership: Leadership) -> web.Application:
+    metrics = Metrics(topic, leadership)
+    middlewares = [metrics.count, registry_errors]
+    app = web.Application(middlewares=middlewares, client_max_size=_BODY_LIMIT_BYTES)
+    app[TOPIC_KEY] = topic
+    app[WRITES_KEY] = Writes(topic, leadership)
+    for method, path, handler in (*subjects.ROUTES, *schemas.ROUTES, *settings.ROUTES):
+        app.router.add_route(method, path, handler)
+        app.router.add_route(method, "/contexts/{context}" + path, handler)
+    for method, path, handler in settings.SERVER_ROUTES:
+        app.router.add_route(method, path, handler)
+    app.router.add_get("/metrics", metrics.get_metrics)
+    app.cleanup_ctx.append(_follow)
+    return app
+
+
+async def _follow(app: web.Application) -> AsyncIterator[None]:
+    writes = app[WRITES_KEY]
+    followers = [
+        asyncio.ensure_future(app[TOPIC_KEY].run()),
+        asyncio.ensure_future(writes.leadership.run()),
+    ]
+    for follower in followers:
+        follower.add_done_callback(_on_ended)
+    yield
+    for follower in followers:
+        follower.cancel()
+    await asyncio.gather(*followers, return_exceptions=True)
+    await writes.close()
+
+
+def _on_ended(follower: asyncio.Future[None]) -> None:
+    """Stop the program with its reason: a registry that follows nothing must not look well."""
+    if not follower.cancelled() and follower.exception() is not None:
+        log.critical("registry cannot go on", exc_info=follower.exception())
+        signal.raise_signal(signal.SIGTERM)

@@ -1,0 +1,71 @@
+"""The kinds of schemas: what is a valid one, how it is written down, what can read what.
+
+Avro is complete. JSON Schema and Protobuf are checked, registered and served; nothing well kept
+tells in Python whether two of them are compatible, so that question is refused in words.
+"""
+
+from functools import lru_cache
+from typing import Protocol
+
+from schemas.registry.records import AVRO
+from schemas.registry.refusals import RegistryError, invalid_schema, not_permitted
+
+JSON = "JSON"
+PROTOBUF = "PROTOBUF"
+SCHEMA_TYPES = (JSON, PROTOBUF, AVRO)
+
+Named = tuple[tuple[str, str], ...]
+"""Names and texts of the schemas that one refers to, each after those it refers to itself."""
+
+
+class ParsedSchema(Protocol):
+    """A schema that is valid."""
+
+    @property
+    def canonical(self) -> str:
+        """The text that is stored: equal for schemas that differ in spelling only."""
+
+    def normalized(self) -> str:
+        """Return the text for `normalize=true`, where the order of attributes is no matter."""
+
+    def formatted(self, how: str) -> str:
+        """Return the text in another form. Raises RegistryError for one that is not known."""
+
+    def cannot_read(self, written: "ParsedSchema") -> list[str]:
+        """Say why data of another schema cannot be read by this one; empty when it can.
+
+        The sentences hold `%s` twice: for the one that reads and for the one that wrote.
+        """
+
+
+@lru_cache(maxsize=1000)
+def parse(schema_type: str, text: str, named: Named) -> ParsedSchema:
+    """Parse a schema. Raises RegistryError, 42201, for what is none."""
+    match schema_type:
+        case "AVRO":
+            from schemas.registry.schema_types.avro import AvroSchema
+
+            return AvroSchema(text, named)
+        case "JSON":
+            from schemas.registry.schema_types.json_schema import JsonSchema
+
+            return JsonSchema(text)
+        case "PROTOBUF":
+            from schemas.registry.schema_types.protobuf import ProtobufSchema
+
+            return ProtobufSchema(text)
+        case _:
+            pass
+    known = ", ".join(SCHEMA_TYPES)
+    raise invalid_schema(f"Invalid schema type {schema_type}, known: {known}")
+
+
+def unknown_format(how: str, schema_type: str) -> RegistryError:
+    return invalid_schema(f"Unsupported format '{how}' for a schema of type {schema_type}")
+
+
+def cannot_tell(schema_type: str) -> RegistryError:
+    return not_permitted(
+        f"This registry cannot tell whether schemas of type {schema_type} are compatible: set the "
+        "compatibility of the subject to NONE to go on without the check"
+    )
