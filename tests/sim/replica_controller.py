@@ -77,8 +77,11 @@ class SimulatedController:
             self.records.append(record)
             self.image.replay(record)
             if isinstance(record, PartitionChangeRecord) and record.leader >= 0:
-                # The last to lead, when nobody is in sync or eligible, has all there was (KIP-966).
-                known = {*before.isr, *before.elr} or set(before.last_known_elr)
+                # The last to lead has all there was, when nobody else is eligible (KIP-966): where
+                # anybody may be elected, it cannot be told whether that was why.
+                known = {*before.isr, *before.elr}
+                if not self.allows_unclean or not known:
+                    known |= set(before.last_known_elr)
                 if isinstance(request, AlterPartitionRequest):
                     # Who has just joined may end a move, and lead at once.
                     known |= set(record.isr or ())

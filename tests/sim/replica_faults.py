@@ -44,8 +44,9 @@ class ReplicaFaults:
         """How long a change of the in-sync set waits at most; REQUEST_LIFETIME_MS is longer."""
         self.aims_at_joiners = random.random() < 0.25
         """Whether in this history replicas come and go, and little else goes wrong."""
+        self.replaces_joiners = random.random() < 0.5
         if self.aims_at_joiners:
-            self.joiner_risk, self.held_ms = 0.9, 450
+            self.joiner_risk, self.held_ms, self.probe_chance = 0.9, 450, 0.8
             simulation.controller_slowness = 0.6
         self.aims_at_late_readers = not self.aims_at_joiners and random.random() < 0.25
         """Whether leaders change while others hear of it one by one, and late."""
@@ -58,7 +59,7 @@ class ReplicaFaults:
     def draw(self) -> list[Fault]:
         """Choose what goes wrong in this history: some things hide behind others."""
         if self.aims_at_joiners:
-            return [self.fence_for_a_while, self.fence_for_a_while, self.kill, self.flush]
+            return [self.fence_for_a_while, self.flush]
         if self.aims_at_late_readers:
             return [
                 self.cut_off_controller,
@@ -123,7 +124,7 @@ class ReplicaFaults:
         node = self.nodes[self.random.choice(new or wanted)]
         faults = [self.cut_power, self.wipe, self.pause]
         if self.aims_at_joiners:
-            faults = [self.replace, self.fence_for_a_while]
+            faults = [self.replace if self.replaces_joiners else self.fence_for_a_while]
         fault = self.random.choice(faults)
         self.strike_soon(fault, node, self.random.randint(1, 40))
 
