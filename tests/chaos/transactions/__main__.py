@@ -1,0 +1,199 @@
+"""`python -m tests.chaos.transactions --minutes N --seed S`: transactions on a cluster that breaks.
+
+Brokers are killed, stopped and frozen while copiers and transfers go on; copiers are killed too.
+Faults go on for so long, and until everything is copied.
+"""
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import confluent_kafka
+from confluent_kafka.admin import AdminClient, NewTopic
+from rich.console import Console
+
+from millrace.testing import LocalCluster
+from tests.chaos import schedule
+from tests.chaos.checker import Anomaly
+from tests.chaos.cluster_view import ClusterView
+from tests.chaos.faults import Faults
+from tests.chaos.run import settings_of
+from tests.chaos.schedule import Fault, possible_faults, shuffled
+from tests.chaos.transactions.checker import Transfer, check_copy, check_transfers
+from tests.chaos.transactions.load import (
+    COMMON,
+    Copiers,
+    Readers,
+    Transfers,
+    accounts_of,
+    read_values,
+)
+
+INPUT, OUTPUT, ACCOUNTS = "copy-input", "copy-output", "accounts"
+TOPICS = (INPUT, OUTPUT, ACCOUNTS)
+PARTITIONS, REPLICAS = 4, 3
+RECORDS = 20_000
+COPIERS, TRANSFERS = 2, 2
+WHOLE_SECONDS, COPY_SECONDS, LAST_READ_SECONDS = 120.0, 300.0, 120.0
+LOOK_SECONDS = 0.2
+KILL_COPIER_CHANCE = 0.06  # at each look: one about every three seconds
+SHOWN = 10
+# A transaction that nobody ends is aborted after so long, and looked for so often.
+SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000"}
+
+
+class _Run:
+    def __init__(
+        self, cluster: LocalCluster, source: random.Random, folder: Path, console: Console
+    ) -> None:
+        self._cluster, self._source, self._console = cluster, source, console
+        self._bootstrap = cluster.bootstrap_servers
+        self._views = [ClusterView(self._bootstrap, topic, PARTITIONS) for topic in TOPICS]
+        self._copiers = Copiers(self._bootstrap, (INPUT, OUTPUT), COPIERS, folder)
+        self._faults = Faults(cluster, source, self._wait_until_whole)
+        self.problems: list[str] = []
+        self.inputs: dict[int, list[int]] = {number: [] for number in range(PARTITIONS)}
+
+    def prepare(self) -> None:
+        """Make the topics and the input."""
+        admin = AdminClient({"bootstrap.servers": self._bootstrap})
+        made = admin.create_topics([NewTopic(topic, PARTITIONS, REPLICAS) for topic in TOPICS])
+        for future in made.values():
+            future.result(60)
+        settings = {"bootstrap.servers": self._bootstrap, "enable.idempotence": True}
+        producer = confluent_kafka.Producer(COMMON | settings)
+        for value in range(RECORDS):
+            partition = value % PARTITIONS
+            producer.produce(INPUT, b"%d" % value, partition=partition)
+            self.inputs[partition].append(value)
+            producer.poll(0)
+        left = producer.flush(60)
+        assert not left, f"{left} records of the input were not written"
+
+    def live(self, seconds: float, faults: list[Fault]) -> tuple[list[Transfer], list[object]]:
+        """Break things for so long, then let all come to its end; return what the load noted."""
+        accounts = range(PARTITIONS)
+        movers = [
+            Transfers(self._bootstrap, ACCOUNTS, accounts, random.Random(self._source.random()))
+            for _ in range(TRANSFERS)
+        ]
+        readers = Readers(self._bootstrap, ACCOUNTS, accounts)
+        for thread in (*movers, readers):
+            thread.start()
+        try:
+            end = time.monotonic() + seconds
+            self._tend(2.0)
+            for fault in shuffled(faults, self._source):
+                if time.monotonic() > end:
+                    break
+                self._suffer(fault)
+            self._wait_for_copies()
+        finally:
+            for thread in (*movers, readers):
+                thread.stop()
+            self._copiers.close()
+        return [one for mover in movers for one in mover.made], list(readers.reads)
+
+    def _tend(self, seconds: float) -> None:
+        """Keep copiers running, and kill some, for a while."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self._copiers.look(PARTITIONS)
+            time.sleep(LOOK_SECONDS)
+            if self._source.random() < KILL_COPIER_CHANCE:
+                self._copiers.kill(self._source)
+
+    def _suffer(self, fault: Fault) -> None:
+        victims = self._faults.choose(fault, self._views[1].leaders())
+        self._console.print(f"{time.strftime('%T')}  {fault}: {victims}")
+        self._faults.begin(fault, victims)
+        self._tend(fault.hold_ms / 1000)
+        for node_id in self._faults.end(fault, victims):
+            self.problems.append(f"node {node_id} died in: {fault} of {victims}")
+        self._wait_until_whole()
+
+    def _wait_until_whole(self) -> None:
+        deadline = time.monotonic() + WHOLE_SECONDS
+        while lacking := [key for view in self._views for key in view.lacking()]:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not whole again: {lacking}")
+            self._tend(LOOK_SECONDS)
+
+    def _wait_for_copies(self) -> None:
+        """Let everything be copied, with nothing going wrong any more."""
+        deadline = time.monotonic() + COPY_SECONDS
+        while time.monotonic() < deadline:
+            self._copiers.look(PARTITIONS)
+            copied = read_values(self._bootstrap, OUTPUT, range(PARTITIONS))
+            if copied is not None and sum(map(len, copied.values())) >= RECORDS:
+                return
+            time.sleep(1)
+        self.problems.append(f"not everything was copied in {COPY_SECONDS:.0f} s")
+
+    def tell(self, transfers: list[Transfer], read_count: int) -> None:
+        """Print what the load did."""
+        outcomes = Counter(transfer.outcome.value for transfer in transfers)
+        self._console.print(
+            f"copiers: {self._copiers.kill_count} killed, {self._copiers.end_count} ended or "
+            f"killed and started again; transfers: {dict(outcomes)}; reads: {read_count}"
+        )
+
+
+def judge(run: _Run, bootstrap: str, transfers: list[Transfer], reads: list) -> list[Anomaly]:
+    """Read everything once more, and check it."""
+    deadline = time.monotonic() + LAST_READ_SECONDS
+    while (copied := read_values(bootstrap, OUTPUT, range(PARTITIONS))) is None or (
+        last := read_values(bootstrap, ACCOUNTS, range(PARTITIONS))
+    ) is None:
+        if time.monotonic() > deadline:
+            run.problems.append("not everything could be read")
+            return []
+    outputs = {
+        partition: [int(value) for _, value in records] for partition, records in copied.items()
+    }
+    found = list(check_copy(run.inputs, outputs))
+    return found + list(check_transfers(transfers, [*reads, accounts_of(last)]))
+
+
+def main(arguments: list[str]) -> int:
+    """Run once; see the module."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.transactions", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=2.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parsed = parser.parse_args(arguments)
+    folder = Path(tempfile.mkdtemp(prefix="millrace-transactions-"))
+    console = Console(highlight=False, width=110)
+    console.print(f"seed {parsed.seed}, {RECORDS} records to copy, {parsed.minutes:g} minutes")
+    kinds = (schedule.KILL, schedule.TERMINATE, schedule.PAUSE, schedule.STORM, schedule.ROLLING)
+    faults = possible_faults(REPLICAS, has_disk_faults=False, only=kinds)
+    factors = {
+        "transaction.state.log.replication.factor": str(REPLICAS),
+        "transaction.state.log.min.isr": "2",
+    }
+    settings = settings_of(REPLICAS) | factors | SETTINGS
+    with LocalCluster(brokers=3, **settings) as cluster:
+        run = _Run(cluster, random.Random(parsed.seed), folder, console)
+        try:
+            run.prepare()
+            transfers, reads = run.live(parsed.minutes * 60, faults)
+            anomalies = judge(run, cluster.bootstrap_servers, transfers, reads)
+        finally:
+            for node_id in cluster.node_ids:
+                (folder / f"node-{node_id}.log").write_text(cluster.log(node_id))
+    run.tell(transfers, len(reads))
+    for one in anomalies[:SHOWN]:
+        console.print(f"[red]{one.rule}[/] {one.key} {one.value}: {one.detail}")
+    for problem in run.problems:
+        console.print(f"[red]problem[/] {problem}")
+    counts = Counter(one.rule for one in anomalies)
+    summary = ", ".join(f"{count} x {rule}" for rule, count in counts.items()) or "none"
+    console.print(f"anomalies: {summary}; problems: {len(run.problems)}; logs in {folder}")
+    return 1 if anomalies or run.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,133 @@
+"""What transactions promise, whatever broke meanwhile.
+
+A copy: the output has each value of the input once, in the order of the input, partition by
+partition. Transfers: what was aborted is never read (G1a); what was read once, is read at the same
+place ever after; in the end all of a transfer is there, or nothing, and all of it if its commit was
+acknowledged; so the sum of all accounts is zero. A read in the middle may see one half of a
+transfer before the other, for markers come to each partition in their own time; it may not see the
+same half twice. Pure: no clock, no client.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from tests.chaos.checker import Anomaly
+from tests.chaos.history import Outcome
+
+Partition = int
+
+
+class Transfer(NamedTuple):
+    """One transaction: `amount` goes from one account to another; an account is a partition."""
+
+    number: int
+    source: Partition
+    target: Partition
+    amount: int
+    outcome: Outcome
+
+
+class Half(NamedTuple):
+    """One record of a transfer as it was read."""
+
+    offset: int
+    number: int
+    amount: int
+    """Below zero where it was taken."""
+
+
+Accounts = Mapping[Partition, Sequence[Half]]
+"""One read of all accounts from their start."""
+
+
+def check_copy(
+    inputs: Mapping[Partition, Sequence[int]], outputs: Mapping[Partition, Sequence[int]]
+) -> Iterator[Anomaly]:
+    """Give everything in which an output is not its input."""
+    for partition, wanted in sorted(inputs.items()):
+        key, found = f"copy/{partition}", outputs.get(partition, ())
+        counts, known = Counter(found), set(wanted)
+        for value, count in counts.items():
+            if value not in known:
+                yield Anomaly("unknown-copy", key, value, "is in the output and not in the input")
+            elif count > 1:
+                yield Anomaly("duplicate-copy", key, value, f"was copied {count} times")
+        for value in wanted:
+            if value not in counts:
+                yield Anomaly("lost-copy", key, value, "is in the input and not in the output")
+        first_copies = [value for value in dict.fromkeys(found) if value in known]
+        in_order = [value for value in wanted if value in counts]
+        for value, expected in zip(first_copies, in_order, strict=True):
+            if value != expected:
+                text = f"stands where {expected} should: the order is another"
+                yield Anomaly("copy-out-of-order", key, value, text)
+                break
+
+
+def check_transfers(transfers: Sequence[Transfer], reads: Sequence[Accounts]) -> Iterator[Anomaly]:
+    """Give everything that is wrong in reads of the accounts; the last is made when all is well."""
+    known = {transfer.number: transfer for transfer in transfers}
+    seen: dict[tuple[Partition, int], Half] = {}
+    for at, read in enumerate(reads):
+        yield from _check_read(at, read, known)
+        yield from _check_same(at, read, seen)
+    if reads:
+        yield from _check_last(known, reads[-1])
+
+
+def _check_read(at: int, read: Accounts, known: Mapping[int, Transfer]) -> Iterator[Anomaly]:
+    for partition, halves in sorted(read.items()):
+        key = f"account/{partition}"
+        counts = Counter(half.number for half in halves)
+        for half in halves:
+            transfer = known.get(half.number)
+            if transfer is None or half.amount != amount_on(transfer, partition):
+                yield Anomaly(
+                    "unknown-half", key, half.number, f"read {at}: nobody has sent {half}"
+                )
+            elif transfer.outcome is Outcome.FAIL:
+                yield Anomaly("aborted-read", key, half.number, f"read {at}: it was aborted")
+        for number, count in counts.items():
+            if count > 1:
+                yield Anomaly("duplicate-half", key, number, f"read {at}: {count} times")
+
+
+def _check_same(
+    at: int, read: Accounts, seen: dict[tuple[Partition, int], Half]
+) -> Iterator[Anomaly]:
+    """What stood below the end of a read must stand there in every later one."""
+    for partition, halves in sorted(read.items()):
+        key = f"account/{partition}"
+        now = {half.offset: half for half in halves}
+        for (where, offset), before in list(seen.items()):
+            if where == partition and now.get(offset) != before:
+                text = f"read {at}: at {offset} stands {now.get(offset)}, before it was {before}"
+                yield Anomaly("inconsistent-read", key, before.number, text)
+                del seen[where, offset]
+        for half in halves:
+            seen[partition, half.offset] = half
+
+
+def _check_last(known: Mapping[int, Transfer], read: Accounts) -> Iterator[Anomaly]:
+    places: dict[int, set[Partition]] = {}
+    for partition, halves in read.items():
+        for half in halves:
+            places.setdefault(half.number, set()).add(partition)
+    for number, transfer in known.items():
+        found = places.get(number, set())
+        if found and found != {transfer.source, transfer.target}:
+            text = f"only the half on {sorted(found)} of {transfer}"
+            yield Anomaly("torn-transfer", "accounts", number, text)
+        if not found and transfer.outcome is Outcome.OK:
+            yield Anomaly("lost-transfer", "accounts", number, f"{transfer} was acknowledged")
+    total = sum(half.amount for halves in read.values() for half in halves)
+    if total:
+        yield Anomaly("money", "accounts", None, f"all accounts together have {total}")
+
+
+def amount_on(transfer: Transfer, partition: Partition) -> int | None:
+    """Return what a transfer writes to an account; None where it writes nothing."""
+    if partition == transfer.source:
+        return -transfer.amount
+    return transfer.amount if partition == transfer.target else None

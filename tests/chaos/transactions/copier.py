@@ -1,0 +1,107 @@
+"""`python -m tests.chaos.transactions.copier`: one copier, until it is killed.
+
+It reads its share of the input's partitions from where the group's positions are, writes every
+record to the same partition of the output, and commits its positions in the same transaction.
+Whatever goes wrong ends the process: the next one, with the same transactional id, fences it and
+goes on from what was committed.
+"""
+
+import argparse
+import sys
+
+import confluent_kafka
+
+GROUP = "copiers"
+BATCH_RECORDS, BATCH_SECONDS = 25, 0.5
+CALL_SECONDS = 30.0
+TRANSACTION_TIMEOUT_MS = 10_000
+
+
+class Copier:
+    """See the module."""
+
+    def __init__(self, parsed: argparse.Namespace) -> None:
+        common = {"bootstrap.servers": parsed.bootstrap, "log_level": 0, "socket.timeout.ms": 4_000}
+        self._output = parsed.output
+        self._producer = confluent_kafka.Producer(
+            common
+            | {
+                "transactional.id": f"copier-{parsed.number}",
+                "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+                "linger.ms": 0,
+            }
+        )
+        self._consumer = confluent_kafka.Consumer(
+            common
+            | {
+                "group.id": GROUP,
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+            }
+        )
+        # First of all whatever was left open is ended; only then positions are certain.
+        self._producer.init_transactions(CALL_SECONDS)
+        self._consumer.assign(
+            [
+                confluent_kafka.TopicPartition(parsed.input, partition)
+                for partition in parsed.partitions
+            ]
+        )
+
+    def copy_some(self) -> None:
+        """Copy what comes next, in one transaction; raises KafkaException."""
+        messages = self._consumer.consume(BATCH_RECORDS, BATCH_SECONDS)
+        positions: dict[int, int] = {}
+        for message in messages:
+            if message.error() is not None:
+                raise confluent_kafka.KafkaException(message.error())
+            positions[message.partition()] = message.offset() + 1
+        if not messages:
+            return
+        self._producer.begin_transaction()
+        for message in messages:
+            self._producer.produce(self._output, message.value(), partition=message.partition())
+        self._producer.send_offsets_to_transaction(
+            [
+                confluent_kafka.TopicPartition(messages[0].topic(), partition, offset)
+                for partition, offset in positions.items()
+            ],
+            self._consumer.consumer_group_metadata(),
+            CALL_SECONDS,
+        )
+        self._producer.commit_transaction(CALL_SECONDS)
+
+    def end(self, error: confluent_kafka.KafkaError) -> None:
+        """Take back what is open, where it can be."""
+        if error.txn_requires_abort():
+            self._producer.abort_transaction(CALL_SECONDS)
+
+
+def main(arguments: list[str]) -> int:
+    """Copy until something goes wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.transactions.copier")
+    for name in ("bootstrap", "input", "output"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--number", type=int, required=True)
+    parser.add_argument("--partitions", type=int, nargs="+", required=True)
+    parsed = parser.parse_args(arguments)
+    try:
+        copier = Copier(parsed)
+    except confluent_kafka.KafkaException as error:
+        sys.stderr.write(f"copier {parsed.number} did not begin: {error}\n")
+        return 1
+    while True:
+        try:
+            copier.copy_some()
+        except confluent_kafka.KafkaException as error:
+            sys.stderr.write(f"copier {parsed.number}: {error}\n")
+            try:
+                copier.end(error.args[0])
+            except confluent_kafka.KafkaException as failure:
+                sys.stderr.write(f"copier {parsed.number} could not abort: {failure}\n")
+            return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
