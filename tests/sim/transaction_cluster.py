@@ -11,13 +11,16 @@ ends the wrong transaction there (KIP-890 tells why, and is version 2).
 from itertools import count
 from typing import Any
 
+from broker.coordinator.output import CoordinatorRecord
 from broker.coordinator.transaction.config import TransactionConfig
+from broker.coordinator.transaction.records import transaction_record
+from broker.coordinator.transaction.transaction import MAX_EPOCH, Transaction
 from tests.sim.scheduler import Scheduler
 from tests.sim.transaction_checks import Checks
-from tests.sim.transaction_coordinator import Coordinator
+from tests.sim.transaction_coordinator import WALL_MS, Coordinator
 from tests.sim.transaction_network import Network, OnAnswer
 from tests.sim.transaction_partitions import Data
-from tests.sim.transaction_producer import Producer
+from tests.sim.transaction_producer import TIMEOUT_MS, Producer
 
 NAMES = ("a", "b")
 FAULTS_END_MS = 30_000
@@ -50,8 +53,27 @@ class TransactionSimulation:
         self._values = count()
         self._producer_ids = count(1_000)
         self._epoch = 0
-        self.newest = Coordinator(self, 0, [])
+        self.newest = Coordinator(self, 0, self._first_records())
+        self.committed_count = len(self.newest.log)
         self._older: list[Coordinator] = []
+
+    def _first_records(self) -> list[CoordinatorRecord]:
+        """Have producers, in half of the histories, that have used up nearly all epochs."""
+        if self.random.random() < 0.5:
+            return []
+        records = []
+        for name in NAMES:
+            transaction = Transaction(
+                producer_id=next(self._producer_ids),
+                producer_epoch=MAX_EPOCH - self.random.randint(1, 12),
+                timeout_ms=TIMEOUT_MS,
+                last_update_timestamp_ms=WALL_MS,
+            )
+            record = transaction_record(name, transaction, self.server_version)
+            self.checks.by_id[name] = transaction
+            self.checks.producer_ids[transaction.producer_id] = name
+            records.append(record)
+        return records
 
     # --- what the parts ask for ---
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 
 from broker.coordinator.output import RequestContext, Token
 from broker.coordinator.transaction.state import PREPARED, TransactionState
-from broker.coordinator.transaction.step import Step
+from broker.coordinator.transaction.step import Step, concurrent
 from broker.coordinator.transaction.transaction import (
     TRANSACTION_VERSION_WITH_EPOCH_BUMP,
     Transaction,
 )
-from broker.errors import ErrorCode, KafkaError
+from broker.errors import ErrorCode
 from broker.model import TopicPartition
 from broker.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
@@ -121,9 +121,7 @@ def _transaction(step: Step, request: AddPartitionsToTxnTransaction) -> Transact
 
 def _validate_open(transaction: Transaction) -> None:
     if transaction.state in PREPARED:
-        raise KafkaError(
-            ErrorCode.CONCURRENT_TRANSACTIONS, "The transaction before it is not complete yet."
-        )
+        raise concurrent()
 
 
 def _add(

@@ -1,6 +1,5 @@
 """What there is: DescribeTransactions (KIP-664), ListTransactions (KIP-664, 994, 1152)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from broker.coordinator.output import RequestContext, Token
@@ -60,18 +59,15 @@ class TransactionFilter:
     producer_ids: frozenset[int]
     min_duration_ms: int
     """Only those that run for longer; negative for any."""
-    is_wanted_id: Callable[[str], bool]
 
-    def passes(self, transactional_id: str, transaction: Transaction, timestamp_ms: int) -> bool:
+    def passes(self, transaction: Transaction, timestamp_ms: int) -> bool:
         """Tell whether a transaction is to be listed."""
         if self.producer_ids and transaction.producer_id not in self.producer_ids:
             return False
         if self.has_states and transaction.state not in self.states:
             return False
         running_ms = timestamp_ms - transaction.start_timestamp_ms
-        if self.min_duration_ms >= 0 and running_ms <= self.min_duration_ms:
-            return False
-        return self.is_wanted_id(transactional_id)
+        return self.min_duration_ms < 0 or running_ms > self.min_duration_ms
 
 
 def listed(transactional_id: str, transaction: Transaction) -> ListedTransaction:

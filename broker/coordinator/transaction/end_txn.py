@@ -22,7 +22,7 @@ epochs are used up it names the producer's next id at once; Kafka does so from t
 from broker.coordinator.output import RequestContext, Token
 from broker.coordinator.transaction.add_partitions import told_in
 from broker.coordinator.transaction.state import PREPARED, TransactionState
-from broker.coordinator.transaction.step import Step, fenced, validate_transactional_id
+from broker.coordinator.transaction.step import Step, concurrent, fenced
 from broker.coordinator.transaction.transaction import (
     MAX_EPOCH,
     NO_PRODUCER_EPOCH,
@@ -78,13 +78,10 @@ def _end(step: Step, request: EndTxnRequest) -> None:
 
 def _end_and_bump(step: Step, request: EndTxnRequest) -> tuple[int, int]:
     """End a transaction and return the id and epoch of the next one."""
-    validate_transactional_id(request.transactional_id)
-    transaction = step.shard.transactions.get(request.transactional_id)
-    if transaction is None or not _is_known(transaction, request):
-        raise KafkaError(
-            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-            "The producer id is not assigned to this transactional id.",
-        )
+    found = step.shard.transactions.get(request.transactional_id)
+    has_overflowed = found is not None and _has_overflowed(found, request)
+    known_id = found.producer_id if found is not None and has_overflowed else request.producer_id
+    transaction = step.transaction_of(request.transactional_id, known_id)
     if _is_repeat(transaction, request):
         _validate_repeat(transaction, request)
         return transaction.identity
@@ -95,10 +92,6 @@ def _end_and_bump(step: Step, request: EndTxnRequest) -> tuple[int, int]:
         raise _invalid(transaction)
     version = TRANSACTION_VERSION_WITH_EPOCH_BUMP
     return _prepare(step, request, transaction, version).identity
-
-
-def _is_known(transaction: Transaction, request: EndTxnRequest) -> bool:
-    return request.producer_id == transaction.producer_id or _has_overflowed(transaction, request)
 
 
 def _has_overflowed(transaction: Transaction, request: EndTxnRequest) -> bool:
@@ -123,9 +116,7 @@ def _validate_repeat(transaction: Transaction, request: EndTxnRequest) -> None:
     if ENDED.get(transaction.state) is not request.committed:
         raise _invalid(transaction)
     if transaction.state in PREPARED:
-        raise KafkaError(
-            ErrorCode.CONCURRENT_TRANSACTIONS, "The markers of the transaction are being written."
-        )
+        raise concurrent()
 
 
 def _prepare(

@@ -11,7 +11,12 @@ is told so first, and aborts nobody's transaction.
 
 from broker.coordinator.output import RequestContext, Token
 from broker.coordinator.transaction.state import PREPARED, TransactionState
-from broker.coordinator.transaction.step import Step, fenced, validate_transactional_id
+from broker.coordinator.transaction.step import (
+    Step,
+    concurrent,
+    fenced,
+    validate_transactional_id,
+)
 from broker.coordinator.transaction.transaction import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -46,7 +51,7 @@ def init_producer_id(
     if found is not None:
         _validate_producer_id(found, request)
         if found.state in PREPARED:
-            raise _concurrent()
+            raise concurrent()
         if found.state is TransactionState.ONGOING:
             if request.producer_epoch not in {NO_PRODUCER_EPOCH, found.producer_epoch}:
                 raise fenced()
@@ -81,7 +86,7 @@ def _validate_producer_id(found: Transaction, request: InitProducerIdRequest) ->
 
     The one before counts when its epochs are: then its producer never got the answer.
     """
-    if request.producer_id in {NO_PRODUCER_ID, found.producer_id}:
+    if request.producer_id in {NO_PRODUCER_ID, found.producer_id, found.next_producer_id}:
         return
     is_retry = request.producer_id == found.previous_producer_id
     if not (is_retry and is_epoch_exhausted(request.producer_epoch)):
@@ -107,11 +112,3 @@ def _granted(step: Step, found: Transaction | None, request: InitProducerIdReque
             keeps_last_epoch=expected_epoch != NO_PRODUCER_EPOCH,
         )
     return found.increment_epoch(timeout_ms, expected_epoch, timestamp_ms)
-
-
-def _concurrent() -> KafkaError:
-    return KafkaError(
-        ErrorCode.CONCURRENT_TRANSACTIONS,
-        "The producer attempted to update a transaction while another concurrent operation on the "
-        "same transaction was ongoing.",
-    )

@@ -4,9 +4,10 @@ This is the shell's whole interface. Every request handler has one shape,
 
     shard.<handler>(token, context, request, now) -> Output
 
-and every token is answered in the output of its own call. Requests that name several transactional
-ids are split by the shell: the reply's response is then the element for one of them
-(`AddPartitionsToTxnResult`, DescribeTransactions' `TransactionState`).
+where each token is answered exactly once: in the output of its own call, but for a producer's
+AddPartitionsToTxn and AddOffsetsToTxn, which may be parked (`parking.py`). Requests that name
+several transactional ids are split by the shell: the reply's response is then the element for one
+of them (`AddPartitionsToTxnResult`, DescribeTransactions' `TransactionState`).
 
 The effects of an output are `SendMarkers`; `markers_written` tells what became of them. Any input
 can move the next deadline: ask `next_deadline_ms()` after each.
@@ -25,6 +26,7 @@ from broker.coordinator.transaction import (
 )
 from broker.coordinator.transaction.config import TransactionConfig
 from broker.coordinator.transaction.markers import SendMarkers
+from broker.coordinator.transaction.parking import PARKED_MS, Parked, ParkedUntil
 from broker.coordinator.transaction.records import decode_record
 from broker.coordinator.transaction.state import PREPARED
 from broker.coordinator.transaction.step import ShardState, Step, Sweep
@@ -80,8 +82,8 @@ class TransactionShard:
         return step.output
 
     def unload(self, code: ErrorCode) -> list[Reply]:
-        """End the shard; it owes nobody an answer."""
-        return []
+        """End the shard; return a refusal for everyone parked (NOT_COORDINATOR when it moved)."""
+        return [parked.refused(code) for parked in self.state.parking.take_all()]
 
     # Requests of producers, and of brokers for them.
 
@@ -107,7 +109,10 @@ class TransactionShard:
         handle: Handler[AddPartitionsToTxnTransaction] = add_partitions.add_partitions
         if request.verify_only:
             handle = add_partitions.verify_partitions
-        return self._handle(handle, add_partitions.refuse_add, token, context, request, now)
+        refuse = add_partitions.refuse_add
+        if context.api_version >= add_partitions.FIRST_VERSION_OF_BROKERS:
+            return self._handle(handle, refuse, token, context, request, now)
+        return self._handle_or_park(Parked(token, context, request, handle, refuse), now)
 
     def add_offsets(
         self,
@@ -125,7 +130,7 @@ class TransactionShard:
         ) -> None:
             add_partitions.add_offsets(step, token, request, offsets_partition)
 
-        return self._handle(handle, refuse, token, context, request, now)
+        return self._handle_or_park(Parked(token, context, request, handle, refuse), now)
 
     def end_transaction(
         self, token: Token, context: RequestContext, request: EndTxnRequest, now: Instant
@@ -160,10 +165,12 @@ class TransactionShard:
             transactional_id = markers.transactional_id
             prepared = self.state.transactions[transactional_id]
             step.write(transactional_id, prepared.complete(now.timestamp_ms))
+            self._end_wait(step, transactional_id)
         return step.output
 
     def forget(self, token: Token, now: Instant) -> Output:
-        """The connection of a request is closed; none waits here."""
+        """The connection of a request is closed: if its reply is still owed, it no longer is."""
+        self.state.parking.forget(token)
         return Output()
 
     def next_deadline_ms(self) -> int | None:
@@ -171,11 +178,40 @@ class TransactionShard:
         return self.state.timers.next_deadline_ms()
 
     def on_deadline(self, now: Instant) -> Output:
-        """Go on with every sweep that is due, once."""
+        """Go on with every sweep that is due, once; send away who has waited for too long."""
         step = Step(self.state, now)
         for due in list(self.state.timers.pop_due(now.now_ms)):
-            sweep.run(step, due)
+            if isinstance(due, Sweep):
+                sweep.run(step, due)
+            else:
+                self._end_wait(step, due.transactional_id)
         return step.output
+
+    def _handle_or_park(self, asked: Parked, now: Instant) -> Output:
+        """Run a handler; who comes while the transaction before is being ended waits for that."""
+        step = Step(self.state, now)
+        try:
+            asked.handler(step, asked.token, asked.context, asked.request)
+        except KafkaError as refusal:
+            transactional_id = asked.request.transactional_id
+            is_early = refusal.code is ErrorCode.CONCURRENT_TRANSACTIONS
+            if is_early and self.state.parking.park(transactional_id, asked):
+                deadline_ms = now.now_ms + PARKED_MS
+                self.state.timers.schedule(ParkedUntil(transactional_id), deadline_ms)
+            else:
+                step.output.replies.append(asked.refused(refusal.code))
+        return step.output
+
+    def _end_wait(self, step: Step, transactional_id: str) -> None:
+        """Go on with whoever waits for a transaction to end: it has, or it takes too long."""
+        parked = self.state.parking.take(transactional_id)
+        if parked is None:
+            return
+        self.state.timers.cancel(ParkedUntil(transactional_id))
+        try:
+            parked.handler(step, parked.token, parked.context, parked.request)
+        except KafkaError as refusal:
+            step.output.replies.append(parked.refused(refusal.code))
 
     def _handle(
         self,

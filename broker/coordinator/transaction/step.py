@@ -16,6 +16,7 @@ from broker.coordinator.output import (
 from broker.coordinator.timers import Timers
 from broker.coordinator.transaction.config import MAX_TRANSACTIONAL_ID_BYTES, TransactionConfig
 from broker.coordinator.transaction.markers import Endings
+from broker.coordinator.transaction.parking import ParkedUntil, Parking
 from broker.coordinator.transaction.records import transaction_record
 from broker.coordinator.transaction.state import PREPARED, TransactionState
 from broker.coordinator.transaction.transaction import NO_PRODUCER_ID, Transaction
@@ -46,7 +47,8 @@ class ShardState:
     transactions: dict[str, Transaction] = field(default_factory=dict)
     ongoing: dict[str, None] = field(default_factory=dict)
     endings: Endings = field(default_factory=Endings)
-    timers: Timers[Sweep] = field(default_factory=Timers)
+    timers: Timers[Sweep | ParkedUntil] = field(default_factory=Timers)
+    parking: Parking = field(default_factory=Parking)
     not_looked_at: dict[Sweep, list[str]] = field(default_factory=dict)
     """The ids that a sweep has still to look at."""
 
@@ -137,6 +139,9 @@ class Step:
         validate_transactional_id(transactional_id)
         transaction = self.shard.transactions.get(transactional_id)
         if transaction is None or transaction.producer_id != producer_id:
+            if transaction is not None and transaction.next_producer_id == producer_id >= 0:
+                # It was told its next id with the outcome, before the markers are written.
+                raise concurrent()
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING,
                 "The producer attempted to use a producer id which is not currently assigned to "
@@ -174,4 +179,13 @@ def fenced() -> KafkaError:
     """Make the refusal for a producer that has been replaced."""
     return KafkaError(
         ErrorCode.PRODUCER_FENCED, "There is a newer producer with the same transactionalId."
+    )
+
+
+def concurrent() -> KafkaError:
+    """Make the refusal for who comes while the transaction before is being ended."""
+    return KafkaError(
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        "The producer attempted to update a transaction while another concurrent operation on the "
+        "same transaction was ongoing.",
     )

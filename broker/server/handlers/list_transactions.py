@@ -1,13 +1,12 @@
 """ListTransactions (key 66), versions 0-2: the transactions this broker coordinates (KIP-664).
 
-v1 filters by how long they run (KIP-994), v2 by a pattern of their id (KIP-1152), which is refused
-while there is no engine here that takes linear time whatever the pattern.
+v1 filters by how long they run (KIP-994), v2 by a pattern that an id matches as a whole (KIP-1152).
 """
 
+from broker.coordinator.consumer_group.regex import Matching, compiled
 from broker.coordinator.transaction.describe import TransactionFilter, listed
 from broker.coordinator.transaction.state import TransactionState
 from broker.coordinator.transaction.transaction import Transaction
-from broker.errors import ErrorCode
 from broker.protocol.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
@@ -16,10 +15,12 @@ from broker.server.clock import Clock
 from broker.server.coordinators.asked import all_answered
 from broker.server.coordinators.transactions import Transactions
 from broker.server.network.dispatch import AnswerWalk, RequestContext
-from broker.server.network.walks import distinct, each
+from broker.server.network.walks import Steps, distinct, each
 
 STATES = {state.value: state for state in TransactionState}
 TRANSACTIONS_PER_STEP = 1_000
+
+Named = tuple[str, Transaction]
 
 
 class ListTransactions:
@@ -32,7 +33,7 @@ class ListTransactions:
     def handle(self, context: RequestContext, request: ListTransactionsRequest) -> AnswerWalk:
         """Gather the transactions of all shards that pass the filters."""
         if request.transactional_id_pattern:
-            return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+            compiled(request.transactional_id_pattern)
         names = yield from distinct(request.state_filters, lambda name: name)
         producer_ids = yield from distinct(request.producer_id_filters, lambda number: number)
         wanted = TransactionFilter(
@@ -40,7 +41,6 @@ class ListTransactions:
             has_states=bool(names),
             producer_ids=frozenset(producer_ids),
             min_duration_ms=request.duration_filter,
-            is_wanted_id=lambda name: True,
         )
         questions = self._transactions.ask_every_shard(
             context, lambda shard, token, who, now: shard.transactions(token, now)
@@ -48,8 +48,8 @@ class ListTransactions:
         yield from all_answered(questions)
         timestamp_ms = self._clock.timestamp_ms()
 
-        def passes(named: tuple[str, Transaction]) -> bool:
-            return wanted.passes(*named, timestamp_ms)
+        def passes(named: Named) -> bool:
+            return wanted.passes(named[1], timestamp_ms)
 
         response = ListTransactionsResponse(
             unknown_state_filters=[name for name in names if name not in STATES]
@@ -57,10 +57,18 @@ class ListTransactions:
         for asked in questions:
             assert isinstance(asked.response, list), asked.response
             passed = yield from each(asked.response, passes, per_step=TRANSACTIONS_PER_STEP)
-            response.transaction_states += [
-                listed(*named)
-                for named, is_wanted in zip(asked.response, passed, strict=True)
-                if is_wanted
+            found = [
+                named for named, is_wanted in zip(asked.response, passed, strict=True) if is_wanted
             ]
+            if request.transactional_id_pattern:
+                found = yield from _matching(request.transactional_id_pattern, found)
+            response.transaction_states += [listed(*named) for named in found]
             yield
         return response
+
+
+def _matching(pattern: str, found: list[Named]) -> Steps[list[Named]]:
+    matching = Matching(pattern, [name for name, _ in found])
+    while (names := matching.advance()) is None:
+        yield
+    return [named for named in found if named[0] in names]

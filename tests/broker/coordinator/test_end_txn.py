@@ -98,6 +98,9 @@ def test_the_last_epoch_of_an_id_gives_way_to_a_new_id():
     assert new == (old_id + 1, 0)
     assert (scenario.markers[0].producer_id, scenario.markers[0].producer_epoch) == (old_id, 32767)
     assert scenario.end((old_id, 32766)) == CONCURRENT
+    # The producer has its new id before the markers of the old one are written.
+    assert scenario.add(new, T0, version=5) == {CONCURRENT}
+    assert scenario.end(new, commit=False) == CONCURRENT
     scenario.reload()
     scenario.write_markers()
     assert scenario.ended((old_id, 32766)) == new

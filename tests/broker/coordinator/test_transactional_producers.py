@@ -2,11 +2,16 @@
 
 import pytest
 
-from broker.coordinator.output import RequestContext
+from broker.coordinator.output import Output, Reply, RequestContext
 from broker.coordinator.transaction.describe import TransactionFilter
+from broker.coordinator.transaction.parking import PARKED_MS
 from broker.coordinator.transaction.refusals import refuse
 from broker.coordinator.transaction.state import TransactionState as State
 from broker.errors import ErrorCode
+from broker.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from broker.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.lib.transaction_scenario import ID, OFFSETS, T0, T1, V1, Scenario
 
@@ -144,15 +149,100 @@ def test_a_partition_is_verified_only_while_it_belongs_to_the_transaction():
     assert scenario.transaction().state is State.COMPLETE_COMMIT
 
 
-def test_nothing_is_added_while_the_transaction_before_is_being_ended():
+def test_brokers_add_nothing_while_the_transaction_before_is_being_ended():
     scenario = Scenario()
     producer = scenario.begin()
     scenario.add(producer, T0)
     after = scenario.ended(producer)
-    assert scenario.add(after, T1) == {CONCURRENT}
-    assert scenario.add_offsets(after) == CONCURRENT
+    assert scenario.add(after, T1, version=5) == {CONCURRENT}
     scenario.write_markers()
-    assert scenario.add(after, T1) == {NONE}
+    assert scenario.add(after, T1, version=5) == {NONE}
+
+
+# --- parked: a producer goes on before its markers are written ---
+
+
+class EarlyProducer:
+    """A producer that begins its next transaction while the last one is being ended."""
+
+    def __init__(self) -> None:
+        self.scenario = Scenario()
+        self.producer = self.scenario.begin()
+        self.scenario.add(self.producer, T0)
+        assert self.scenario.end(self.producer, version=V1) == NONE
+        (self.markers,) = self.scenario.markers
+
+    def add(self, token: str = "early") -> Output:
+        request = AddPartitionsToTxnTransaction(
+            transactional_id=ID,
+            producer_id=self.producer[0],
+            producer_epoch=self.producer[1],
+            topics=[AddPartitionsToTxnTopic(name="orders", partitions=[1])],
+        )
+        shard, now = self.scenario.shard, self.scenario.now
+        return shard.add_partitions(token, RequestContext(3), request, now)
+
+    def complete(self) -> Output:
+        shard, now = self.scenario.shard, self.scenario.now
+        return shard.markers_written(self.markers, [T0], now)
+
+
+def codes_of(replies: list[Reply]) -> list[tuple[object, int]]:
+    return [
+        (token, partition.partition_error_code)
+        for token, response in replies
+        for topic in response.topic_results
+        for partition in topic.results_by_partition
+    ]
+
+
+def test_who_comes_early_begins_with_what_completes_the_transaction_before():
+    early = EarlyProducer()
+    assert early.add() == Output()
+    done = early.complete()
+    assert codes_of(done.replies) == [("early", NONE)]
+    assert len(done.records) == 2
+    assert early.scenario.transaction().state is State.ONGOING
+    assert early.scenario.transaction().partitions == {T1}
+
+
+def test_who_comes_early_does_not_wait_for_long():
+    early = EarlyProducer()
+    early.add()
+    shard, scenario = early.scenario.shard, early.scenario
+    assert shard.next_deadline_ms() == PARKED_MS
+    scenario.now_ms = PARKED_MS
+    assert codes_of(shard.on_deadline(scenario.now).replies) == [("early", CONCURRENT)]
+    assert early.complete().replies == []
+
+
+def test_one_waits_and_no_more():
+    early = EarlyProducer()
+    early.add()
+    assert codes_of(early.add("second").replies) == [("second", CONCURRENT)]
+    assert codes_of(early.complete().replies) == [("early", NONE)]
+
+
+def test_who_waits_is_told_that_the_coordinator_moved():
+    early = EarlyProducer()
+    early.add()
+    moved = early.scenario.shard.unload(ErrorCode.NOT_COORDINATOR)
+    assert codes_of(moved) == [("early", ErrorCode.NOT_COORDINATOR)]
+
+
+def test_who_waits_and_goes_begins_nothing():
+    early = EarlyProducer()
+    early.add()
+    early.scenario.shard.forget("early", early.scenario.now)
+    assert early.complete().replies == []
+    assert early.scenario.transaction().state is State.COMPLETE_COMMIT
+
+
+def test_who_waits_and_is_replaced_meanwhile_is_told_so():
+    early = EarlyProducer()
+    early.add()
+    early.scenario.force(producer_epoch=early.producer[1] + 1)
+    assert codes_of(early.complete().replies) == [("early", FENCED)]
 
 
 @pytest.mark.parametrize(
@@ -323,10 +413,9 @@ def test_a_listing_is_filtered():
             "has_states": False,
             "producer_ids": frozenset(),
             "min_duration_ms": -1,
-            "is_wanted_id": lambda name: True,
         }
         chosen = TransactionFilter(**{**everything, **wanted})
-        return chosen.passes(*named, scenario.now.timestamp_ms)
+        return chosen.passes(named[1], scenario.now.timestamp_ms)
 
     assert passes()
     assert passes(states=frozenset({State.ONGOING}), has_states=True)
@@ -335,7 +424,6 @@ def test_a_listing_is_filtered():
     assert not passes(producer_ids=frozenset({producer_id + 1}))
     assert passes(min_duration_ms=499)
     assert not passes(min_duration_ms=500)
-    assert not passes(is_wanted_id=lambda name: name == "other")
 
 
 # --- answers that can no longer be given ---

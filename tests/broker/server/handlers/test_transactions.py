@@ -142,7 +142,7 @@ def test_a_listing_names_what_passes_its_filters(node):
     producer = init(node, "listed")
 
     def listed(**filters: Any) -> Any:
-        return ask(node, ListTransactionsRequest(**filters), 1)
+        return ask(node, ListTransactionsRequest(**filters), 2)
 
     def names(**filters: Any) -> set[str]:
         return {each.transactional_id for each in listed(**filters).transaction_states}
@@ -154,6 +154,10 @@ def test_a_listing_names_what_passes_its_filters(node):
     assert names(state_filters=["Nonsense"]) == set()
     assert listed(state_filters=["Nonsense"]).unknown_state_filters == ["Nonsense"]
     assert names(duration_filter=1 << 60) == set()
+    assert names(transactional_id_pattern="l.st(ed|s)") == {"listed"}
+    assert names(transactional_id_pattern="list") == set()
+    refused = listed(transactional_id_pattern="(")
+    assert refused.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
 
 
 def test_a_hundred_thousand_repeats_of_one_partition_are_one(node):
