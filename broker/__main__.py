@@ -22,6 +22,8 @@ COMMANDS = {
     "broker-api-versions": "API versions of the brokers (kafka-broker-api-versions)",
     "console-producer": "publish lines of standard input (kafka-console-producer)",
     "console-consumer": "print the records of topics (kafka-console-consumer)",
+    "producer-perf-test": "how fast records are produced (kafka-producer-perf-test)",
+    "consumer-perf-test": "how fast records are consumed (kafka-consumer-perf-test)",
 }
 
 

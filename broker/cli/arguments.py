@@ -6,7 +6,7 @@ arguments that is told with the usage, `ToolFailed` one that is told by its mess
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
@@ -91,6 +91,23 @@ def check_not_with(
         for other in others:
             if is_given(options, other):
                 parser.error(f'Option "[{flag}]" can\'t be used with option "[{other}]"')
+
+
+def use_new_names(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, deprecated: Mapping[str, str]
+) -> None:
+    """Take what deprecated flags say for what the new ones say, and warn of it."""
+    for old, new in deprecated.items():
+        if not is_given(options, old):
+            continue
+        if is_given(options, new):
+            parser.error(f"Options --{old} and --{new} cannot be specified together.")
+        print(
+            f"Warning: --{old} is deprecated and will be removed in a future version. "
+            f"Use --{new} instead.",
+            file=sys.stderr,
+        )
+        setattr(options, new.replace("-", "_"), getattr(options, old.replace("-", "_")))
 
 
 def _version() -> str:

@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 from broker.cli.admin.settings import parse_addresses, read_properties
-from broker.cli.arguments import ToolFailed, ToolParser, check_required, tool_parser
+from broker.cli.arguments import (
+    ToolFailed,
+    ToolParser,
+    check_required,
+    tool_parser,
+    use_new_names,
+)
 from broker.cli.clients.formatters import (
     CREATE_TIME,
     FORMATTERS,
@@ -20,7 +26,6 @@ from broker.cli.clients.formatters import (
     make_formatter,
 )
 from broker.cli.clients.settings import collect_settings
-from broker.cli.console_producer import use_new_names
 from broker.errors import KafkaError
 from broker.server.clock import Clock, Random, SystemClock, system_random
 
@@ -200,20 +205,22 @@ def _check_group(parser: ToolParser, options: argparse.Namespace, in_settings: s
 
 def _consume(options: argparse.Namespace, settings: dict[str, str], formatter: Formatter) -> int:
     # Imported here so that a mistake is told before the library is loaded.
-    from broker.cli.clients.library import make_consumer
+    from broker.cli.clients.library import make_consumer, told
 
     exclude_internal = settings.pop("exclude.internal.topics", "true").lower() != "false"
     consumer = make_consumer(settings)
-    subscription = _Subscription(consumer, options, exclude_internal=exclude_internal)
+    with told():
+        subscription = _Subscription(consumer, options, exclude_internal=exclude_internal)
     count, status = 0, 0
     try:
-        for message in subscription.messages():
-            count += 1
-            _print(options, formatter, message)
-            if subscription.is_in_group:
-                consumer.store_offsets(message)
-            if count == options.max_messages:
-                break
+        with told():
+            for message in subscription.messages():
+                count += 1
+                _print(options, formatter, message)
+                if subscription.is_in_group:
+                    consumer.store_offsets(message)
+                if count == options.max_messages:
+                    break
     except KeyboardInterrupt:
         status = INTERRUPTED
     except BrokenPipeError:

@@ -6,11 +6,17 @@ It ends with 1 when a record could not be delivered, where Kafka's only logs it.
 import argparse
 import io
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from broker.cli.admin.settings import parse_addresses, read_properties
-from broker.cli.arguments import ToolFailed, ToolParser, check_required, is_given, tool_parser
+from broker.cli.arguments import (
+    ToolFailed,
+    ToolParser,
+    check_required,
+    tool_parser,
+    use_new_names,
+)
 from broker.cli.clients.line_reader import LineReader, LineRecord
 from broker.cli.clients.settings import collect_settings
 from broker.errors import KafkaError
@@ -118,23 +124,6 @@ def _check(parser: ToolParser, options: argparse.Namespace) -> None:
         parser.error(str(error))
 
 
-def use_new_names(
-    parser: ToolParser, options: argparse.Namespace, deprecated: Mapping[str, str]
-) -> None:
-    """Take what deprecated flags say for what the new ones say, and warn of it."""
-    for old, new in deprecated.items():
-        if not is_given(options, old):
-            continue
-        if is_given(options, new):
-            parser.error(f"Options --{old} and --{new} cannot be specified together.")
-        print(
-            f"Warning: --{old} is deprecated and will be removed in a future version. "
-            f"Use --{new} instead.",
-            file=sys.stderr,
-        )
-        setattr(options, new.replace("-", "_"), getattr(options, old.replace("-", "_")))
-
-
 def producer_settings(options: argparse.Namespace) -> dict[str, str]:
     """Give the settings of the producer: a flag goes before a property, which before a default."""
     settings = collect_settings(options.command_config, options.command_property)
@@ -152,24 +141,29 @@ def producer_settings(options: argparse.Namespace) -> dict[str, str]:
 
 def _publish(options: argparse.Namespace) -> int:
     # Imported here so that a mistake is told before the library is loaded.
-    from broker.cli.clients.library import make_producer
+    from broker.cli.clients.library import make_producer, told
 
     properties = read_properties(options.reader_config) if options.reader_config else {}
     properties |= collect_settings(None, options.reader_property)
     reader = LineReader(properties)
     publisher = _Publisher(make_producer(producer_settings(options)), options.topic)
     try:
-        for number, line in enumerate(_lines(), start=1):
-            publisher.send(reader.record(line, number))
-            if options.sync:
-                publisher.wait()
-                if publisher.failed_count:
-                    break
+        with told():
+            _send_lines(publisher, reader, is_sync=options.sync)
     except KeyboardInterrupt:
         return INTERRUPTED
     finally:
         publisher.wait()
     return 1 if publisher.failed_count else 0
+
+
+def _send_lines(publisher: "_Publisher", reader: LineReader, *, is_sync: bool) -> None:
+    for number, line in enumerate(_lines(), start=1):
+        publisher.send(reader.record(line, number))
+        if is_sync:
+            publisher.wait()
+            if publisher.failed_count:
+                return
 
 
 class _Publisher:

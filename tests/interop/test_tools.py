@@ -219,6 +219,22 @@ def test_lines_go_in_and_come_out(tool: Run, publish: Callable[[str, bytes], int
     assert tool("console-consumer", f"{both} 1 --timeout-ms 300") == (0, [])
 
 
+def test_performance_is_measured(tool: Run) -> None:
+    assert tool("topics", "--create --topic fast")[0] == 0
+    many = "--topic fast --num-records 2000 --throughput"
+    status, lines = tool("producer-perf-test", f"{many} -1 --record-size 50 --print-metrics")
+    assert status == 0
+    sent = r"2000 records sent, [\d.]+ records/sec \([\d.]+ MB/sec\), .* \d+ ms 99.9th\."
+    assert re.fullmatch(sent, lines[0])
+    assert lines[2].startswith("Metric Name")
+    slow = "--topic fast --num-records 20 --throughput 200 --payload-monotonic"
+    status, lines = tool("producer-perf-test", f"{slow} --warmup-records 10")
+    assert (status, lines[2].split()[:3]) == (0, ["10", "steady", "state"])
+    assert float(lines[1].split()[3]) <= 220
+    status, lines = tool("consumer-perf-test", "--topic fast --num-records 2020")
+    assert (status, lines[1].split(", ")[4]) == (0, "2020")
+
+
 def verified(bootstrap: str, start: list[str]) -> list[str]:
     """Run a replica verification, which never ends, until it reports; gives what it printed."""
     command = [*start, "--broker-list", bootstrap, "--time", "-2", "--report-interval-ms", "1"]

@@ -1,8 +1,10 @@
 """Makes clients of confluent-kafka from Kafka's settings, and tells their errors as a tool does."""
 
+import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
@@ -15,26 +17,29 @@ from broker.cli.clients.settings import (
 )
 
 Client = TypeVar("Client", Consumer, Producer)
+Callbacks = dict[str, Callable[..., Any]]
 UNKNOWN_SETTING = re.compile('No such configuration property: "([^"]+)"')
 
 
-def make_producer(settings: Mapping[str, str]) -> Producer:
-    """Make a producer; raises ToolFailed for settings that cannot be meant."""
+def make_producer(settings: Mapping[str, str], more: Callbacks | None = None) -> Producer:
+    """Make a producer, with the library's own callbacks; raises ToolFailed for bad settings."""
     own = dict(settings)
     set_producer_defaults(own)
-    return _made(Producer, own)
+    return _made(Producer, own, more)
 
 
-def make_consumer(settings: Mapping[str, str]) -> Consumer:
-    """Make a consumer; raises ToolFailed for settings that cannot be meant."""
+def make_consumer(settings: Mapping[str, str], more: Callbacks | None = None) -> Consumer:
+    """Make a consumer, with the library's own callbacks; raises ToolFailed for bad settings."""
     own = dict(settings)
     set_consumer_defaults(own)
-    return _made(Consumer, own)
+    return _made(Consumer, own, more)
 
 
-def _made(kind: Callable[[dict[str, Any]], Client], settings: Mapping[str, str]) -> Client:
+def _made(
+    kind: Callable[[dict[str, Any]], Client], settings: Mapping[str, str], more: Callbacks | None
+) -> Client:
     """Leave out what the library does not know, and say so, as Kafka's clients do."""
-    known: dict[str, Any] = dict(translate(settings))
+    known: dict[str, Any] = translate(settings) | (more or {})
     while True:
         try:
             return kind({**known, "error_cb": tell_error})
@@ -44,6 +49,15 @@ def _made(kind: Callable[[dict[str, Any]], Client], settings: Mapping[str, str])
                 raise ToolFailed(_text(error)) from error
             warn(f"The configuration '{unknown[1]}' was supplied but isn't known: it is ignored.")
             del known[unknown[1]]
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Tell what the library refuses as a tool's failure."""
+    try:
+        yield
+    except KafkaException as error:
+        raise ToolFailed(_text(error)) from error
 
 
 def _text(error: KafkaException) -> str:
@@ -64,3 +78,12 @@ def tell_error(error: KafkaError) -> None:
 def warn(text: str) -> None:
     """Tell something that does not end the tool."""
     print(f"WARN {text}", file=sys.stderr, flush=True)
+
+
+def last_statistics(statistics: list[str], poll: Callable[[], object]) -> dict[str, object]:
+    """Give what a client says of itself from now on; `poll` lets it say something."""
+    statistics.clear()
+    while not statistics:
+        poll()
+    found: dict[str, object] = json.loads(statistics[-1])
+    return found

@@ -39,6 +39,17 @@ ASSIGNORS = {
 }
 IDEMPOTENT_ACKS = ("all", "-1")
 MAX_IDEMPOTENT_IN_FLIGHT = 5
+IN_FLIGHT = "max.in.flight.requests.per.connection"
+PRODUCER_DEFAULTS = {
+    "batch.size": "16384",
+    "buffer.memory": "33554432",
+    "delivery.timeout.ms": "120000",
+    IN_FLIGHT: "5",
+    # A key goes to the partition that Kafka's own producers send it to.
+    "partitioner": "murmur2_random",
+    # Memory is the limit, not a number of records.
+    "queue.buffering.max.messages": "0",
+}
 JAAS_LOGIN = re.compile(r'\b(username|password)\s*=\s*(?:"([^"]*)"|(\S+?))(?=[\s;]|$)')
 
 
@@ -76,11 +87,15 @@ def translate(settings: Mapping[str, str]) -> dict[str, str]:
 
 def set_producer_defaults(settings: MutableMapping[str, str]) -> None:
     """Be idempotent unless that is said otherwise, or impossible with what is said."""
-    in_flight = "max.in.flight.requests.per.connection"
+    if "transactional.id" in settings:
+        # The library refuses to wait for a delivery longer than a transaction may last.
+        settings.setdefault("delivery.timeout.ms", settings.get("transaction.timeout.ms", "60000"))
+    for name, value in PRODUCER_DEFAULTS.items():
+        settings.setdefault(name, value)
     is_possible = (
         settings.get("acks", "all") in IDEMPOTENT_ACKS
         and settings.get("retries") != "0"
-        and _number(in_flight, settings.get(in_flight, "5")) <= MAX_IDEMPOTENT_IN_FLIGHT
+        and _number(IN_FLIGHT, settings[IN_FLIGHT]) <= MAX_IDEMPOTENT_IN_FLIGHT
     )
     settings.setdefault("enable.idempotence", "true" if is_possible else "false")
 

@@ -176,6 +176,29 @@ REFUSED = [
         "Can't simultaneously specify --from-beginning and 'auto.offset.reset=latest'",
     ),
     ("console-consumer", f"{NOWHERE} --topic a --formatter b.C", "There is no formatter b.C"),
+    ("producer-perf-test", f"{NOWHERE} --topic a --throughput 1 --num-records 1", "record-size"),
+    (
+        "producer-perf-test",
+        f"{NOWHERE} --topic a --throughput -1 --num-records 0 --record-size 1",
+        "--num-records should be greater than zero.",
+    ),
+    (
+        "producer-perf-test",
+        f"{NOWHERE} --topic a --throughput 0 --num-records 1 --record-size 1",
+        "--throughput 0 would never send anything",
+    ),
+    (
+        "producer-perf-test",
+        "--topic a --throughput 1 --num-records 1 --record-size 1",
+        "At least one of --bootstrap-server",
+    ),
+    (
+        "producer-perf-test",
+        f"{NOWHERE} --topic a --throughput 1 --num-records 1 --payload-file /nosuch",
+        "cannot read /nosuch",
+    ),
+    ("consumer-perf-test", f"{NOWHERE} --topic a", "Exactly one of these arguments is required"),
+    ("consumer-perf-test", f"{NOWHERE} --num-records 1", "[topic], [include]"),
     ("cluster", "", "COMMAND"),
     ("cluster", f"unregister {NOWHERE}", "--id"),
 ]
