@@ -16,19 +16,37 @@ the transcript (`REWRITE=1`), and read before they are committed.
     reload                     the coordinator is killed; another one loads the log
     forget                     its last record was not replicated when it was killed
 
-All use the transactional id `copier`.
+All use the transactional id `copier`. A producer that has not begun asks with an id that nobody
+has. `Asked` says only what was answered, with producer ids by their order, so that its transcripts
+can be recorded from a broker.
 """
+
+from typing import Any
 
 from broker.errors import ErrorCode
 from broker.model import TopicPartition
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from broker.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from broker.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from broker.protocol.messages.end_txn import EndTxnRequest
+from broker.protocol.messages.init_producer_id import InitProducerIdRequest
+from tests.lib.raw_kafka import RawConnection
 from tests.lib.transaction_scenario import Scenario
+from tests.lib.waiting import until
+
+NOBODY = (999_999, 0)
 
 
 class Player:
     """Runs a transcript against a shard of its own."""
 
-    def __init__(self) -> None:
-        self.scenario = Scenario()
+    def __init__(self, scenario: Any = None) -> None:
+        self.scenario = scenario or Scenario()
         self.producers: dict[str, tuple[int, int]] = {}
         self._marker_count = 0
         self._log_length = 0
@@ -76,10 +94,14 @@ class Player:
 
     def _init(self, words: list[str], options: dict[str, str]) -> str:
         before = self.producers.get(words[0], (-1, -1)) if "again" in words else (-1, -1)
-        answer = self.scenario.init(before)
+        if "at" in options:
+            before = before[0], int(options["at"])
+        if "half" in words:
+            before = 5, -1
+        answer = self.scenario.init(before, timeout_ms=int(options.get("timeout", 60_000)))
         if answer.error_code == ErrorCode.NONE:
             self.producers[words[0]] = answer.producer_id, answer.producer_epoch
-        return f"{named(answer.error_code)} id={answer.producer_id} epoch={answer.producer_epoch}"
+        return f"{named(answer.error_code)} {self._identity(answer)}"
 
     def _add(self, words: list[str], options: dict[str, str]) -> str:
         partitions = [partition_of(word) for word in words[1:] if word != "verify"]
@@ -103,7 +125,10 @@ class Player:
             return named(code)
         answer = self.scenario.answer
         self.producers[words[0]] = answer.producer_id, answer.producer_epoch
-        return f"NONE id={answer.producer_id} epoch={answer.producer_epoch}"
+        return f"NONE {self._identity(answer)}"
+
+    def _identity(self, answer: Any) -> str:
+        return f"id={answer.producer_id} epoch={answer.producer_epoch}"
 
     def _written(self, words: list[str], options: dict[str, str]) -> None:
         scenario = self.scenario
@@ -129,8 +154,114 @@ class Player:
         self._reload(words, options)
 
     def _producer(self, name: str, options: dict[str, str]) -> tuple[int, int]:
-        producer_id, epoch = self.producers[name]
+        producer_id, epoch = self.producers.get(name, NOBODY)
         return producer_id, int(options.get("at", epoch))
+
+
+class Asked(Player):
+    """Tells only the answers, as a broker can be asked for them too."""
+
+    def __init__(self, scenario: Any = None) -> None:
+        super().__init__(scenario)
+        self._ids: dict[int, int] = {-1: -1}
+
+    def _happened(self) -> list[str]:
+        return []
+
+    def _written(self, words: list[str], options: dict[str, str]) -> None:
+        self.scenario.write_markers()
+
+    def _identity(self, answer: Any) -> str:
+        number = self._ids.setdefault(answer.producer_id, len(self._ids))
+        return f"id={number} epoch={answer.producer_epoch}"
+
+
+class BrokerScenario:
+    """A broker, asked for what a `Scenario` asks its shard."""
+
+    def __init__(self, bootstrap: str, transactional_id: str) -> None:
+        self.connection = RawConnection(bootstrap)
+        self._name = transactional_id
+        self.log: list[object] = []
+        self.markers: list[object] = []
+        self.answer: Any = None
+
+    def _ask(self, api_key: ApiKey, version: int, request: Any) -> Any:
+        self.answer = self.connection.ask(api_key, version, request)
+        return self.answer
+
+    def init(self, producer: tuple[int, int], *, timeout_ms: int) -> Any:
+        request = InitProducerIdRequest(
+            transactional_id=self._name,
+            transaction_timeout_ms=timeout_ms,
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+        )
+        return self._ask(ApiKey.INIT_PRODUCER_ID, 5, request)
+
+    def add(
+        self,
+        producer: tuple[int, int],
+        *partitions: TopicPartition,
+        version: int,
+        verify_only: bool,
+    ) -> set[int]:
+        topics = [
+            AddPartitionsToTxnTopic(name=topic, partitions=[index]) for topic, index in partitions
+        ]
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self._name,
+            v3_and_below_producer_id=producer[0],
+            v3_and_below_producer_epoch=producer[1],
+            v3_and_below_topics=topics,
+        )
+        if version > 3:
+            transaction = AddPartitionsToTxnTransaction(
+                transactional_id=self._name,
+                producer_id=producer[0],
+                producer_epoch=producer[1],
+                verify_only=verify_only,
+                topics=topics,
+            )
+            request = AddPartitionsToTxnRequest(transactions=[transaction])
+        answer = self._ask(ApiKey.ADD_PARTITIONS_TO_TXN, version, request)
+        results = answer.results_by_topic_v3_and_below
+        if version > 3:
+            results = answer.results_by_transaction[0].topic_results
+        return {
+            each.partition_error_code for topic in results for each in topic.results_by_partition
+        }
+
+    def add_offsets(self, producer: tuple[int, int]) -> int:
+        request = AddOffsetsToTxnRequest(
+            transactional_id=self._name,
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            group_id="g",
+        )
+        return int(self._ask(ApiKey.ADD_OFFSETS_TO_TXN, 4, request).error_code)
+
+    def end(self, producer: tuple[int, int], *, commit: bool, version: int) -> int:
+        request = EndTxnRequest(
+            transactional_id=self._name,
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            committed=commit,
+        )
+        return int(self._ask(ApiKey.END_TXN, version, request).error_code)
+
+    def write_markers(self) -> None:
+        """Wait until the broker has written them."""
+        request = DescribeTransactionsRequest(transactional_ids=[self._name])
+
+        def is_complete() -> bool:
+            answer: Any = self.connection.ask(ApiKey.DESCRIBE_TRANSACTIONS, 0, request)
+            return str(answer.transaction_states[0].transaction_state).startswith("Complete")
+
+        until(is_complete)
+
+    def close(self) -> None:
+        self.connection.socket.close()
 
 
 def partition_of(name: str) -> TopicPartition:
