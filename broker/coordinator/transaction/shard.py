@@ -28,7 +28,6 @@ from broker.coordinator.transaction.config import TransactionConfig
 from broker.coordinator.transaction.markers import SendMarkers
 from broker.coordinator.transaction.parking import PARKED_MS, Parked, ParkedUntil
 from broker.coordinator.transaction.records import decode_record
-from broker.coordinator.transaction.state import PREPARED
 from broker.coordinator.transaction.step import ShardState, Step, Sweep
 from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
@@ -72,9 +71,7 @@ class TransactionShard:
     def loaded(self, now: Instant) -> Output:
         """Go on with every transaction that was being ended."""
         step = Step(self.state, now)
-        for transactional_id, transaction in list(self.state.transactions.items()):
-            if transaction.state in PREPARED:
-                step.end(transactional_id, transaction)
+        sweep.run(step, Sweep.END_PREPARED)
         if self.state.ongoing:
             step.schedule(Sweep.ABORT_TIMED_OUT)
         if self.state.transactions:

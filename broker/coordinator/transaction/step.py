@@ -26,6 +26,7 @@ from broker.errors import ErrorCode, KafkaError
 class Sweep(Enum):
     """What a deadline is for."""
 
+    END_PREPARED = "transactions that were being ended when they were loaded"
     ABORT_TIMED_OUT = "transactions that take too long"
     REMOVE_EXPIRED = "transactional ids that nobody uses"
 
@@ -34,9 +35,9 @@ class Sweep(Enum):
 class ShardState:
     """Everything a shard knows. Persisted: `transactions`.
 
-    Invariants: `ongoing` names exactly the transactions in ONGOING; after loading there is an
-    ending for exactly those in PREPARE_COMMIT and PREPARE_ABORT; a sweep is scheduled while there
-    is anything it could find.
+    Invariants: `ongoing` names exactly the transactions in ONGOING, `prepared` those in
+    PREPARE_COMMIT and PREPARE_ABORT; each of these has an ending, or END_PREPARED has still to look
+    at it; a sweep is scheduled while there is anything it could find.
     """
 
     config: TransactionConfig
@@ -46,6 +47,7 @@ class ShardState:
     """The cluster's."""
     transactions: dict[str, Transaction] = field(default_factory=dict)
     ongoing: dict[str, None] = field(default_factory=dict)
+    prepared: dict[str, None] = field(default_factory=dict)
     endings: Endings = field(default_factory=Endings)
     timers: Timers[Sweep | ParkedUntil] = field(default_factory=Timers)
     parking: Parking = field(default_factory=Parking)
@@ -54,15 +56,16 @@ class ShardState:
 
     def put(self, transactional_id: str, transaction: Transaction | None) -> None:
         """Apply one record."""
+        self.ongoing.pop(transactional_id, None)
+        self.prepared.pop(transactional_id, None)
         if transaction is None:
             self.transactions.pop(transactional_id, None)
-            self.ongoing.pop(transactional_id, None)
             return
         self.transactions[transactional_id] = transaction
         if transaction.state is TransactionState.ONGOING:
             self.ongoing[transactional_id] = None
-        else:
-            self.ongoing.pop(transactional_id, None)
+        elif transaction.state in PREPARED:
+            self.prepared[transactional_id] = None
 
 
 @dataclass(slots=True)
@@ -111,6 +114,7 @@ class Step:
         if delay_ms is None:
             config = self.shard.config
             delay_ms = {
+                Sweep.END_PREPARED: 0,
                 Sweep.ABORT_TIMED_OUT: config.abort_check_interval_ms,
                 Sweep.REMOVE_EXPIRED: config.expiration_check_interval_ms,
             }[sweep]

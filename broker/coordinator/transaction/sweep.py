@@ -1,13 +1,14 @@
-"""What time does to transactions: those that take too long are aborted, unused ids are forgotten.
+"""What is done without being asked for: transactions that take too long are aborted, unused ids are
+forgotten, and whoever loads transactions that were being ended goes on with them.
 
 A sweep looks at a bounded number of ids a turn and is due again at once while some are left, so
 that very many never keep the loop from the others.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from broker.coordinator.transaction.config import MAX_ENDED_AT_ONCE, MAX_LOOKED_AT_AT_ONCE
-from broker.coordinator.transaction.state import EXPIRABLE, TransactionState
+from broker.coordinator.transaction.state import EXPIRABLE, PREPARED, TransactionState
 from broker.coordinator.transaction.step import Step, Sweep
 from broker.coordinator.transaction.transaction import Transaction
 
@@ -17,19 +18,24 @@ def run(step: Step, sweep: Sweep) -> None:
     shard = step.shard
     left = shard.not_looked_at.pop(sweep, None)
     if left is None:
-        aborts = sweep is Sweep.ABORT_TIMED_OUT
-        left = list(shard.ongoing if aborts else shard.transactions)
+        left = list(_candidates(step, sweep))
         left.reverse()
-    match sweep:
-        case Sweep.ABORT_TIMED_OUT:
-            _look(step, left, _abort_if_timed_out)
-        case Sweep.REMOVE_EXPIRED:
-            _look(step, left, _remove_if_expired)
+    _look(step, left, ACTS[sweep])
     if left:
         shard.not_looked_at[sweep] = left
         step.schedule(sweep, delay_ms=0)
-    elif shard.ongoing if sweep is Sweep.ABORT_TIMED_OUT else shard.transactions:
+    elif sweep is not Sweep.END_PREPARED and _candidates(step, sweep):
         step.schedule(sweep)
+
+
+def _candidates(step: Step, sweep: Sweep) -> Mapping[str, object]:
+    match sweep:
+        case Sweep.END_PREPARED:
+            return step.shard.prepared
+        case Sweep.ABORT_TIMED_OUT:
+            return step.shard.ongoing
+        case Sweep.REMOVE_EXPIRED:
+            return step.shard.transactions
 
 
 def _look(step: Step, left: list[str], act: Callable[[Step, str, Transaction], bool]) -> None:
@@ -60,3 +66,17 @@ def _remove_if_expired(step: Step, transactional_id: str, transaction: Transacti
         return False
     step.write(transactional_id, None)
     return True
+
+
+def _end_if_prepared(step: Step, transactional_id: str, transaction: Transaction) -> bool:
+    if transaction.state not in PREPARED:
+        return False
+    step.end(transactional_id, transaction)
+    return True
+
+
+ACTS: dict[Sweep, Callable[[Step, str, Transaction], bool]] = {
+    Sweep.END_PREPARED: _end_if_prepared,
+    Sweep.ABORT_TIMED_OUT: _abort_if_timed_out,
+    Sweep.REMOVE_EXPIRED: _remove_if_expired,
+}

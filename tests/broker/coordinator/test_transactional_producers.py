@@ -313,6 +313,21 @@ def test_whoever_loads_the_shard_sends_all_markers_again():
     assert scenario.transaction().state is State.COMPLETE_ABORT
 
 
+def test_very_many_that_were_being_ended_are_gone_on_with_turn_by_turn():
+    scenario = Scenario()
+    for number in range(500):
+        name = f"id-{number}"
+        producer = scenario.begin(name=name)
+        scenario.add(producer, T0, name=name)
+        assert scenario.end(producer, name=name) == NONE
+    scenario.reload()
+    assert len(scenario.markers) == 200
+    scenario.take(scenario.shard.on_deadline(scenario.now))
+    assert len(scenario.markers) == 400
+    scenario.advance(0)
+    assert len({each.transactional_id for each in scenario.markers}) == 500
+
+
 # --- time ---
 
 
