@@ -250,6 +250,7 @@ class Broker:
         """Have the shards of what this broker leads, once it does."""
         self.groups.follow_partitions()
         self.transactions.follow_partitions()
+        self.transactions.sender.on_metadata_change()
 
     def _on_settings_change(self) -> None:
         """Put new settings to work where they are not read each time."""

@@ -35,6 +35,8 @@ WRITE_TXN_MARKERS_VERSION = 2
 MAX_TRANSACTIONS_PER_REQUEST = 100
 """What one answer completes is appended in one turn of the loop."""
 REQUEST_TIMEOUT_MS = 30_000
+MAX_BACKOFF_MS = 1_000
+"""A pause doubles up to this while nothing gets better: no marker written, no news of leaders."""
 
 OnWritten = Callable[[int, SendMarkers, Iterable[TopicPartition]], None]
 
@@ -93,6 +95,7 @@ class MarkerSender:
         """By shard: what is forgotten when the shard is given up."""
         self._flushing: asyncio.Handle | None = None
         self._retry: asyncio.TimerHandle | None = None
+        self._backoff_ms = parts.retry_backoff_ms
         self._is_stopped = False
 
     def send(self, shard_number: int, markers: SendMarkers) -> None:
@@ -107,6 +110,14 @@ class MarkerSender:
             self._waiting.pop(sending, None)
             for leader in self._leaders.values():
                 leader.queued.pop(sending, None)
+
+    def on_metadata_change(self) -> None:
+        """Look again soon: whoever leads now may be another one."""
+        if self._retry is not None and self._backoff_ms > self._parts.retry_backoff_ms:
+            self._retry.cancel()
+            self._retry = None
+            self._backoff_ms = self._parts.retry_backoff_ms
+            self._try_later({})
 
     def on_brokers_changed(self) -> None:
         """Do not wait for an answer of a broker that is gone, or has come back elsewhere."""
@@ -222,6 +233,7 @@ class MarkerSender:
         self._ask(leader)
 
     def _done(self, sending: _Sending, partitions: list[TopicPartition]) -> None:
+        self._backoff_ms = self._parts.retry_backoff_ms
         if not self._is_open(sending):
             return
         sending.missing_count -= len(partitions)
@@ -242,8 +254,8 @@ class MarkerSender:
             if self._is_open(sending):
                 self._waiting.setdefault(sending, []).extend(partitions)
         if self._waiting and self._retry is None and not self._is_stopped:
-            backoff_s = self._parts.retry_backoff_ms / 1000
-            self._retry = self._parts.loop.call_later(backoff_s, self._try_again)
+            self._retry = self._parts.loop.call_later(self._backoff_ms / 1000, self._try_again)
+            self._backoff_ms = min(2 * self._backoff_ms, MAX_BACKOFF_MS)
 
     def _try_again(self) -> None:
         self._retry = None

@@ -75,6 +75,7 @@ def test_log_dirs_wins_over_log_dir() -> None:
         {"advertised_listeners": "PLAINTEXT://0.0.0.0:1"},
         {"inter_broker_listener_name": "NOSUCH"},
         {"authorizer_class_name": "org.example.Authorizer"},
+        {"transaction_two_phase_commit_enable": "true"},
         {"log_dirs": "/a,/a"},
         {"node_id": "-1"},
         {"group_min_session_timeout_ms": "10", "group_max_session_timeout_ms": "5"},

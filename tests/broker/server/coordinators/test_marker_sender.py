@@ -14,6 +14,7 @@ from broker.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from broker.server.coordinators.marker_sender import (
+    MAX_BACKOFF_MS,
     MAX_TRANSACTIONS_PER_REQUEST,
     MarkerSender,
     MarkerSenderParts,
@@ -171,10 +172,27 @@ def test_a_partition_without_a_leader_waits_for_one():
     cluster.send("a", T0)
     cluster.wait()
     cluster.leaders[0] = 2
-    cluster.wait()
-    cluster.loop.advance()
+    cluster.loop.advance(2 * BACKOFF_MS)
     cluster.connections[2].answer()
     assert cluster.written == [(0, "a", T0)]
+
+
+def test_a_pause_grows_until_there_is_news_of_leaders():
+    cluster = Cluster()
+    cluster.leaders[0] = -1
+    cluster.send("a", T0)
+    for _ in range(12):
+        cluster.loop.advance(MAX_BACKOFF_MS)
+    cluster.leaders[0] = 1
+    cluster.loop.advance(BACKOFF_MS)
+    assert cluster.connections == {}
+    cluster.sender.on_metadata_change()
+    cluster.wait()
+    cluster.connections[1].answer(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    cluster.loop.advance(2 * BACKOFF_MS)
+    cluster.connections[1].answer()
+    assert cluster.written == [(0, "a", T0)]
+    assert cluster.sender._backoff_ms == BACKOFF_MS
 
 
 def test_a_partition_that_is_deleted_needs_no_marker():
