@@ -19,6 +19,7 @@ TOOLS = {
     "cluster": "cluster id, endpoints, unregistering a broker (kafka-cluster)",
     "groups": "list groups of every type (kafka-groups)",
     "consumer-groups": "list, describe, reset, delete consumer groups (kafka-consumer-groups)",
+    "transactions": "look at transactions, end those that hang (kafka-transactions)",
     "get-offsets": "offsets of partitions at a time (kafka-get-offsets)",
     "delete-records": "delete records before an offset (kafka-delete-records)",
     "broker-api-versions": "API versions of the brokers (kafka-broker-api-versions)",

@@ -5,7 +5,6 @@ was asked for was not done; Kafka's says so on standard output and ends with 0.
 """
 
 import argparse
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -36,6 +35,7 @@ from broker.cli.arguments import (
     tool_parser,
 )
 from broker.cli.offset_reset import RULES, Offsets, Reset, from_plan, plan_text, read_plan
+from broker.coordinator.consumer_group.regex import compiled
 from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
 from broker.server.clock import SystemClock
@@ -214,11 +214,11 @@ def chosen(text: str | None, known: Sequence[str], what: str) -> list[str]:
 
 
 def regex_text(text: str) -> str:
-    """Say whether a regular expression is one."""
+    """Say whether coordinators take a regular expression for a subscription."""
     try:
-        re.compile(text)
-    except re.error as error:
-        return f"The regular expression `{text}` is invalid: {error}."
+        compiled(text)
+    except KafkaError as error:
+        return f"The regular expression `{text}` is invalid: {error}"
     return f"The regular expression `{text}` is valid."
 
 

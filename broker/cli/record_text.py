@@ -22,6 +22,20 @@ from broker.protocol.consumer_protocol import (
 )
 from broker.protocol.layout import layout_of
 from broker.protocol.message import Field, Message, Struct, default_value
+from broker.protocol.records.consumer_group import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
 from broker.protocol.records.group import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -101,6 +115,12 @@ _OFFSETS_SCHEMAS: dict[int, tuple[type[Message], type[Message]]] = {
     0: (OffsetCommitKey, OffsetCommitValue),
     1: (OffsetCommitKey, OffsetCommitValue),
     2: (GroupMetadataKey, GroupMetadataValue),
+    3: (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
+    5: (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
+    6: (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
+    7: (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
+    8: (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
+    16: (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
 }
 TRANSACTION_SCHEMAS: dict[int, tuple[type[Message], type[Message]]] = {
     0: (TransactionLogKey, TransactionLogValue)

@@ -33,6 +33,7 @@ MAIN_CLASSES = {
     "features": "org.apache.kafka.tools.FeatureCommand",
     "groups": "org.apache.kafka.tools.GroupsCommand",
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "transactions": "org.apache.kafka.tools.TransactionsCommand",
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
@@ -233,6 +234,48 @@ def test_performance_is_measured(tool: Run) -> None:
     assert float(lines[1].split()[3]) <= 220
     status, lines = tool("consumer-perf-test", "--topic fast --num-records 2020")
     assert (status, lines[1].split(", ")[4]) == (0, "2020")
+
+
+@contextmanager
+def open_transaction(bootstrap: str, topic: str) -> Iterator[confluent_kafka.Producer]:
+    """Have a producer in the middle of its second transaction, of two records."""
+    settings = {"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-id"}
+    producer = confluent_kafka.Producer(settings)
+    producer.init_transactions()
+    for is_first in (True, False):
+        producer.begin_transaction()
+        for number in range(2):
+            producer.produce(topic, b"%d" % number, partition=0)
+        assert producer.flush(30) == 0
+        if is_first:
+            producer.commit_transaction()
+    yield producer
+
+
+def test_transactions_are_seen_and_ended(
+    tool: Run, bootstrap: str, publish: Callable[[str, bytes], int]
+) -> None:
+    assert tool("topics", "--create --topic paid")[0] == 0
+    where = "--topic paid --partition 0"
+    with open_transaction(bootstrap, "paid") as producer:
+        status, lines = tool("transactions", "list --transactional-id-pattern paid-.*")
+        assert (status, lines[1].split()[-1]) == (0, "Ongoing")
+        status, lines = tool("transactions", "describe --transactional-id paid-id")
+        assert (status, lines[1].split()[-1]) == (0, "paid-0")
+        status, lines = tool("transactions", f"describe-producers {where}")
+        assert (status, lines[1].split()[-1]) == (0, "3")
+        hanging = tool("transactions", "find-hanging --topic paid --max-transaction-timeout 0")
+        assert (hanging[0], len(hanging[1])) == (0, 1)
+        assert tool("transactions", f"abort {where} --start-offset 7")[0] == 1
+        assert tool("transactions", f"abort {where} --start-offset 3") == (0, [])
+        assert tool("transactions", f"describe-producers {where}")[1][1].split()[-1] == "None"
+        assert tool("transactions", "force-terminate --transactional-id paid-id") == (0, [])
+        with pytest.raises(confluent_kafka.KafkaException, match="FENCED"):
+            producer.commit_transaction()
+    assert publish("--topic paid", b"after\n") == 0
+    read = f"{where} --offset earliest --isolation-level read_committed --max-messages 3"
+    assert tool("console-consumer", read) == (0, ["0", "1", "after"])
+    assert tool("transactions", "describe --transactional-id nosuch")[0] == 1
 
 
 def verified(bootstrap: str, start: list[str]) -> list[str]:
@@ -453,6 +496,43 @@ def test_kafka_s_tools_and_ours_print_the_same_records(
         status, printed = tool(name, line)
         expected = theirs.output.replace("}{", "}\n{").splitlines()
         assert (status, printed) == (theirs.status, expected), line
+
+
+SAME_ABOUT_TRANSACTIONS = [
+    ("transactions", "list"),
+    ("transactions", "list --duration-filter 3600000"),
+    ("transactions", "list --transactional-id-pattern no.*"),
+    ("transactions", "describe --transactional-id paid-id"),
+    ("transactions", "describe-producers --topic paid --partition 0"),
+    ("transactions", "describe-producers --topic paid --partition 0 --broker-id 1"),
+    ("transactions", "find-hanging --broker-id 1 --max-transaction-timeout 0"),
+]
+
+
+def test_kafka_s_tools_and_ours_print_the_same_about_transactions(
+    run: Callable[[str], Run], apache: Apache
+) -> None:
+    tool = run(apache.bootstrap)
+    assert tool("topics", "--create --topic paid")[0] == 0
+    with open_transaction(apache.bootstrap, "paid") as producer:
+        for (name, line), theirs in zip(
+            SAME_ABOUT_TRANSACTIONS, apache.say(SAME_ABOUT_TRANSACTIONS), strict=True
+        ):
+            status, lines = tool(name, line)
+            assert (status, without_duration(lines)) == (
+                theirs.status,
+                without_duration(theirs.output.splitlines()),
+            ), f"{line}: {theirs.errors}"
+        dump = "--topic __transaction_state --from-beginning --timeout-ms 500 --formatter"
+        status, lines = tool("console-consumer", f"{dump} TransactionLogMessageFormatter")
+        states = [json.loads(line)["value"]["data"]["transactionStatus"] for line in lines]
+        assert (status, {0, 1, 2, 4} <= set(states)) == (0, True)
+        producer.abort_transaction()
+
+
+def without_duration(lines: list[str]) -> list[str]:
+    """The eighth column of a description is how long it has lasted."""
+    return ["\t".join(line.split("\t")[:7] + line.split("\t")[8:]).rstrip() for line in lines]
 
 
 PRINTED_GROUP = "--reset-offsets --group printed --topic printed --to-offset 1 --execute"

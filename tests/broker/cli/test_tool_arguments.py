@@ -199,6 +199,24 @@ REFUSED = [
     ),
     ("consumer-perf-test", f"{NOWHERE} --topic a", "Exactly one of these arguments is required"),
     ("consumer-perf-test", f"{NOWHERE} --num-records 1", "[topic], [include]"),
+    ("transactions", NOWHERE, "COMMAND"),
+    ("transactions", f"{NOWHERE} describe", "--transactional-id"),
+    ("transactions", f"{NOWHERE} find-hanging", "requires either --topic or --broker-id"),
+    (
+        "transactions",
+        f"{NOWHERE} find-hanging --broker-id 1 --partition 1",
+        "The --partition argument requires --topic",
+    ),
+    (
+        "transactions",
+        f"{NOWHERE} abort --topic a --partition 0",
+        "must be identified either with --start-offset",
+    ),
+    (
+        "transactions",
+        f"{NOWHERE} abort --topic a --partition 0 --producer-id 1 --producer-epoch 1",
+        "Missing required argument --coordinator-epoch",
+    ),
     ("cluster", "", "COMMAND"),
     ("cluster", f"unregister {NOWHERE}", "--id"),
 ]

@@ -1,0 +1,227 @@
+"""Transactions and the producers of partitions: which there are, in what state, ending them.
+
+A coordinator knows a transaction by its id; the leader of a partition knows a producer that has one
+open there. A transaction that only a leader knows hangs: nobody will ever end it.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from broker.cli.admin.client import AdminClient, error_of
+from broker.cli.admin.coordinators import (
+    COORDINATOR_MOVED,
+    CoordinatorType,
+    Outcomes,
+    ask_coordinators,
+)
+from broker.cli.admin.leaders import ask_leaders, by_topic
+from broker.errors import ErrorCode, KafkaError
+from broker.model import TopicPartition
+from broker.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    ProducerState,
+    TopicRequest,
+)
+from broker.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
+from broker.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from broker.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+from broker.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+NO_DURATION = -1
+
+
+class TransactionListing(NamedTuple):
+    """One transactional id, as its coordinator lists it."""
+
+    transactional_id: str
+    coordinator_id: int
+    producer_id: int
+    state: str
+
+
+class TransactionDescription(NamedTuple):
+    """One transactional id; it has no start time while no transaction is open."""
+
+    coordinator_id: int
+    producer_id: int
+    producer_epoch: int
+    state: str
+    timeout_ms: int
+    start_time_ms: int | None
+    partitions: list[TopicPartition]
+
+
+class AbortMarker(NamedTuple):
+    """What ends a transaction in one partition."""
+
+    partition: TopicPartition
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+
+
+def list_transactions(
+    client: AdminClient,
+    *,
+    producer_ids: Iterable[int] = (),
+    duration_ms: int = NO_DURATION,
+    id_pattern: str | None = None,
+) -> list[TransactionListing]:
+    """Give what every broker coordinates, by id; only what the filters let through.
+
+    Raises UNSUPPORTED_VERSION for a filter that a broker is too old for.
+    """
+    request = ListTransactionsRequest(
+        producer_id_filters=sorted(producer_ids),
+        duration_filter=duration_ms,
+        transactional_id_pattern=id_pattern,
+    )
+
+    def attempt() -> list[TransactionListing]:
+        found = []
+        for node_id in client.nodes().nodes:
+            answer = client.ask_once(request, ListTransactionsResponse, node_id)
+            if answer.error_code:
+                raise error_of(answer.error_code)
+            found += [
+                TransactionListing(
+                    one.transactional_id, node_id, one.producer_id, one.transaction_state
+                )
+                for one in answer.transaction_states
+            ]
+        return sorted(found)
+
+    return client.retry("the transactions of the brokers", attempt, COORDINATOR_MOVED)
+
+
+def describe_transactions(
+    client: AdminClient, transactional_ids: Iterable[str]
+) -> Outcomes[TransactionDescription]:
+    """Give the state of each; TRANSACTIONAL_ID_NOT_FOUND is the outcome of an unknown one."""
+
+    def ask(node_id: int, its_ids: Sequence[str]) -> Outcomes[TransactionDescription]:
+        request = DescribeTransactionsRequest(transactional_ids=list(its_ids))
+        answer = client.ask_once(request, DescribeTransactionsResponse, node_id)
+        return {
+            one.transactional_id: error_of(one.error_code)
+            if one.error_code
+            else TransactionDescription(
+                node_id,
+                one.producer_id,
+                one.producer_epoch,
+                one.transaction_state,
+                one.transaction_timeout_ms,
+                one.transaction_start_time_ms if one.transaction_start_time_ms >= 0 else None,
+                sorted(
+                    TopicPartition(topic.topic, number)
+                    for topic in one.topics
+                    for number in topic.partitions
+                ),
+            )
+            for one in answer.transaction_states
+        }
+
+    return ask_coordinators(client, transactional_ids, ask, kind=CoordinatorType.TRANSACTION)
+
+
+def fence_producer(client: AdminClient, transactional_id: str) -> None:
+    """End what a transactional id has open: its producer is fenced by one that nobody owns."""
+    request = InitProducerIdRequest(
+        transactional_id=transactional_id,
+        transaction_timeout_ms=client.settings.request_timeout_ms,
+    )
+
+    def ask(node_id: int, _: Sequence[str]) -> Outcomes[None]:
+        answer = client.ask_once(request, InitProducerIdResponse, node_id)
+        return {transactional_id: error_of(answer.error_code) if answer.error_code else None}
+
+    outcome = ask_coordinators(
+        client,
+        [transactional_id],
+        ask,
+        kind=CoordinatorType.TRANSACTION,
+        retried=[ErrorCode.CONCURRENT_TRANSACTIONS],
+    )[transactional_id]
+    if outcome is not None:
+        raise outcome
+
+
+def describe_producers(
+    client: AdminClient, partitions: Collection[TopicPartition], broker_id: int | None = None
+) -> dict[TopicPartition, list[ProducerState] | KafkaError]:
+    """Give the active producers of each partition, as its leader or as one broker knows them."""
+
+    def ask(
+        node_id: int, wanted: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, list[ProducerState] | KafkaError]:
+        topics = [
+            TopicRequest(name=name, partition_indexes=numbers)
+            for name, numbers in by_topic(wanted).items()
+        ]
+        answer = client.ask_once(
+            DescribeProducersRequest(topics=topics), DescribeProducersResponse, node_id
+        )
+        return {
+            TopicPartition(topic.name, one.partition_index): error_of(
+                one.error_code, one.error_message
+            )
+            if one.error_code
+            else one.active_producers
+            for topic in answer.topics
+            for one in topic.partitions
+        }
+
+    if broker_id is None:
+        return ask_leaders(client, partitions, ask)
+    if broker_id not in client.nodes().nodes:
+        raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"There is no broker {broker_id}.")
+    return client.retry("DescribeProducers", lambda: ask(broker_id, list(partitions)), ())
+
+
+def abort_transaction(client: AdminClient, marker: AbortMarker) -> None:
+    """Have a partition's leader end a transaction, whatever its coordinator knows of it."""
+    request = WriteTxnMarkersRequest(
+        markers=[
+            WritableTxnMarker(
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                coordinator_epoch=marker.coordinator_epoch,
+                transaction_result=False,
+                topics=[
+                    WritableTxnMarkerTopic(
+                        name=marker.partition.topic, partition_indexes=[marker.partition.partition]
+                    )
+                ],
+            )
+        ]
+    )
+
+    def ask(leader_id: int, _: Sequence[TopicPartition]) -> dict[TopicPartition, KafkaError | None]:
+        answer = client.ask_once(request, WriteTxnMarkersResponse, leader_id)
+        return {
+            TopicPartition(topic.name, one.partition_index): error_of(one.error_code)
+            if one.error_code
+            else None
+            for result in answer.markers
+            for topic in result.topics
+            for one in topic.partitions
+        }
+
+    outcome = ask_leaders(client, [marker.partition], ask)[marker.partition]
+    if outcome is not None:
+        raise outcome
