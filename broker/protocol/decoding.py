@@ -34,6 +34,7 @@ from broker.protocol.layout import (
     layout_of,
     min_length_size_bytes,
     min_size_bytes,
+    null_marker,
 )
 from broker.protocol.message import Field, Struct, default_value, is_shared
 from broker.protocol.source import Source
@@ -145,7 +146,7 @@ class DecoderWriter:
         if field.kind in FIXED_FORMATS:
             self._run.append((FIXED_FORMATS[field.kind], target))
         elif field.kind == "struct":
-            self._write_nested(target, cast("type[Struct]", field.element), what, nullable)
+            self._write_nested(target, field, what, nullable)
         elif field.kind == "array":
             self._write_array(target, field.element, what, nullable)
         else:
@@ -250,16 +251,18 @@ class DecoderWriter:
             self.flush()
             self.source.line(f"{add}({decoded})")
 
-    def _write_nested(self, target: str, struct: type[Struct], what: str, nullable: bool) -> None:
+    def _write_nested(self, target: str, field: Field, what: str, nullable: bool) -> None:
+        struct = cast("type[Struct]", field.element)
         if not nullable:
             decoded = self.write_struct(struct)
             self.source.line(f"{target} = {decoded}")
             return
-        marker = self.source.name("n")  # KIP-893: -1 for null, 1 before a struct
+        marker = self.source.name("n")
         self._run.append(("b", marker))
         self.flush()
-        self._write_refusal(f"{marker} != 1 and {marker} != -1", what, "has no null marker")
-        with self.source.block(f"if {marker} < 0:"):
+        unknown = f"{marker} != 1 and {marker} != {null_marker(field)}"
+        self._write_refusal(unknown, what, "has no null marker")
+        with self.source.block(f"if {marker} != 1:"):
             self.source.line(f"{target} = None")
         with self.source.block("else:"):
             decoded = self.write_struct(struct)

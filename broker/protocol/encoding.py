@@ -13,7 +13,13 @@ from collections.abc import Callable, Generator
 from struct import Struct as Packer
 from typing import Any, cast
 
-from broker.protocol.layout import FIXED_FORMATS, NUMBER_FORMATS, is_nullable, layout_of
+from broker.protocol.layout import (
+    FIXED_FORMATS,
+    NUMBER_FORMATS,
+    is_nullable,
+    layout_of,
+    null_marker,
+)
 from broker.protocol.message import Field, Struct, default_value
 from broker.protocol.source import Source
 from broker.protocol.wire import (
@@ -148,7 +154,7 @@ class EncoderWriter:
         if field.kind in FIXED_FORMATS:
             self._run.append((FIXED_FORMATS[field.kind], value))
         elif field.kind == "struct":
-            self._write_nested(value, cast("type[Struct]", field.element), nullable)
+            self._write_nested(value, field, nullable)
         elif field.kind == "array":
             self._write_array(value, field.element, nullable)
         elif field.kind == "records":
@@ -241,16 +247,17 @@ class EncoderWriter:
             piece = f"({null!r} if {numbers} is None else {piece})"
         self._add_piece(piece)
 
-    def _write_nested(self, value: str, struct: type[Struct], nullable: bool) -> None:
+    def _write_nested(self, value: str, field: Field, nullable: bool) -> None:
         source = self.source
+        struct = cast("type[Struct]", field.element)
         inner = source.name("o")
         source.line(f"{inner} = {value}")
         if not nullable:
             self.write_struct(inner, struct)
             return
-        self.flush()  # KIP-893: -1 for null, 1 before a struct
+        self.flush()
         with source.block(f"if {inner} is None:"):
-            self._run.append(("b", "-1"))
+            self._run.append(("b", str(null_marker(field))))
             self.flush()
         with source.block("else:"):
             self._run.append(("b", "1"))

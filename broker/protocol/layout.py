@@ -47,6 +47,14 @@ def is_nullable(field: Field, version: int) -> bool:
     return parse_versions(field.nullable).includes(version)
 
 
+def null_marker(field: Field) -> int:
+    """Return what stands in the place of a struct that is null; before any other stands 1.
+
+    KIP-893 has -1 for it. The marker of a field with a tag is an unsigned number, with 0.
+    """
+    return -1 if field.tag is None else 0
+
+
 def is_flexible(message: type[Message], version: int) -> bool:
     """Return whether the version has compact lengths and tagged fields; raise if it is unknown."""
     versions = parse_versions(message.__versions__)

@@ -3,7 +3,8 @@
 As with those of classic groups (`group.py`), the type of a key stands in front of it as an int16,
 and the version of a value in front of it: all of these have version 0. `api_key` is the type.
 Fields with a tag came later: the hash with KIP-1101, the timestamp with KIP-1263, the epochs of
-partitions with KIP-1251.
+partitions with KIP-1251. What a member of the classic protocol has is null in the others, and that
+null is written: left out, it would stand for an empty struct.
 """
 
 from broker.protocol.message import (
@@ -54,7 +55,7 @@ class ConsumerGroupMemberMetadataValue(Message, api_key=5, versions="0", flexibl
     rebalance_timeout_ms: int = int32(default=-1)
     server_assignor: str | None = string(nullable="0+", default=None)
     classic_member_metadata: ClassicMemberMetadata | None = nested(
-        ClassicMemberMetadata, nullable="0+", default=None, tag=0
+        ClassicMemberMetadata, nullable="0+", tag=0
     )
 
 
