@@ -28,16 +28,29 @@ from bench.side_by_side import create_topic
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.framing import encode_request
 from broker.protocol.messages.api_versions import ApiVersionsRequest
+from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from broker.protocol.messages.delete_topics import DeleteTopicsRequest
 from broker.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
+from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
 from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from broker.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from broker.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from broker.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -61,6 +74,7 @@ class Load(NamedTuple):
     count: int = 1
     connections: int = 1
     topics: int = 1  # of the large ones
+    before: Callable[[], list[bytes]] = list  # what is asked first, and not measured
 
 
 def metadata_of_all() -> bytes:
@@ -133,6 +147,68 @@ def bomb(size_bytes: int) -> bytes:
     return build_batch(records, compression=Codec.ZSTD)
 
 
+def creation(topic_count: int) -> bytes:
+    """Create many topics."""
+    topics = [
+        CreatableTopic(name=f"new-{number}", num_partitions=1, replication_factor=1)
+        for number in range(topic_count)
+    ]
+    request = CreateTopicsRequest(topics=topics, timeout_ms=60_000)
+    return encode_request(ApiKey.CREATE_TOPICS, 5, 1, None, request)
+
+
+def deletion(topic_count: int) -> bytes:
+    """Delete them again."""
+    names = [f"new-{number}" for number in range(topic_count)]
+    request = DeleteTopicsRequest(topic_names=names, timeout_ms=60_000)
+    return encode_request(ApiKey.DELETE_TOPICS, 5, 1, None, request)
+
+
+def coordinator() -> bytes:
+    """Have the offsets topic made, and the group's shard loaded."""
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=["many"])
+    return encode_request(ApiKey.FIND_COORDINATOR, 4, 1, None, request)
+
+
+def commits_of_all() -> list[bytes]:
+    """Commit an offset for each partition of the many topics, a topic in a request."""
+    partitions = [
+        OffsetCommitRequestPartition(partition_index=index, committed_offset=0)
+        for index in range(LARGE_TOPIC)
+    ]
+    return [
+        coordinator(),
+        *(
+            encode_request(
+                ApiKey.OFFSET_COMMIT,
+                8,
+                1,
+                None,
+                OffsetCommitRequest(
+                    group_id="many",
+                    topics=[
+                        OffsetCommitRequestTopic(name=f"large-{number}", partitions=partitions)
+                    ],
+                ),
+            )
+            for number in range(MANY_TOPICS)
+        ),
+    ]
+
+
+def committed(topics: list[OffsetFetchRequestTopics] | None) -> bytes:
+    """Fetch what a group has committed, all of it or for some topics."""
+    groups = [OffsetFetchRequestGroup(group_id="many", topics=topics)]
+    return encode_request(
+        ApiKey.OFFSET_FETCH, 8, 1, None, OffsetFetchRequest(groups=groups, require_stable=False)
+    )
+
+
+def committed_many_times(count: int) -> bytes:
+    """Fetch what is committed for a partition, again and again."""
+    return committed([OffsetFetchRequestTopics(name="large-0", partition_indexes=[0] * count)])
+
+
 LOADS = (
     Load("1,000 pipelined Metadata of 1,000 partitions", metadata_of_all, 1_000),
     Load("10,000 pipelined Metadata of 1,000 partitions", metadata_of_all, 10_000),
@@ -146,6 +222,20 @@ LOADS = (
         "Produce: a million records out of time", lambda: produce([batch_of_the_future(1_000_000)])
     ),
     Load("Produce: a partition 30 times, 119 MB each", lambda: produce([bomb(119_000_000)] * 30)),
+    Load("CreateTopics: 3,000", lambda: creation(3_000)),
+    Load("DeleteTopics: 3,000", lambda: deletion(3_000), before=lambda: [creation(3_000)]),
+    Load(
+        "OffsetFetch: all 9,900 offsets of a group, ten times",
+        lambda: committed(None),
+        10,
+        topics=MANY_TOPICS,
+        before=commits_of_all,
+    ),
+    Load(
+        "OffsetFetch: a partition 200,000 times",
+        lambda: committed_many_times(200_000),
+        before=lambda: [coordinator()],
+    ),
     Load("ApiVersions with a million tags", lambda: api_versions_with_tags(1_000_000)),
 )
 
@@ -254,6 +344,16 @@ class Greedy:
         return self.left == 0
 
 
+def ask(port: int, frames: list[bytes]) -> None:
+    """Ask one thing after the other, and wait for each."""
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        for frame in frames:
+            connection.sendall(frame)
+            left = int.from_bytes(connection.recv(4, socket.MSG_WAITALL))
+            while left:
+                left -= len(connection.recv(left))
+
+
 def measure(server: Millrace, load: Load) -> Outcome:
     """Run one load beside the well-behaved client."""
     frame = load.frame()
@@ -298,6 +398,7 @@ def main(arguments: list[str]) -> int:
             create_topic(server, "small", SMALL_TOPIC)
             for number in range(load.topics):
                 create_topic(server, f"large-{number}", LARGE_TOPIC)
+            ask(server.port, load.before())
             done = measure(server, load)
         print(
             f"| {load.name} | {done.seconds:.2f} | {done.p50_ms:.2f} | {done.p99_ms:.1f} "

@@ -12,7 +12,7 @@ from broker.metadata.control.view import Decision, DecisionSteps
 from broker.protocol.message import Message
 
 ITEMS_PER_STEP = 32
-RECORDS_PER_STEP = 64
+RECORDS_PER_STEP = 32
 
 
 def decided(steps: DecisionSteps, *, is_large: bool) -> Decision | DecisionSteps:

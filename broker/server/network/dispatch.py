@@ -27,7 +27,7 @@ from broker.protocol.framing import (
 from broker.protocol.message import Message
 from broker.protocol.wire import EncodeError
 from broker.server.network.connection import Connection, Part, Slot, Walk
-from broker.server.network.walks import Steps
+from broker.server.network.walks import ITEMS_PER_STEP, Steps
 
 log = logging.getLogger("millrace.dispatch")
 
@@ -94,6 +94,17 @@ class RequestContext:
             self.connection.complete_in_turns(self._slot, _encoded(self.header, answer))
 
 
+    def reply_in_turns(self, answer: Message) -> None:
+        """Answer a deferred request with what may be very much, and is encoded in pieces then."""
+        fields = (getattr(answer, name) for name in answer.__fields__)
+        if any(isinstance(field, list) and len(field) > ITEMS_PER_STEP for field in fields):
+            assert self._slot is not None, "only a deferred request is answered by a reply"
+            if not self.connection.is_closed:
+                self.connection.complete_in_turns(self._slot, _encode(self.header, answer))
+        else:
+            self.reply(answer)
+
+
 class Later:
     """An answer that may come at once or later: whoever has it calls `reply`, in any order.
 
@@ -111,7 +122,11 @@ class Later:
         """Give the answer; once."""
         assert self._response is None, "a request is answered once"
         self._response = response
-        if self._is_deferred:
+        if not self._is_deferred:
+            return
+        if isinstance(response, Message):
+            self._context.reply_in_turns(response)
+        else:
             self._context.reply(response)
 
     def answer(self) -> Answer | AnswerWalk:

@@ -108,7 +108,7 @@ class ControllerDispatcher:
             if isinstance(message, BrokerHeartbeatRequest):
                 self._parts.on_heartbeat(connection, message.broker_id)
             context.defer()
-            self._parts.submit(message, header.api_version, context.reply)
+            self._parts.submit(message, header.api_version, context.reply_in_turns)
         else:
             return self._answer_unsupported(connection, header)
         return None
