@@ -42,6 +42,7 @@ RUNS = (
 )
 NODE_ID = 1
 MAX_FRAME_BYTES = 1_000_000
+MAX_VALUES = 100_000
 BROKER_RESOURCE = 4
 
 
@@ -147,11 +148,22 @@ def _changed_list(values: list[Any], field: Field, random: Random) -> list[Any]:
         if isinstance(field.element, str) and random.random() < 0.7:
             return [_changed_one(None, field.element, random) for _ in range(random.randint(1, 3))]
         return []
+    if sum(map(_count, values)) * times > MAX_VALUES:
+        return values[: len(values) // times]
     if random.random() < 0.5:
         return [copied(value) for value in values for _ in range(times)]
     if isinstance(field.element, str):
         return [*values, _changed_one(None, field.element, random)]
     return [*values, *(copied(value) for value in values)]
+
+
+def _count(value: Any) -> int:
+    """Count the values a value consists of: a list of lists, repeated twice, fills the memory."""
+    if isinstance(value, list):
+        return 1 + sum(map(_count, value))
+    if isinstance(value, Struct):
+        return 1 + sum(_count(getattr(value, name)) for name in value.__fields__)
+    return 1
 
 
 def _changed_one(value: Any, kind: str, random: Random) -> Any:
