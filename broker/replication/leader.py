@@ -191,13 +191,23 @@ class PartitionLeader(Generic[T]):
         )
 
     def validate_follower(self, replica_id: int, broker_epoch: int) -> None:
-        """Refuse who is no replica, or an incarnation of a broker that is over (KIP-903)."""
+        """Refuse who is no replica, or not the incarnation of it that is registered (KIP-903).
+
+        A newer one may be of metadata that is not here yet: it tries again. Were it believed, one
+        that was made up would shut out the real one.
+        """
         follower = self.followers.get(replica_id)
         if follower is None:
             # Perhaps one that is added, and this leader does not know it yet: it tries again.
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{replica_id} is no replica")
-        latest_epoch = max(self._active_epoch(replica_id) or -1, follower.broker_epoch)
-        if -1 < broker_epoch < latest_epoch:
+        active_epoch = self._active_epoch(replica_id)
+        if broker_epoch == active_epoch or broker_epoch < 0:
+            return
+        if active_epoch is not None and broker_epoch > active_epoch:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_LEADER_EPOCH, f"{replica_id} has no broker epoch {broker_epoch}"
+            )
+        if active_epoch is not None or broker_epoch < follower.broker_epoch:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{replica_id} has been replaced")
 
     def note_fetch(

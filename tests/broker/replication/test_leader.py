@@ -336,6 +336,19 @@ def test_who_is_no_replica_or_has_been_replaced_is_refused():
     assert code_of(lambda: cluster.fetch(3, 0, broker_epoch=13)) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+def test_a_broker_epoch_that_nobody_has_is_refused_and_does_not_shut_out_the_real_one():
+    cluster = Cluster()
+    forged = 1 << 40
+    code = ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert code_of(lambda: cluster.fetch(3, 0, broker_epoch=forged)) == code
+    cluster.fetch(3, 0, broker_epoch=13)
+    cluster.active.pop(3)
+    # Of a broker that is fenced no epoch is known.
+    cluster.fetch(3, 0, broker_epoch=forged)
+    cluster.active[3] = 13
+    cluster.fetch(3, 0, broker_epoch=13)
+
+
 def test_a_log_that_parts_is_told_where():
     cluster = Cluster()
     cluster.append(5)

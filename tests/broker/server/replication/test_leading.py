@@ -140,6 +140,7 @@ def test_a_second_request_of_a_follower_ends_the_waiting_of_the_first():
     [
         (9, {}, ErrorCode.UNKNOWN_LEADER_EPOCH),
         (2, {"broker_epoch": epoch_of(2) - 1}, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (2, {"broker_epoch": epoch_of(2) + 1}, ErrorCode.UNKNOWN_LEADER_EPOCH),
         (2, {"current_leader_epoch": 7}, ErrorCode.UNKNOWN_LEADER_EPOCH),
         (2, {"offset": 50}, ErrorCode.OFFSET_OUT_OF_RANGE),
     ],
