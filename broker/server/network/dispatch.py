@@ -93,7 +93,6 @@ class RequestContext:
         else:
             self.connection.complete_in_turns(self._slot, _encoded(self.header, answer))
 
-
     def reply_in_turns(self, answer: Message) -> None:
         """Answer a deferred request with what may be very much, and is encoded in pieces then."""
         fields = (getattr(answer, name) for name in answer.__fields__)
