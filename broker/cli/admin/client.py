@@ -135,10 +135,12 @@ class AdminClient:
 
     def supports(self, api_key: ApiKey, version: int = 0, to: To | int = To.ANY_NODE) -> bool:
         """Whether a node answers an API, in this version or a later one."""
-        return any(
-            entry.api_key == api_key and entry.max_version >= version
-            for entry in self.api_versions(to).api_keys
-        )
+        return _has_version(self.api_versions(to), api_key, version)
+
+    def supports_once(self, api_key: ApiKey, version: int, to: To | int = To.ANY_NODE) -> bool:
+        """Whether a node answers an API in this version or a later one; for use within `retry`."""
+        deadline_ms = self._clock.now_ms() + self.settings.request_timeout_ms
+        return _has_version(self._connection(to, deadline_ms).api_versions, api_key, version)
 
     # --- within ---
 
@@ -283,6 +285,12 @@ def _nodes_in(response: Message) -> ClusterNodes:
             broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack)
             for broker in response.brokers
         },
+    )
+
+
+def _has_version(versions: ApiVersionsResponse, api_key: ApiKey, version: int) -> bool:
+    return any(
+        entry.api_key == api_key and entry.max_version >= version for entry in versions.api_keys
     )
 
 

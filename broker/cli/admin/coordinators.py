@@ -107,7 +107,7 @@ def _coordinators(
     found: dict[int | ErrorCode, list[str]] = defaultdict(list)
     if not keys:
         return found
-    if client.supports(ApiKey.FIND_COORDINATOR, FIRST_VERSION_WITH_MANY_KEYS):
+    if client.supports_once(ApiKey.FIND_COORDINATOR, FIRST_VERSION_WITH_MANY_KEYS):
         request = FindCoordinatorRequest(key_type=kind, coordinator_keys=list(keys))
         for one in client.ask_once(request, FindCoordinatorResponse).coordinators:
             found[ErrorCode(one.error_code) if one.error_code else one.node_id].append(one.key)

@@ -52,7 +52,7 @@ def committed_offsets_of(client: AdminClient, group_ids: Iterable[str]) -> dict[
     """Give everything that each of these groups has committed."""
 
     def ask(node_id: int, its_groups: Sequence[str]) -> Outcomes[Committed]:
-        if client.supports(ApiKey.OFFSET_FETCH, FIRST_VERSION_WITH_MANY_GROUPS, node_id):
+        if client.supports_once(ApiKey.OFFSET_FETCH, FIRST_VERSION_WITH_MANY_GROUPS, node_id):
             groups = [
                 offset_fetch.OffsetFetchRequestGroup(group_id=group_id, topics=None)
                 for group_id in its_groups

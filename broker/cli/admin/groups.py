@@ -76,7 +76,9 @@ def list_groups(
 
     def attempt() -> None:
         for node_id in client.nodes().nodes:
-            knows_types = client.supports(ApiKey.LIST_GROUPS, FIRST_VERSION_WITH_TYPES, node_id)
+            knows_types = client.supports_once(
+                ApiKey.LIST_GROUPS, FIRST_VERSION_WITH_TYPES, node_id
+            )
             request = ListGroupsRequest(
                 states_filter=sorted(states), types_filter=sorted(types) if knows_types else []
             )
@@ -112,16 +114,18 @@ def describe_consumer_groups(
     client: AdminClient, group_ids: Iterable[str]
 ) -> Outcomes[GroupDescription]:
     """Give what each group is made of; GROUP_ID_NOT_FOUND is the outcome of a missing one."""
-    nodes = client.nodes().nodes
 
     def ask(node_id: int, its_groups: Sequence[str]) -> Outcomes[GroupDescription]:
+        node = client.nodes().nodes.get(node_id)
+        if node is None:  # It has come only now, or goes: the next answer knows better.
+            return dict.fromkeys(its_groups, error_of(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         described: Outcomes[GroupDescription] = {}
-        if client.supports(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, node_id):
-            described = _describe_new(client, nodes[node_id], its_groups)
+        if client.supports_once(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, node_id):
+            described = _describe_new(client, node, its_groups)
         explained = {key: one for key, one in described.items() if isinstance(one, KafkaError)}
         classic = [key for key in its_groups if _may_be_classic(described.get(key))]
         if classic:
-            described |= _describe_classic(client, nodes[node_id], classic, explained)
+            described |= _describe_classic(client, node, classic, explained)
         return described
 
     return ask_coordinators(client, group_ids, ask)

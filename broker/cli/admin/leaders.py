@@ -128,7 +128,9 @@ def list_offsets(
     """Give each partition's offset at a time, or at one of the negative ones above."""
 
     def ask(leader_id: int, led: Sequence[TopicPartition]) -> Outcomes[ListedOffset]:
-        if not client.supports(ApiKey.LIST_OFFSETS, FIRST_VERSIONS.get(timestamp, 0), leader_id):
+        if not client.supports_once(
+            ApiKey.LIST_OFFSETS, FIRST_VERSIONS.get(timestamp, 0), leader_id
+        ):
             error = KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION, f"broker {leader_id} knows no timestamp {timestamp}"
             )
