@@ -81,7 +81,10 @@ class FetcherParts(NamedTuple):
 
 
 class LeaderFetcher:
-    """See the module. Invariant: it asks for no partition twice at a time."""
+    """See the module. Invariant: it asks for no partition twice at a time.
+
+    `_asked` has every partition that the session asks for, also between two of its requests.
+    """
 
     def __init__(self, parts: FetcherParts, leader_id: int, address: tuple[str, int]) -> None:
         self._parts = parts
@@ -112,6 +115,7 @@ class LeaderFetcher:
     def remove(self, key: Key) -> None:
         """Fetch for a partition no longer."""
         self._partitions.pop(key, None)
+        self._asked.pop(key, None)
 
     def partitions(self) -> Iterable[Partition]:
         """Give those it fetches for."""
@@ -151,17 +155,20 @@ class LeaderFetcher:
         if self._answers is not None or self._is_extra_under_way:
             return
         now_ms = self._parts.clock.now_ms()
-        self._ask_offsets(now_ms)
+        free = {
+            key: partition for key, partition in self._partitions.items() if key not in self._asked
+        }
+        self._ask_offsets(free, now_ms)
         asked: Asked = {}
         is_throttled = self._parts.throttle.is_used
-        for key, partition in self._partitions.items():
-            if key not in self._asked and not (is_throttled and self._must_wait(partition, now_ms)):
+        for key, partition in free.items():
+            if not (is_throttled and self._must_wait(partition, now_ms)):
                 position = _follower_of(partition).next_fetch(now_ms)
                 if position is not None:
                     asked[key] = position
-        if asked:
+        if asked or (self._asked and not self._under_way):
             self._send(asked, self._request_for(asked))
-        self._wait_for_backoff(now_ms)
+        self._wait_for_backoff(free.values(), now_ms)
 
     def _must_wait(self, partition: Partition, now_ms: int) -> bool:
         is_in_sync = _follower_of(partition).is_in_sync
@@ -174,17 +181,17 @@ class LeaderFetcher:
         if self._under_way:
             return SessionRequest(NO_SESSION, FINAL_EPOCH, list(asked.items()), [])
         session = self._session
-        for key in session.wanted.keys() - asked.keys():
+        for key in session.wanted.keys() - self._asked.keys() - asked.keys():
             session.drop(key)
         for key, position in asked.items():
             session.want(key, position)
         return session.next_request()
 
-    def _wait_for_backoff(self, now_ms: int) -> None:
+    def _wait_for_backoff(self, free: Iterable[Partition], now_ms: int) -> None:
         """Look again when the first partition that backs off, or is held back, is due."""
         waits_ms = [
             follower.retry_at_ms - now_ms
-            for follower in map(_follower_of, self._partitions.values())
+            for follower in map(_follower_of, free)
             if follower.retry_at_ms > now_ms
         ]
         throttle = self._parts.throttle
@@ -227,13 +234,14 @@ class LeaderFetcher:
         )
         in_session = said.session_epoch != FINAL_EPOCH
         self._asked.update(asked)
+        answered = self._asked.copy() if in_session else asked
         self._under_way += 1
         self._is_extra_under_way = not in_session
         self._connection.ask(
             request,
             FETCH_VERSION,
             config.socket_timeout_ms,
-            lambda response: self._on_response(asked, response, in_session=in_session),
+            lambda response: self._on_response(answered, response, in_session=in_session),
         )
 
     # --- answers ---
@@ -268,7 +276,7 @@ class LeaderFetcher:
             log.info("fetch refused by=%s:%d error=%d", *self.address, response.error_code)
             self._give_up(asked, is_at_fault=response.error_code not in SESSION_IS_OVER)
             return
-        self._answers = self._take(asked, response)
+        self._answers = self._take(asked, response, in_session=in_session)
         self._go_on()
 
     def _note_lost(self, *, is_lost: bool) -> None:
@@ -301,8 +309,12 @@ class LeaderFetcher:
         self._connection.resume()
         self._ask()
 
-    def _take(self, asked: Asked, response: FetchResponse) -> Iterator[None]:
-        """Hand every partition its answer, yielding when a turn's bytes are written."""
+    def _take(self, asked: Asked, response: FetchResponse, *, in_session: bool) -> Iterator[None]:
+        """Hand every partition its answer, yielding when a turn's bytes are written.
+
+        Of what the answer of a session does not have nothing is new: the leader is asked for it as
+        before, and nobody looks at it here until nothing at all is new for a while.
+        """
         written_bytes = 0
         for topic in response.responses:
             for answer in topic.partitions:
@@ -318,9 +330,10 @@ class LeaderFetcher:
                 if written_bytes >= BYTES_PER_TURN:
                     written_bytes = 0
                     yield
-        for key, position in asked.items():
-            if self._asked.get(key) is position:
-                del self._asked[key]  # not in the answer: nothing is new
+        if not in_session or not response.responses:
+            for key, position in asked.items():
+                if self._asked.get(key) is position:
+                    del self._asked[key]
 
     def _take_one(
         self, partition: Partition, position: FetchPosition, answer: PartitionData
@@ -359,11 +372,11 @@ class LeaderFetcher:
 
     # --- the bounds of the leader's log ---
 
-    def _ask_offsets(self, now_ms: int) -> None:
+    def _ask_offsets(self, free: dict[Key, Partition], now_ms: int) -> None:
         """Ask where the leader's logs begin and end, for those that lie outside."""
         lost = {
             key: _follower_of(partition).leader_epoch
-            for key, partition in self._partitions.items()
+            for key, partition in free.items()
             if _follower_of(partition).needs_offsets(now_ms)
         }
         if not lost or self._is_asking_offsets:

@@ -9,7 +9,7 @@ from broker.protocol.api_keys import ApiKey
 from broker.protocol.framing import RequestHeader, decode_response, encode_response
 from broker.protocol.message import Message
 from broker.protocol.records.metadata import PartitionRecord
-from broker.replication.follower import FollowerState
+from broker.replication.follower import FetchPosition, FollowerState, PartitionFollower
 from broker.server.handlers.list_offsets import ListOffsets
 from broker.server.network.client_connection import client_settings
 from broker.server.replication import leader_fetcher
@@ -175,6 +175,39 @@ def test_partitions_that_came_one_after_the_other_are_asked_for_together_from_th
     pair.run(1_100)
     said = [len(request.topics) for request in pair.link.requests]
     assert said == [0, 0], "two waits of half a second each, and nothing new to say"
+
+
+def test_nobody_looks_at_a_quiet_partition_while_another_one_has_news(pair, monkeypatch):
+    pair.add_partition(1)
+    pair.run(600)
+    quiet = pair.follower.partitions.find(TOPIC, 1).replica.follower
+    looked_at: list[PartitionFollower] = []
+    next_fetch = PartitionFollower.next_fetch
+
+    def noted(follower: PartitionFollower, now_ms: int) -> FetchPosition | None:
+        looked_at.append(follower)
+        return next_fetch(follower, now_ms)
+
+    monkeypatch.setattr(PartitionFollower, "next_fetch", noted)
+    for _ in range(5):
+        pair.leader.produce(acks=1)
+        pair.run(10)
+    assert len(looked_at) >= 5
+    assert quiet not in looked_at
+    pair.run(600)
+    assert quiet in looked_at, "its log may have been cut at the start meanwhile"
+
+
+def test_a_partition_that_is_followed_no_more_is_asked_for_no_more(pair):
+    pair.add_partition(1)
+    pair.run(600)
+    gone = pair.follower.partitions.find(TOPIC, 1)
+    pair.fetcher.remove(gone.key)
+    pair.link.requests.clear()
+    pair.leader.produce(acks=1)
+    pair.run(10)
+    (forgotten,) = pair.link.requests[0].forgotten_topics_data
+    assert forgotten.partitions == [1]
 
 
 def test_a_session_that_is_gone_is_begun_anew_at_once(pair):
