@@ -50,7 +50,10 @@ APIS: dict[ApiKey, Row] = {
     ),
     ApiKey.OFFSET_COMMIT: ("offset_commit", lambda b: (b.metadata, b.groups)),
     ApiKey.OFFSET_FETCH: ("offset_fetch", lambda b: (b.metadata, b.groups)),
-    ApiKey.FIND_COORDINATOR: ("find_coordinator", lambda b: (b.metadata, b.auto_topics)),
+    ApiKey.FIND_COORDINATOR: (
+        "find_coordinator",
+        lambda b: (b.metadata, b.auto_topics, b.departures),
+    ),
     ApiKey.JOIN_GROUP: ("join_group", _groups),
     ApiKey.HEARTBEAT: ("heartbeat", _groups),
     ApiKey.LEAVE_GROUP: ("leave_group", _groups),

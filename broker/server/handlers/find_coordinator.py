@@ -15,6 +15,7 @@ from broker.protocol.messages.find_coordinator import (
 )
 from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.cluster_view import find_live
+from broker.server.cluster.departures import Departures
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import Answer, AnswerWalk, Later, RequestContext
 from broker.server.network.walks import each
@@ -27,9 +28,12 @@ FIRST_VERSION_WITH_MANY_KEYS = 4
 class FindCoordinator:
     """Finds the broker that owns a key."""
 
-    def __init__(self, metadata: ClusterMetadata, auto_topics: AutoTopics) -> None:
+    def __init__(
+        self, metadata: ClusterMetadata, auto_topics: AutoTopics, departures: Departures
+    ) -> None:
         self._metadata = metadata
         self._auto_topics = auto_topics
+        self._departures = departures
 
     def handle(
         self, context: RequestContext, request: FindCoordinatorRequest
@@ -39,10 +43,21 @@ class FindCoordinator:
         if topic is None:
             return self._respond(context, request)
         later = Later(context)
+
+        def respond() -> None:
+            later.reply(self._respond(context, request))
+
         self._auto_topics.ensure(
-            [topic], lambda refused: later.reply(self._respond(context, request))
+            [topic], lambda refused: self._departures.when_known(self._leaders_of(topic), respond)
         )
         return later.answer()
+
+    def _leaders_of(self, topic: str) -> set[int]:
+        """Return who may be a coordinator, if it matters: while some broker is in doubt."""
+        image = self._metadata.image.topics.by_name.get(topic)
+        if image is None or not self._departures.has_doubts:
+            return set()
+        return {partition.leader for partition in image.partitions.values()}
 
     def _respond(
         self, context: RequestContext, request: FindCoordinatorRequest

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from broker.protocol.message import Message
+from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from broker.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -18,6 +19,8 @@ from broker.protocol.records.metadata import (
 )
 from broker.server.cluster.departures import DOUBT_MS, NAMED_MS, Departures
 from broker.server.cluster.metadata_waits import MetadataWaits
+from broker.server.handlers import find_coordinator
+from broker.server.handlers.find_coordinator import FindCoordinator
 from broker.server.handlers.metadata import Metadata
 from tests.lib.logs import last_of
 from tests.lib.served_replica import TOPIC, TOPIC_ID, Context, ServedReplica, epoch_of
@@ -100,6 +103,18 @@ def test_who_asks_while_the_leader_is_in_doubt_hears_of_the_next_one(survivor, t
     survivor.fail_over()
     assert leader_in(asked) == 3
     assert leader_in(survivor.ask(*topics)) == 3
+
+
+def test_who_looks_for_a_coordinator_hears_of_the_next_one_too(survivor, monkeypatch):
+    monkeypatch.setitem(find_coordinator.TOPICS, find_coordinator.GROUP, TOPIC)
+    ensured: Any = SimpleNamespace(ensure=lambda topics, proceed: proceed({}))
+    handler = FindCoordinator(survivor.handler._metadata, ensured, survivor.departures)
+    survivor.departures.on_lost(LEADER)
+    context: Any = Context(3)
+    handler.handle(context, FindCoordinatorRequest(key="group"))
+    assert context.answer is None
+    survivor.fail_over()
+    assert context.answer.node_id == 3
 
 
 def test_the_doubt_ends_when_the_leader_is_reached_again(survivor):
