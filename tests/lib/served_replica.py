@@ -116,6 +116,9 @@ class Context:
         assert self.answer is None, "answered twice"
         self.answer = answer
 
+    def reply_in_turns(self, answer: Message) -> None:
+        self.reply(answer)
+
 
 class ServedReplica:
     """One broker of three, with a replica of `orders-0`; broker 1 leads unless told otherwise."""
