@@ -1,0 +1,68 @@
+"""Histories of transactions on real logs, and bugs planted in them.
+
+A failure names its seed; `MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` replays it alone.
+"""
+
+import os
+
+import pytest
+
+from tests.sim.transaction_data import TransactionData
+from tests.sim.transaction_data_mutations import MUTATIONS, note_no_aborted_transaction
+from tests.sim.transaction_people import ABORT
+
+FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
+SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "200"))
+FAST_COUNT = min(20, SEED_COUNT)
+SEED_LIMIT = 1_000
+
+
+def play(seed: int) -> TransactionData:
+    history = TransactionData(seed)
+    try:
+        history.run()
+    except BaseException as error:
+        error.add_note(f"seed {seed}")
+        raise
+    return history
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + FAST_COUNT))
+def test_a_transaction_is_all_or_nothing_to_its_readers(seed):
+    play(seed)
+
+
+@pytest.mark.slow
+def test_a_transaction_is_all_or_nothing_to_its_readers_for_long():
+    for seed in range(FIRST_SEED + FAST_COUNT, FIRST_SEED + SEED_COUNT):
+        play(seed)
+
+
+def test_the_histories_have_something_in_them():
+    histories = [play(seed) for seed in range(10)]
+    assert sum(history.commit_count for history in histories) > 30
+    assert sum(each.state == ABORT for history in histories for each in history.transactions) > 30
+    assert sum(len(history.owners) for history in histories) > 50
+    assert any(history.committed_offset() >= 0 for history in histories)
+
+
+def first_seed_that_fails(limit: int = SEED_LIMIT) -> int | None:
+    for seed in range(limit):
+        try:
+            TransactionData(seed).run()
+        except Exception:  # noqa: BLE001
+            # Whatever it is: something read that should not be, an assertion of the core.
+            return seed
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
+def test_a_planted_bug_is_found(mutation, monkeypatch):
+    mutation(monkeypatch)
+    assert first_seed_that_fails() is not None
+
+
+def test_a_planted_bug_is_found_quickly(monkeypatch):
+    note_no_aborted_transaction(monkeypatch)
+    assert first_seed_that_fails(20) is not None

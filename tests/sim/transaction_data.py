@@ -1,0 +1,471 @@
+"""The data side of transactions under everything: real logs, and a real group shard, three of each.
+
+One partition of records and one of `__consumer_offsets`, each on three replicas with real logs on
+simulated disks. Producers write values and commit offsets in transactions, of both versions; the
+network delays, repeats and loses their requests; leaders change, logs are cut, brokers restart;
+consumers read what is committed from any replica. The transaction coordinator is a few lines that
+never fail: its own simulation is `transaction_cluster`.
+
+Checked all along: a reader of committed data sees nothing of a transaction that is not
+decided or was aborted, nothing twice, and only up to where the oldest such transaction begins.
+Checked at the end, when everything has healed: all of every committed transaction is read, and the
+group's offset is that of the last one that was committed.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.group.records import OffsetRecord, decode_record
+from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.output import EndOfTransaction, Instant, InTransaction, Output
+from broker.coordinator.output import RequestContext as ShardContext
+from broker.errors import ErrorCode, KafkaError
+from broker.log.append import AppendOrigin
+from broker.log.partition_log import PartitionLog
+from broker.log.producers.verification import TransactionAppend
+from broker.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from broker.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from broker.records.build import build_batch
+from broker.records.control import EndMarker, build_end_marker, end_marker
+from broker.server.coordinators.shard_batches import encoded_batches, transaction_append
+from broker.server.coordinators.shard_loading import load_with_transactions
+from tests.lib.logs import NOW_MS, read_batches
+from tests.sim.transaction_people import (
+    ABORT,
+    COMMIT,
+    ONGOING,
+    PRODUCER_COUNT,
+    Ask,
+    Coordinator,
+    Producer,
+    Transaction,
+)
+from tests.sim.transaction_reader import read_committed
+from tests.sim.transaction_replicas import MAX_BYTES, REPLICA_COUNT, Replicated
+
+DATA, OFFSETS = "data", "offsets"
+GROUP, TOPIC = "group", "input"
+NOW = Instant(0, NOW_MS)
+
+
+class TransactionData:
+    """See the module."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.coordinator = Coordinator()
+        self.partitions = {DATA: Replicated(self.random), OFFSETS: Replicated(self.random)}
+        self.shard = self._new_shard()
+        self.producers = [
+            Producer(number, self.random.choice([1, 2])) for number in range(PRODUCER_COUNT)
+        ]
+        self.under_way: list[Callable[[], None]] = []
+        self.late: list[Callable[[], None]] = []
+        self.transactions: list[Transaction] = []
+        self.next_value = 0
+        self.owners: dict[int, Transaction] = {}
+        """Of each value that was asked to be written, where that is known."""
+        self.committed_offsets: list[int] = []
+        self.commit_count = 0
+
+    # --- the group ---
+
+    def _new_shard(self) -> GroupShard:
+        shard = GroupShard(GroupConfig(), self.random, lambda: None)
+        for _ in load_with_transactions(shard, self.partitions[OFFSETS].log):
+            pass
+        shard.loaded(NOW)
+        return shard
+
+    def _write(self, output: Output) -> int:
+        """Do what the shell does with an output; gives the end of what was written."""
+        end_offset = self.partitions[OFFSETS].log.log_end_offset
+        for batch in encoded_batches(output, MAX_BYTES, NOW_MS):
+            end_offset = self.partitions[OFFSETS].append(
+                batch, transaction_append(output), AppendOrigin.COORDINATOR
+            )
+        return end_offset
+
+    def committed_offset(self) -> int:
+        """Give the group's stable offset, -1 when there is none or it may change."""
+        topics = [OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])]
+        request = OffsetFetchRequestGroup(group_id=GROUP, topics=topics)
+        output = self.shard.fetch_offsets("t", ShardContext(9), request, NOW, require_stable=True)
+        answer: Any = output.replies[0].response
+        return int(answer.topics[0].partitions[0].committed_offset)
+
+    # --- producers ---
+
+    def act(self, producer: Producer) -> None:
+        """Let a producer do one thing, if it waits for nothing."""
+        if not producer.is_answered:
+            return
+        if producer.asked is not None:
+            self.send(producer, producer.asked)  # It was refused for now.
+        elif producer.must_abort:
+            self.end(producer, ABORT)
+        elif producer.values and self.random.random() < 0.4:
+            self.end(producer, COMMIT if self.random.random() < 0.8 else ABORT)
+        elif producer.values and producer.offset is None and self.random.random() < 0.5:
+            self.begin(producer, OFFSETS)
+        else:
+            self.begin(producer, DATA)
+
+    def begin(self, producer: Producer, partition: str) -> None:
+        """Ask for something new."""
+        if self.coordinator.epochs[producer.producer_id] != producer.epoch:
+            self.fence(producer)
+            return
+        current = self.coordinator.current.get(producer.producer_id)
+        if not producer.raises_epochs:
+            if current is not None and current.state != ONGOING:
+                return
+            if current is None:
+                current = Transaction(producer.producer_id, producer.epoch)
+                self.coordinator.current[producer.producer_id] = current
+            current.partitions.add(partition)
+        self.next_value += 1
+        producer.asked = Ask(
+            producer.producer_id,
+            producer.epoch,
+            producer.sequence if partition == DATA else -1,
+            self.next_value,
+            partition,
+            producer.raises_epochs,
+        )
+        self.send(producer, producer.asked)
+
+    def send(self, producer: Producer, ask: Ask) -> None:
+        producer.is_answered = False
+
+        def on_code(code: ErrorCode) -> None:
+            if producer.asked is ask:
+                self.on_answer(producer, ask, code)
+
+        self.under_way.append(lambda: self.receive(ask, on_code))
+        if self.random.random() < 0.3:  # The network has it twice; nobody hears the second answer.
+            self.late.append(lambda: self.receive(ask, lambda code: None))
+
+    def on_answer(self, producer: Producer, ask: Ask, code: ErrorCode) -> None:
+        producer.is_answered = True
+        if code is ErrorCode.NONE:
+            producer.asked = None
+            if ask.partition == DATA:
+                producer.sequence += 1
+                producer.values.append(ask.value)
+            else:
+                producer.offset = ask.value
+        elif code in {
+            ErrorCode.INVALID_TXN_STATE,
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+        }:
+            producer.asked, producer.must_abort = None, True
+
+    def end(self, producer: Producer, outcome: str) -> None:
+        current = self.coordinator.current.get(producer.producer_id)
+        if self.coordinator.epochs[producer.producer_id] != producer.epoch:
+            self.fence(producer)
+            return
+        if current is None or current.state != ONGOING:
+            if producer.must_abort:
+                self.fence(producer)
+            return
+        current.values, current.offset = list(producer.values), producer.offset
+        self.decide(current, outcome, raises_epoch=producer.raises_epochs)
+        if producer.must_abort and not producer.raises_epochs:
+            # What was refused may have been appended: it begins anew, in another epoch.
+            self.coordinator.epochs[producer.producer_id] += 1
+        producer.reset(self.coordinator.epochs[producer.producer_id])
+
+    def fence(self, producer: Producer) -> None:
+        """Init a producer anew: what it had open is aborted, and it gets a new epoch."""
+        current = self.coordinator.current.get(producer.producer_id)
+        if current is not None and current.state == ONGOING:
+            self.decide(current, ABORT, raises_epoch=True)
+        elif current is not None:
+            return  # CONCURRENT_TRANSACTIONS: it asks again.
+        else:
+            self.coordinator.epochs[producer.producer_id] += 1
+        producer.reset(self.coordinator.epochs[producer.producer_id])
+
+    def give_up(self, producer: Producer) -> None:
+        """Let a producer wait no longer, and abort; what it asked for may yet arrive."""
+        if not producer.is_answered:
+            producer.asked, producer.is_answered, producer.must_abort = None, True, True
+
+    def time_out(self, producer: Producer) -> None:
+        """Let the coordinator abort what takes too long; the producer does not know yet."""
+        current = self.coordinator.current.get(producer.producer_id)
+        if current is not None and current.state == ONGOING:
+            self.decide(current, ABORT, raises_epoch=True)
+
+    def decide(self, transaction: Transaction, outcome: str, *, raises_epoch: bool) -> None:
+        transaction = self.coordinator.decide(
+            transaction.producer_id, outcome, raises_epoch=raises_epoch
+        )
+        self.transactions.append(transaction)
+        if outcome == COMMIT:
+            self.commit_count += 1
+            self.owners.update(dict.fromkeys(transaction.values, transaction))
+        for partition in sorted(transaction.unmarked):
+            self.send_marker(transaction, partition, raises_epoch=raises_epoch)
+
+    # --- leaders ---
+
+    def receive(self, ask: Ask, on_code: Callable[[ErrorCode], None]) -> None:
+        """Take a request at the leader: with what it needs to append, now or after a word."""
+        log = self.partitions[ask.partition].log
+        guard = log.producers.begin_verification(
+            ask.producer_id,
+            ask.epoch,
+            ask.sequence,
+            timestamp_ms=NOW_MS,
+            raises_epochs=ask.adds,
+        )
+        if not guard:
+            self.append(ask, log, 0, on_code)
+            return
+
+        def answered(code: ErrorCode) -> None:
+            if code is ErrorCode.NONE:
+                self.append(ask, log, guard, on_code)
+            else:
+                on_code(code)
+
+        def asked() -> None:
+            code = self.coordinator.verify(ask)
+            is_late = self.random.random() < 0.1
+            (self.late if is_late else self.under_way).append(lambda: answered(code))
+
+        self.under_way.append(asked)
+
+    def append(
+        self, ask: Ask, log: PartitionLog, guard: int, on_code: Callable[[ErrorCode], None]
+    ) -> None:
+        partition = self.partitions[ask.partition]
+        if partition.log is not log:
+            on_code(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        try:
+            if ask.partition == DATA:
+                batch = build_batch(
+                    [(None, str(ask.value).encode(), (), NOW_MS)],
+                    producer_id=ask.producer_id,
+                    producer_epoch=ask.epoch,
+                    base_sequence=ask.sequence,
+                    is_transactional=True,
+                )
+                end_offset = partition.append(batch, TransactionAppend(guard), AppendOrigin.CLIENT)
+            else:
+                end_offset = self._commit_offset(ask, guard)
+        except KafkaError as error:
+            on_code(error.code)
+            return
+        self.when_committed(partition, end_offset, on_code)
+
+    def _commit_offset(self, ask: Ask, guard: int) -> int:
+        producers = self.partitions[OFFSETS].log.producers
+        producers.validate_in_transaction(ask.producer_id, ask.epoch, guard)
+        wanted = TxnOffsetCommitRequestPartition(
+            partition_index=0, committed_offset=ask.value, committed_metadata=""
+        )
+        request = TxnOffsetCommitRequest(
+            group_id=GROUP,
+            producer_id=ask.producer_id,
+            producer_epoch=ask.epoch,
+            topics=[TxnOffsetCommitRequestTopic(name=TOPIC, partitions=[wanted])],
+        )
+        output = self.shard.commit_in_transaction("t", ShardContext(3), request, NOW)
+        assert isinstance(output.transaction, InTransaction)
+        output.transaction = output.transaction._replace(guard=guard)
+        return self._write(output)
+
+    def when_committed(
+        self, partition: Replicated, end_offset: int, on_code: Callable[[ErrorCode], None]
+    ) -> None:
+        """Answer when every replica has it; or refuse, when the leader is another one."""
+        epoch = partition.epoch
+
+        def look() -> None:
+            if partition.epoch != epoch:
+                on_code(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            elif partition.log.high_watermark >= end_offset:
+                on_code(ErrorCode.NONE)
+            else:
+                self.under_way.append(look)
+
+        self.under_way.append(look)
+
+    # --- markers ---
+
+    def send_marker(self, transaction: Transaction, name: str, *, raises_epoch: bool) -> None:
+        version = 2 if raises_epoch else 0
+        epoch = transaction.epoch
+
+        def on_code(code: ErrorCode) -> None:
+            if code is not ErrorCode.NONE:
+                if name in transaction.unmarked:
+                    self.under_way.append(deliver)
+                return
+            transaction.unmarked.discard(name)
+            is_current = self.coordinator.current.get(transaction.producer_id) is transaction
+            if is_current and not transaction.unmarked:
+                del self.coordinator.current[transaction.producer_id]
+
+        def write(answer: Callable[[ErrorCode], None]) -> None:
+            partition = self.partitions[name]
+            is_commit = transaction.state == COMMIT
+            try:
+                if name == DATA:
+                    marker = EndMarker(is_commit, 0)
+                    end_offset = partition.append(
+                        build_end_marker(transaction.producer_id, epoch, marker, NOW_MS),
+                        TransactionAppend(transaction_version=version),
+                        AppendOrigin.COORDINATOR,
+                    )
+                else:
+                    end = EndOfTransaction(transaction.producer_id, epoch, is_commit, 0, version)
+                    end_offset = self._end_offsets(end)
+            except KafkaError as error:
+                answer(error.code)
+                return
+            self.when_committed(partition, end_offset, answer)
+
+        def deliver() -> None:
+            write(on_code)
+            if raises_epoch and self.random.random() < 0.3:  # It comes again, late.
+                self.late.append(lambda: write(lambda code: None))
+
+        self.under_way.append(deliver)
+
+    def _end_offsets(self, end: EndOfTransaction) -> int:
+        marker = EndMarker(end.is_commit, end.coordinator_epoch)
+        self.partitions[OFFSETS].log.producers.validate_marker(
+            end.producer_id, end.producer_epoch, marker, end.transaction_version
+        )
+        return self._write(self.shard.end_transaction("t", end, NOW))
+
+    # --- readers ---
+
+    def check(self) -> None:
+        """Look with the eyes of a reader of one replica."""
+        found = read_committed(self.random.choice(self.partitions[DATA].logs), self.random)
+        assert len(set(found)) == len(found), f"read twice: {found}"
+        for value in found:
+            assert value in self.owners, f"{value} is of no committed transaction"
+
+    def check_end(self) -> None:
+        """All or nothing, and nobody is held back for ever."""
+        committed = {
+            value for each in self.transactions if each.state == COMMIT for value in each.values
+        }
+        for log in self.partitions[DATA].logs:
+            assert log.last_stable_offset == log.high_watermark == log.log_end_offset
+            assert set(read_committed(log, self.random)) == committed
+        offsets = self.partitions[OFFSETS].log
+        assert offsets.last_stable_offset == offsets.log_end_offset
+        assert self.committed_offset() == self.last_in_the_log()
+        loaded = self._new_shard()
+        assert loaded.state.offsets == self.shard.state.offsets
+
+    def last_in_the_log(self) -> int:
+        """Give the last offset in the group's log that is of a committed transaction."""
+        pending: dict[int, tuple[int, int]] = {}
+        found = (-1, -1)
+        for batch in read_batches(self.partitions[OFFSETS].log):
+            producer_id = batch.header.producer_id
+            for record in batch.records():
+                if batch.header.is_control:
+                    marker = end_marker(record)
+                    waited = pending.pop(producer_id, found)
+                    if marker is not None and marker.is_commit:
+                        found = max(found, waited)
+                else:
+                    decoded = decode_record(record.key or b"", record.value)
+                    assert isinstance(decoded, OffsetRecord)
+                    assert decoded.committed is not None
+                    pending[producer_id] = record.offset, decoded.committed.offset
+        return found[1]
+
+    # --- the history ---
+
+    def step(self) -> None:
+        chance = self.random.random()
+        producer = self.random.choice(self.producers)
+        partition = self.random.choice(list(self.partitions.values()))
+        if chance < 0.25:
+            self.act(producer)
+        elif chance < 0.60:
+            self.deliver()
+        elif chance < 0.95:
+            partition.replicate(self.random.randrange(REPLICA_COUNT))
+        elif chance < 0.97:
+            self.deliver_late()
+        elif chance < 0.98:
+            self.elect(partition)
+        elif chance < 0.99:
+            self.restart(partition)
+        elif chance < 0.992:
+            self.time_out(producer)
+        elif chance < 0.997:
+            self.give_up(producer)
+
+    def deliver(self) -> None:
+        if self.under_way:
+            is_overtaken = self.random.random() < 0.5
+            place = self.random.randrange(len(self.under_way)) if is_overtaken else 0
+            self.under_way.pop(place)()
+
+    def deliver_late(self) -> None:
+        """Deliver what the network has kept: a word, or a repeat that nobody waits for."""
+        if self.late:
+            self.late.pop(self.random.randrange(len(self.late)))()
+
+    def elect(self, partition: Replicated) -> None:
+        partition.elect(self.random.randrange(REPLICA_COUNT))
+        if partition is self.partitions[OFFSETS]:
+            self.shard = self._new_shard()
+
+    def restart(self, partition: Replicated) -> None:
+        replica = self.random.randrange(REPLICA_COUNT)
+        partition.restart(replica)
+        if replica == partition.leader:
+            self.elect(partition)
+
+    def run(self, steps: int = 1_000) -> None:
+        for _ in range(steps):
+            self.step()
+            if self.random.random() < 0.2:
+                self.check()
+        self.heal()
+        self.check()
+        self.check_end()
+
+    def heal(self) -> None:
+        """Abort what is open, deliver everything, and let all replicas catch up."""
+        while self.late:
+            self.deliver_late()
+        for _ in range(5_000):
+            self.deliver_late()
+            if not self.under_way and not self.late:
+                # What was under way may have begun another one.
+                for producer in self.producers:
+                    self.time_out(producer)
+                if not self.coordinator.current:
+                    break
+            self.deliver()
+            for partition in self.partitions.values():
+                partition.replicate(self.random.randrange(REPLICA_COUNT))
+        assert not self.under_way, "something is never answered"
+        assert not self.coordinator.current, "a transaction never ends"
+        for _ in range(100):
+            for partition in self.partitions.values():
+                for replica in range(REPLICA_COUNT):
+                    partition.replicate(replica)

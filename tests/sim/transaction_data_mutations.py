@@ -1,0 +1,132 @@
+"""Bugs to plant in the data side of transactions: each one line of it left out, or read wrongly."""
+
+import pytest
+
+from broker.coordinator.group.offset_store import OffsetStore
+from broker.coordinator.group.pending_offsets import PendingOffsets
+from broker.coordinator.group.shard import GroupShard
+from broker.log.partition_log import PartitionLog
+from broker.log.producers import entry as entry_module
+from broker.log.producers.entry import ProducerEntry
+from broker.log.producers.state import ProducerState
+from broker.log.producers.verification import NO_GUARD
+
+add_marker = ProducerState.add_marker
+take_over = ProducerState._take_over
+end_of_pending = PendingOffsets.end
+end_transaction = OffsetStore.end_transaction
+
+
+def append_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the first batch of a transaction from whoever sends one (before KIP-890)."""
+    monkeypatch.setattr(ProducerState, "begin_verification", lambda *_, **__: NO_GUARD)
+    monkeypatch.setattr(ProducerState, "_validate_verified", lambda *_: None)
+
+
+def keep_the_guard_after_a_marker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the word about a former transaction count for the next one."""
+
+    def keeping(state, header, marker, offset, timestamp_ms):
+        kept = dict(state._verifications)
+        aborted = add_marker(state, header, marker, offset, timestamp_ms)
+        state._verifications = kept
+        return aborted
+
+    monkeypatch.setattr(ProducerState, "add_marker", keeping)
+
+
+def take_late_markers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a repeated marker end the transaction that has begun since (before KIP-1228)."""
+    monkeypatch.setattr(entry_module, "MARKERS_RAISE_EPOCHS", 99)
+
+
+def read_to_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let readers of committed data have what is not decided."""
+    stable = property(lambda log: log.high_watermark)
+    monkeypatch.setattr(PartitionLog, "last_stable_offset", stable)
+
+
+def note_no_aborted_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the transaction index empty."""
+
+    def forgetting(state, header, marker, offset, timestamp_ms):
+        add_marker(state, header, marker, offset, timestamp_ms)
+
+    monkeypatch.setattr(ProducerState, "add_marker", forgetting)
+
+
+def forget_open_transactions_at_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read a snapshot without the transactions that it says are open."""
+
+    def taking(state, entries, timestamp_ms):
+        take_over(state, entries, timestamp_ms)
+        state.ongoing = {}
+        for each in state.producers.values():
+            each.transaction_first_offset = -1
+
+    monkeypatch.setattr(ProducerState, "_take_over", taking)
+
+
+def validate_only_the_epoch(entry, header) -> None:
+    entry.validate_epoch(header.producer_epoch)
+
+
+def remember_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Append what is repeated once more."""
+    monkeypatch.setattr(ProducerEntry, "find_duplicate", lambda *_: None)
+    monkeypatch.setattr(ProducerEntry, "validate_data", validate_only_the_epoch)
+
+
+def let_aborted_offsets_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commit a group's offsets whatever the marker says."""
+    monkeypatch.setattr(
+        OffsetStore,
+        "end_transaction",
+        lambda store, producer_id, is_commit: end_transaction(store, producer_id, is_commit=True),
+    )
+
+
+def load_offsets_as_if_outside_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a new coordinator of a group take pending offsets for committed ones."""
+    replay = GroupShard.replay
+    monkeypatch.setattr(
+        GroupShard, "replay", lambda shard, key, value, producer_id: replay(shard, key, value)
+    )
+
+
+def load_without_markers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a new coordinator of a group wait for markers that came before it."""
+    monkeypatch.setattr(GroupShard, "replay_end_of_transaction", lambda *_, **__: None)
+
+
+def commit_by_the_order_of_markers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the last marker decide what a group has committed, not the last commit."""
+
+    def end(pending, producer_id, *, is_commit):
+        places = list(pending._by_producer.get(producer_id, ()))
+        others = {
+            place: dict(pending._by_group[place.group_id][place.partition]) for place in places
+        }
+        committed = end_of_pending(pending, producer_id, is_commit=is_commit)
+        for place, waiting in others.items():
+            left = pending._by_group.get(place.group_id, {}).get(place.partition)
+            if left is not None:
+                left.update({who: offset for who, offset in waiting.items() if who != producer_id})
+        return committed
+
+    monkeypatch.setattr(PendingOffsets, "end", end)
+
+
+MUTATIONS = [
+    append_without_a_word,
+    keep_the_guard_after_a_marker,
+    take_late_markers,
+    read_to_the_high_watermark,
+    note_no_aborted_transaction,
+    forget_open_transactions_at_a_restart,
+    remember_no_batch,
+    let_aborted_offsets_count,
+    load_offsets_as_if_outside_transactions,
+    load_without_markers,
+    commit_by_the_order_of_markers,
+]

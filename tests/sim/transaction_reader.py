@@ -1,0 +1,42 @@
+"""Reads a replica's log as a consumer of committed data does."""
+
+from random import Random
+
+from broker.log.partition_log import PartitionLog
+from broker.records.batch import split_batches
+from broker.records.control import end_marker
+from tests.lib.logs import joined
+from tests.sim.transaction_replicas import MAX_BYTES
+
+
+def read_committed(log: PartitionLog, random: Random) -> list[int]:
+    """Read as a consumer of committed data does, from the start of one replica's log."""
+    found: list[int] = []
+    offset, end_offset = log.log_start_offset, log.last_stable_offset
+    while offset < end_offset:
+        read = log.read(
+            offset,
+            max_bytes=random.choice([1, 400, MAX_BYTES]),
+            max_offset=end_offset,
+            with_aborted_transactions=True,
+        )
+        batches = list(split_batches(joined(read.parts)))
+        if not batches:
+            break
+        upcoming = sorted(read.aborted_transactions, key=lambda each: each.first_offset)
+        aborted: set[int] = set()
+        for batch in batches:
+            while upcoming and upcoming[0].first_offset <= batch.last_offset:
+                aborted.add(upcoming.pop(0).producer_id)
+            producer_id = batch.header.producer_id
+            for record in batch.records():
+                if batch.header.is_control:
+                    marker = end_marker(record)
+                    assert marker is not None
+                    if not marker.is_commit:
+                        aborted.discard(producer_id)
+                elif producer_id not in aborted:
+                    assert record.value is not None
+                    found.append(int(record.value))
+        offset = batches[-1].next_offset
+    return found
