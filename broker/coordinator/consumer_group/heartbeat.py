@@ -63,7 +63,9 @@ def consumer_group_heartbeat(
     group = joined.group
     member_id = request.member_id or new_member_id(step)
     member = member_of(step, group, member_id, request)
-    subscription = said(context, request, None if member is None else member.subscription)
+    # Who joins says all of itself: a static member does not take over what its predecessor read.
+    known = None if member is None or is_joining else member.subscription
+    subscription = said(context, request, known)
     if not step.fits(MemberMetadata(group.group_id, member_id, subscription).encoded()):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The subscription is too large.")
     joined.settle(step)

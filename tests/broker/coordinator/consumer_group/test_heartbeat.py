@@ -317,6 +317,16 @@ def test_a_static_member_that_comes_back_has_all_that_it_had(world):
     assert first.error(member_epoch=epoch) is ErrorCode.FENCED_INSTANCE_ID
 
 
+def test_a_static_member_that_comes_back_reads_only_what_it_says_now(world):
+    world.topics(payments=1)
+    gone = world.consumer(regex="payments", instance_id="i1")
+    gone.beat()
+    gone.leave(-2)
+    back = world.consumer("orders", instance_id="i1")
+    world.settle(back)
+    assert {topic for topic, _ in back.partitions} == {"orders"}
+
+
 def test_an_instance_id_in_use_is_not_given_to_another(world):
     world.consumer("orders", instance_id="i1").beat()
     other = world.consumer("orders", instance_id="i1")
