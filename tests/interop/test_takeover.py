@@ -52,18 +52,21 @@ def topic_ids(bootstrap: str) -> dict[str, str]:
 def go_on(bootstrap: str, run: int) -> None:
     """Read on as the group what the run before produced, and produce for the next."""
     if run:
-        assert consume(bootstrap) == {f"{run - 1}-{number}" for number in range(BATCH)}
+        for protocol in ("classic", "consumer"):
+            expected = {f"{run - 1}-{number}" for number in range(BATCH)}
+            assert consume(bootstrap, protocol) == expected, protocol
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap})
     for number in range(BATCH):
         producer.produce(TOPIC, f"{run}-{number}")
     assert producer.flush(30) == 0
 
 
-def consume(bootstrap: str) -> set[str]:
+def consume(bootstrap: str, protocol: str) -> set[str]:
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": bootstrap,
-            "group.id": "readers",
+            "group.id": f"{protocol}-readers",
+            "group.protocol": protocol,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
         }

@@ -182,8 +182,9 @@ class ConsumerGroupWorld(ConsumerScenario):
     def run(self, event_count: int) -> None:
         events = [
             (self.beat_one, 40), (self.process_one, 25), (self.pass_time, 12), (self.reload, 6),
-            (self.lose_coordinator, 6), (self.crash_one, 3), (self.leave_one, 3),
-            (self.grow, 3), (self.heartbeat_late, 4), (self.commit_late, 4), (self.come, 4), (self.change_one, 3), (self.come_back, 3),
+            (self.lose_coordinator, 6), (self.crash_one, 3), (self.leave_one, 3), (self.grow, 3),
+            (self.heartbeat_late, 4), (self.commit_late, 4), (self.come, 4), (self.change_one, 3),
+            (self.come_back, 3),
         ]  # fmt: skip
         choices, weights = zip(*events, strict=True)
         for _ in range(event_count):
@@ -251,10 +252,12 @@ class ConsumerGroupWorld(ConsumerScenario):
                 return
 
     def commit_late(self) -> None:
-        """A commit comes when its partition is no longer the member's."""
+        """A commit comes when its partition is no longer the member's, and the group knows it."""
+        group = self.consumer_group
         for late in self.late_commits:
             consumer, member_id, epoch, each, offset = late
-            if consumer.is_alive and each not in consumer.owned and epoch < consumer.member_epoch:
+            is_own = group is not None and group.owner_of(*each) == member_id
+            if consumer.is_alive and not is_own and epoch < consumer.member_epoch:
                 self.late_commits.remove(late)
                 code = consumer.commit(
                     offset, each[0].rstrip(b"-").decode(), each[1],

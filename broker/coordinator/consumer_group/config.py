@@ -15,6 +15,9 @@ the group's size: everyone's heartbeats together stay below `HEARTBEATS_PER_S`."
 
 HEARTBEATS_PER_S = 500
 
+SETTLING_MS = 3_000
+"""For so long after an assignment all members are asked to come back soon."""
+
 
 class MigrationPolicy(Enum):
     """Which way groups may change between the protocols while they have members."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from broker.coordinator.consumer_group import departures
-from broker.coordinator.consumer_group.config import HEARTBEATS_PER_S, SOON_MS
+from broker.coordinator.consumer_group.config import HEARTBEATS_PER_S, SETTLING_MS, SOON_MS
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
 from broker.coordinator.consumer_group.member import (
     JOIN_EPOCH,
@@ -66,8 +66,8 @@ def consumer_group_heartbeat(
     # Who joins says all of itself: a static member does not take over what its predecessor read.
     known = None if member is None or is_joining else member.subscription
     subscription = said(context, request, known)
-    if not step.fits(MemberMetadata(group.group_id, member_id, subscription).encoded()):
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The subscription is too large.")
+    if member is None or subscription != member.subscription:
+        validate_size(step, MemberMetadata(group.group_id, member_id, subscription))
     joined.settle(step)
     if member is not None and member.member_id != member_id:
         take_over(step, group, member, member_id)
@@ -144,6 +144,12 @@ def validate_words(
         )
     if request.subscribed_topic_regex:
         compiled(request.subscribed_topic_regex)
+
+
+def validate_size(step: Step, metadata: MemberMetadata) -> None:
+    """Refuse a member that no record can hold."""
+    if not step.fits(metadata.encoded()):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The subscription is too large.")
 
 
 # Whose it is.
@@ -309,9 +315,15 @@ def follow_target(
 def heartbeat_interval_ms(
     step: Step, group: ConsumerGroup, member: ConsumerMember, is_up_to_date: bool
 ) -> int:
-    """Tell the member when to come back: soon while there is something it waits for."""
+    """Tell the member when to come back: soon while there is, or may well be, something for it.
+
+    Members of a group mostly arrive together: for a while after an assignment more of them may come
+    for whom this one has to give something up.
+    """
     interval_ms = step.consumer_config(group.group_id).heartbeat_interval_ms
-    if is_up_to_date and group.has_reached_target(member):
+    since_assignment_ms = step.now.timestamp_ms - group.assignment_timestamp_ms
+    is_young = 0 <= since_assignment_ms < SETTLING_MS
+    if is_up_to_date and group.has_reached_target(member) and not is_young:
         return interval_ms
     return min(interval_ms, max(SOON_MS, len(group.members) * 1_000 // HEARTBEATS_PER_S))
 

@@ -87,4 +87,4 @@ class Groups(Shards[GroupShard]):
     def expire_offsets(self) -> None:
         """Drop offsets that nobody has used for offsets.retention.minutes."""
         timestamp_ms = self._clock.timestamp_ms()
-        self.run_all(lambda shard: shard.expire_offsets(timestamp_ms))
+        self.run_one_by_one(lambda shard: shard.expire_offsets(timestamp_ms))

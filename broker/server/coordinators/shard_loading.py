@@ -8,8 +8,12 @@ from typing import Protocol
 
 from broker.log.append import marker_of
 from broker.log.partition_log import PartitionLog
+from broker.records.batch import RecordBatch
 from broker.records.header import HEADER_BYTES, NO_PRODUCER_ID
 from broker.server.storage.reading import batches_in_pieces
+
+RECORDS_AT_ONCE = 500
+"""Some milliseconds' worth of replaying."""
 
 
 class Replays(Protocol):
@@ -30,31 +34,45 @@ class ReplaysTransactions(Replays, Protocol):
 
 
 def load(shard: Replays, partition_log: PartitionLog) -> Iterator[None]:
-    """Replay every record, yielding after each piece; raises CorruptBatch, KafkaError, OSError."""
-    for piece in batches_in_pieces(partition_log, partition_log.log_end_offset):
-        for batch in piece:
-            if batch.header.is_control:
-                continue
+    """Replay every record, yielding after some; raises CorruptBatch, KafkaError, OSError."""
+    for batch in paced(partition_log):
+        if batch is None:
+            yield
+        elif not batch.header.is_control:
             for record in batch.records():
                 if record.key is not None:
                     shard.replay(record.key, record.value)
-        yield
+    yield
 
 
 def load_with_transactions(
     shard: ReplaysTransactions, partition_log: PartitionLog
 ) -> Iterator[None]:
     """Do the same where producers write in transactions."""
+    for batch in paced(partition_log):
+        if batch is None:
+            yield
+            continue
+        header = batch.header
+        if header.is_control:
+            marker = marker_of(header, batch.buffer[HEADER_BYTES:])
+            if marker is not None:
+                shard.replay_end_of_transaction(header.producer_id, is_commit=marker.is_commit)
+            continue
+        producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
+        for record in batch.records():
+            if record.key is not None:
+                shard.replay(record.key, record.value, producer_id)
+    yield
+
+
+def paced(partition_log: PartitionLog) -> Iterator[RecordBatch | None]:
+    """Yield every batch, and None whenever it is time to let others come in between."""
+    record_count = 0
     for piece in batches_in_pieces(partition_log, partition_log.log_end_offset):
         for batch in piece:
-            header = batch.header
-            if header.is_control:
-                marker = marker_of(header, batch.buffer[HEADER_BYTES:])
-                if marker is not None:
-                    shard.replay_end_of_transaction(header.producer_id, is_commit=marker.is_commit)
-                continue
-            producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
-            for record in batch.records():
-                if record.key is not None:
-                    shard.replay(record.key, record.value, producer_id)
-        yield
+            yield batch
+            record_count += batch.header.record_count
+            if record_count >= RECORDS_AT_ONCE:
+                record_count = 0
+                yield None

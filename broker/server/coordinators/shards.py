@@ -31,6 +31,7 @@ from broker.server.coordinators.shard_commits import Outlets, ShardCommits
 from broker.server.coordinators.shard_loading import load
 from broker.server.network.connection import Connection
 from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.walks import Steps
 from broker.server.replication.partitions import Partition, Partitions
 
 log = logging.getLogger("millrace.coordinators")
@@ -207,11 +208,16 @@ class Shards(Generic[ShardT]):
         """Put one question to the key's shard; see `when_answered`. Raises KafkaError."""
         return self._ask(context, self._number_of(coordinator_key), ask)
 
-    def ask_every_shard(self, context: RequestContext, ask: Ask[ShardT]) -> list[AskedShard]:
+    def ask_every_shard(self, context: RequestContext, ask: Ask[ShardT]) -> Steps[list[AskedShard]]:
         """Put the same question to all shards. Raises KafkaError while one is being loaded."""
         if self._loading:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return [self._ask(context, number, ask) for number in sorted(self._shards)]
+        asked: list[AskedShard] = []
+        for number in sorted(self._shards):
+            if number in self._shards:  # It may have gone since.
+                asked.append(self._ask(context, number, ask))
+            yield
+        return asked
 
     def _ask(self, context: RequestContext, number: int, ask: Ask[ShardT]) -> AskedShard:
         asked = AskedShard(context, number)
@@ -238,6 +244,18 @@ class Shards(Generic[ShardT]):
             # An append that fails for one may take others along.
             if self._shards.get(number) is shard:
                 self._run(number, act(shard))
+
+    def run_one_by_one(self, act: Callable[[ShardT], Output]) -> None:
+        """Put one input to every shard, one a turn: each may have very many keys."""
+        self._run_next(act, list(self._shards.items()))
+
+    def _run_next(self, act: Callable[[ShardT], Output], left: list[tuple[int, ShardT]]) -> None:
+        if not left:
+            return
+        number, shard = left.pop()
+        if self._shards.get(number) is shard:
+            self._run(number, act(shard))
+        self._loop.call_soon(self._run_next, act, left)
 
     def stop(self) -> None:
         """Stop all timers."""

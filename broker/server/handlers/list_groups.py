@@ -27,7 +27,7 @@ class ListGroups:
         """Gather the groups of all shards."""
         states = yield from _shortened(request.states_filter, STATES)
         types = yield from _shortened(request.types_filter, TYPES)
-        questions = self._groups.ask_every_shard(
+        questions = yield from self._groups.ask_every_shard(
             context,
             lambda shard, token, who, _: shard.list_groups(token, who, states, types),
         )

@@ -42,7 +42,7 @@ class ListTransactions:
             producer_ids=frozenset(producer_ids),
             min_duration_ms=request.duration_filter,
         )
-        questions = self._transactions.ask_every_shard(
+        questions = yield from self._transactions.ask_every_shard(
             context, lambda shard, token, who, now: shard.transactions(token, now)
         )
         yield from all_answered(questions)
