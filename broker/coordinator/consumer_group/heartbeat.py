@@ -305,7 +305,7 @@ def follow_target(
         target_of(step, group, member),
         target_epoch=group.target_epoch,
         reported=reported,
-        is_free=lambda topic_id, partition: group.owner_of(topic_id, partition) is None,
+        owners=group.owners,
     )
     if following is not member.current:
         write(step, Current(group.group_id, member.member_id, following))

@@ -14,7 +14,7 @@ to have (`assigned`) is its own from that answer on.
 Source: KIP-848, "Reconciliation"; the epochs of partitions, KIP-1251.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from broker.coordinator.consumer_group.member import (
@@ -24,8 +24,8 @@ from broker.coordinator.consumer_group.member import (
     Owned,
 )
 
-IsFree = Callable[[bytes, int], bool]
-"""Tells whether nobody owns a partition, or only the member itself does."""
+Owners = Mapping[bytes, Mapping[int, str]]
+"""Who owns a partition, by topic id; who is to give one up owns it until then."""
 
 
 def reconcile(
@@ -34,7 +34,7 @@ def reconcile(
     *,
     target_epoch: int,
     reported: Collection[tuple[bytes, int]] | None,
-    is_free: IsFree,
+    owners: Owners,
 ) -> CurrentAssignment:
     """Return the member's next step, which may be to stay where it is.
 
@@ -51,7 +51,7 @@ def reconcile(
     elif current.state is MemberState.UNKNOWN:
         # It has confirmed that it has nothing (see heartbeat.py), so it begins anew.
         current = replace(current, member_epoch=target_epoch)
-    return next_assignment(current, target, target_epoch, reported, is_free)
+    return next_assignment(current, target, target_epoch, reported, owners)
 
 
 def has_any(owned: Owned, reported: Collection[tuple[bytes, int]] | None) -> bool:
@@ -66,7 +66,7 @@ def next_assignment(
     target: Assignment,
     target_epoch: int,
     reported: Collection[tuple[bytes, int]] | None,
-    is_free: IsFree,
+    owners: Owners,
 ) -> CurrentAssignment:
     """Compare what a member has with its target, and take the next step."""
     kept = restricted(current.assigned, target, is_wanted=True)
@@ -81,11 +81,12 @@ def next_assignment(
         had = kept.get(topic_id, {})
         # Of what it gave up a moment ago the member is still down as the owner.
         own = current.pending_revocation.get(topic_id, {})
-        for partition in sorted(partitions - had.keys()):
-            if partition in own or is_free(topic_id, partition):
-                assigned.setdefault(topic_id, {})[partition] = target_epoch
-            else:
-                is_waiting = True
+        taken = owners.get(topic_id, {})
+        missing = partitions - had.keys()
+        free = [each for each in missing if each not in taken or each in own]
+        is_waiting |= len(free) < len(missing)
+        if free:
+            assigned.setdefault(topic_id, {}).update(dict.fromkeys(free, target_epoch))
     state = MemberState.UNRELEASED_PARTITIONS if is_waiting else MemberState.STABLE
     return moved(current, target_epoch, state, assigned, {})
 

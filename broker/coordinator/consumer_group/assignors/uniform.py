@@ -4,6 +4,8 @@ When all subscribe to the same topics, nobody has more than one partition more t
 whoever has more already is the one to have it. Otherwise it is `uniform_mixed` that balances.
 """
 
+from collections import deque
+
 from broker.coordinator.consumer_group.assignors import uniform_mixed
 from broker.coordinator.consumer_group.assignors.spec import GroupSpec
 from broker.coordinator.consumer_group.member import Assignment
@@ -57,15 +59,17 @@ def fill(
     for target in targets.values():
         for topic_id, partitions in target.items():
             taken.setdefault(topic_id, set()).update(partitions)
-    left = (
-        (topic_id, partition)
-        for topic_id, count in sorted(spec.partition_counts.items())
-        for partition in range(count)
-        if partition not in taken.get(topic_id, ())
-    )
+    left = deque[tuple[bytes, list[int]]]()
+    for topic_id, count in sorted(spec.partition_counts.items()):
+        partitions = sorted(set(range(count)) - taken.get(topic_id, set()))
+        if partitions:
+            left.append((topic_id, partitions))
     for member_id, room in missing.items():
         target = targets[member_id]
-        for _ in range(room):
-            topic_id, partition = next(left)
-            target.setdefault(topic_id, set()).add(partition)
-    assert next(left, None) is None, "a partition was left over"
+        while room:
+            topic_id, partitions = left.popleft()
+            target.setdefault(topic_id, set()).update(partitions[:room])
+            if len(partitions) > room:
+                left.appendleft((topic_id, partitions[room:]))
+            room = max(room - len(partitions), 0)
+    assert not left, "a partition was left over"
