@@ -20,6 +20,7 @@ from broker.coordinator.consumer_group.member import CurrentAssignment
 from broker.coordinator.group import offsets
 from broker.errors import ErrorCode
 from tests.sim.consumer_group_world import ConsumerGroupWorld
+from tests.sim.migrating_group_world import MigratingGroupWorld
 
 FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
 SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "30"))
@@ -29,6 +30,11 @@ EVENT_COUNT = 150
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + SEED_COUNT))
 def test_a_partition_is_held_by_one_and_the_group_comes_to_rest(seed):
     ConsumerGroupWorld(seed=seed).run(EVENT_COUNT)
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + SEED_COUNT))
+def test_a_group_changes_its_kind_under_its_members(seed):
+    MigratingGroupWorld(seed=seed).run(EVENT_COUNT)
 
 
 def everything_is_free(patch):

@@ -69,6 +69,8 @@ def consumer_group_heartbeat(
     if member is None or subscription != member.subscription:
         validate_size(step, MemberMetadata(group.group_id, member_id, subscription))
     joined.settle(step)
+    if joined.replaced is not None:
+        departures.restart_timers(step, group)
     if member is not None and member.member_id != member_id:
         take_over(step, group, member, member_id)
     before = member.current.assigned if member is not None else {}

@@ -243,6 +243,16 @@ def test_a_classic_member_that_does_not_join_again_in_time_is_removed(world):
     assert len(consumer.owned) == 4
 
 
+def test_a_classic_member_that_died_before_the_change_is_removed(world):
+    classic = settled_classic_group(world)
+    consumer = world.consumer("orders")
+    for _ in range(12):
+        consumer.beat()
+        classic[0].step()
+        world.advance(1_000)
+    settle(world, classic[:1], [consumer])
+
+
 def test_a_classic_member_of_another_generation_is_refused(world):
     classic = settled_classic_group(world, 1)[0]
     world.consumer("orders").beat()
