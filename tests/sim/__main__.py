@@ -17,8 +17,11 @@ from typing import NamedTuple
 import pytest
 
 from tests.sim import replica_mutations
+from tests.sim.consumer_group_world import ConsumerGroupWorld
+from tests.sim.migrating_group_world import MigratingGroupWorld
 from tests.sim.quorum_cluster import QuorumSimulation
 from tests.sim.replica_cluster import NoProgress, ReplicaSimulation
+from tests.sim.test_consumer_group_simulation import EVENT_COUNT
 from tests.sim.test_group_simulation import play as play_groups
 
 CHUNK = 25
@@ -40,10 +43,18 @@ def play_quorum(seed: int) -> int:
     return simulation.scheduler.event_count
 
 
+def play_consumer_groups(seed: int) -> int:
+    """Every other history has members of both protocols."""
+    world = (MigratingGroupWorld if seed % 2 else ConsumerGroupWorld)(seed=seed)
+    world.run(EVENT_COUNT)
+    return EVENT_COUNT
+
+
 SIMULATIONS: dict[str, Callable[[int], int]] = {
     "replication": play_replication,
     "quorum": play_quorum,
     "groups": play_groups,
+    "consumer-groups": play_consumer_groups,
 }
 # A history of the quorum costs as much as three of the others.
 SEEDS_FOR_ONE = {"quorum": 4}
