@@ -42,7 +42,6 @@ def load(shard: Replays, partition_log: PartitionLog) -> Iterator[None]:
             for record in batch.records():
                 if record.key is not None:
                     shard.replay(record.key, record.value)
-    yield
 
 
 def load_with_transactions(
@@ -63,7 +62,6 @@ def load_with_transactions(
         for record in batch.records():
             if record.key is not None:
                 shard.replay(record.key, record.value, producer_id)
-    yield
 
 
 def paced(partition_log: PartitionLog) -> Iterator[RecordBatch | None]:

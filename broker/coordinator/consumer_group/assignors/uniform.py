@@ -61,15 +61,15 @@ def fill(
             taken.setdefault(topic_id, set()).update(partitions)
     left = deque[tuple[bytes, list[int]]]()
     for topic_id, count in sorted(spec.partition_counts.items()):
-        partitions = sorted(set(range(count)) - taken.get(topic_id, set()))
-        if partitions:
-            left.append((topic_id, partitions))
+        free = sorted(set(range(count)) - taken.get(topic_id, set()))
+        if free:
+            left.append((topic_id, free))
     for member_id, room in missing.items():
         target = targets[member_id]
         while room:
-            topic_id, partitions = left.popleft()
-            target.setdefault(topic_id, set()).update(partitions[:room])
-            if len(partitions) > room:
-                left.appendleft((topic_id, partitions[room:]))
-            room = max(room - len(partitions), 0)
+            topic_id, free = left.popleft()
+            target.setdefault(topic_id, set()).update(free[:room])
+            if len(free) > room:
+                left.appendleft((topic_id, free[room:]))
+            room = max(room - len(free), 0)
     assert not left, "a partition was left over"
