@@ -137,6 +137,8 @@ def validate_words(
     names = (request.group_id, request.member_id, request.instance_id, request.rack_id)
     if not all(map(fits_record, (*names, context.client_id))):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A name is too long.")
+    if sum(map(len, request.subscribed_topic_names or ())) > step.shard.config.max_batch_bytes:
+        raise too_large()  # Before anything is made of them.
     assignors = step.shard.config.consumer.assignors
     if request.server_assignor is not None and request.server_assignor not in assignors:
         raise KafkaError(
@@ -151,7 +153,12 @@ def validate_words(
 def validate_size(step: Step, metadata: MemberMetadata) -> None:
     """Refuse a member that no record can hold."""
     if not step.fits(metadata.encoded()):
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The subscription is too large.")
+        raise too_large()
+
+
+def too_large() -> KafkaError:
+    """Refuse what no record can hold, with Kafka's error for it."""
+    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The subscription is too large.")
 
 
 # Whose it is.

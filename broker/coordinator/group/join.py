@@ -88,6 +88,9 @@ def validate_request(
     names += [protocol.name for protocol in request.protocols]
     if not all(map(fits_record, names)):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
+    # No record would hold it, which Kafka finds out when the leader has assigned.
+    if any(len(protocol.metadata) > config.max_batch_bytes for protocol in request.protocols):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     shortest_ms = config.group_min_session_timeout_ms
     if not shortest_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
         raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)

@@ -295,3 +295,12 @@ def test_a_member_that_was_never_told_its_id_goes_with_its_connection():
     member.join()
     old_client.joined()
     assert len(scenario.group.members) == 2
+
+
+def test_metadata_that_no_record_can_hold_is_refused_at_once():
+    scenario = Scenario()
+    too_large = bytes(scenario.config.max_batch_bytes + 1)
+    client = scenario.client(protocols=protocols("range", metadata=too_large))
+    client.join()
+    assert client.join_error() is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert scenario.groups == {}
