@@ -75,7 +75,9 @@ class Neighbour:
         self.most_computed_seconds = max(self.most_computed_seconds, computed_seconds)
 
     def _produce(self, connection: RawConnection) -> None:
-        batch = build_batch([(b"key", self._value(self.rounds), (), 1_700_000_000_000)])
+        # Of today: what is older than the retention goes as soon as somebody looks.
+        timestamp_ms = int(time.time() * 1000)
+        batch = build_batch([(b"key", self._value(self.rounds), (), timestamp_ms)])
         partition = PartitionProduceData(index=0, records=batch)
         data = TopicProduceData(name=self._topic, partition_data=[partition])
         request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[data])
