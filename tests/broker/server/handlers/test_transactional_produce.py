@@ -7,6 +7,7 @@ import pytest
 
 from broker.errors import ErrorCode
 from broker.protocol.message import Message
+from broker.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from broker.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -19,6 +20,7 @@ from broker.protocol.messages.write_txn_markers import (
 )
 from broker.protocol.records.metadata import UnregisterBrokerRecord
 from broker.records.build import build_batch
+from broker.server.handlers.describe_producers import DescribeProducers
 from broker.server.handlers.write_txn_markers import WriteTxnMarkers
 from tests.lib.logs import NOW_MS
 from tests.lib.scripted_coordinator import ScriptedCoordinator, state_topic
@@ -350,3 +352,27 @@ def test_a_follower_is_given_what_is_open():
     leader = Leader()
     leader.begin()
     assert fetched(leader.node.follow(2, 0)).records
+
+
+def test_what_is_open_is_described():
+    """By this kafka-transactions finds a transaction that hangs (KIP-664)."""
+    leader = Leader()
+    leader.end(coordinator_epoch=7)
+    leader.begin()
+    leader.produce(1)
+    handler = DescribeProducers(leader.node.partitions)
+    request = DescribeProducersRequest(topics=[TopicRequest(name=TOPIC, partition_indexes=[0])])
+    (topic,) = leader.ask(handler.handle, request, 0).answer.topics
+    ((found,),) = (each.active_producers for each in topic.partitions)
+    assert (found.producer_id, found.producer_epoch, found.last_sequence) == (9, 0, 1)
+    assert (found.coordinator_epoch, found.current_txn_start_offset) == (7, 1)
+    assert found.last_timestamp == NOW_MS
+
+
+def test_a_transaction_that_hangs_is_ended_by_an_administrator():
+    """With what was described, and no version of transactions: as kafka-transactions abort does."""
+    leader = Leader()
+    leader.begin()
+    leader.end(is_commit=False, epoch=0, coordinator_epoch=-1)
+    leader.replicate()
+    assert leader.log.last_stable_offset == 2
