@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.coordinator.transaction import add_partitions, end_txn, markers, records, shard, step
+from broker.coordinator.transaction import add_partitions, end_txn, markers, records, step, sweep
 from broker.coordinator.transaction.transaction import Transaction
 from broker.server.coordinators import marker_sender
 from tests.sim.transaction_coordinator import SHARD, Coordinator
@@ -90,7 +90,7 @@ def answer_before_it_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def load_and_send_no_markers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave a prepared transaction to whoever prepared it."""
-    monkeypatch.setattr(shard, "PREPARED", frozenset())
+    monkeypatch.setitem(sweep.ACTS, step.Sweep.END_PREPARED, lambda *_: False)
 
 
 def complete_with_the_first_marker(monkeypatch: pytest.MonkeyPatch) -> None:
