@@ -364,8 +364,10 @@ def measure(server: Server, results: Results) -> None:
             return await work
 
         before = server.cpu_seconds()
-        results.add(cell, server.name, asyncio.run(run()), lower_is_better=lower_is_better)
-        print(f"  {server.name} {cell}: CPU {server.cpu_seconds() - before:.1f} s", flush=True)
+        value = asyncio.run(run())
+        results.add(cell, server.name, value, lower_is_better=lower_is_better)
+        used = server.cpu_seconds() - before
+        print(f"  {server.name} {cell}: {value:.3g}, CPU {used:.1f} s", flush=True)
 
     classic: list[Member] = [ClassicMember("classic", MEMBERS) for _ in range(MEMBERS)]
     consumer: list[Member] = [ConsumerMember("consumer", n, MEMBERS) for n in range(MEMBERS)]
