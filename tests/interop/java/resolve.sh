@@ -1,12 +1,12 @@
 #!/bin/sh
-# Print the folder with Apache Kafka's jars, fetching them with Maven the first time (56 MB).
+# Print the folder with Apache Kafka's jars, fetching them with Maven the first time (130 MB).
 # MILLRACE_KAFKA_LIBS names a folder that has them already. Fails without Java, or without Maven
 # when there is something to fetch; the tests then skip and say so.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 libs=${MILLRACE_KAFKA_LIBS:-$here/../../../build/kafka-libs}
 command -v java >/dev/null || { echo "Java is not installed" >&2; exit 1; }
-if ! ls "$libs"/kafka_2.13-*.jar >/dev/null 2>&1; then
+if ! ls "$libs"/kafka_2.13-*.jar "$libs"/kafka-streams-examples-*.jar >/dev/null 2>&1; then
     [ -z "${MILLRACE_KAFKA_LIBS:-}" ] || { echo "no Kafka jars in $libs" >&2; exit 1; }
     command -v mvn >/dev/null || { echo "Maven is not installed and $libs is empty" >&2; exit 1; }
     rm -rf "$libs.part"
