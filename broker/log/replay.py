@@ -1,11 +1,12 @@
 """Bringing the producer state up to the log's end from the batches above its snapshot."""
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 
 from broker.log.append import marker_of
 from broker.log.index.transaction_index import AbortedTransaction
 from broker.log.local_log import LocalLog
+from broker.log.producers.state import ProducerState
 from broker.log.segment import Segment
 from broker.log.segment_names import TRANSACTION_INDEX_SUFFIX, bases_of
 from broker.log.walk import walk_batches
@@ -26,36 +27,92 @@ def load_producers(
 
     Segments whose base offset is in `without_producers` have nothing to feed, and are not read.
     """
-    producers = log.producers
-    producers.load(log.log_start_offset, log.log_end_offset, log.high_watermark, timestamp_ms)
+    producers, first_offset = log.producers, log.segments.first.base_offset
+    # Not from the log's start: who wrote below it goes on with his next sequence number.
+    producers.load(first_offset, log.log_end_offset, timestamp_ms)
     start = producers.map_end_offset
+    if start > log.high_watermark and producers.has_ended_transactions:
+        producers.unreplicated = _ended_above_high_watermark(
+            log, start, on_progress, without_producers
+        )
     for segment in log.segments.from_offset(start):
-        if not segment.size_bytes or segment.base_offset in without_producers:
-            continue
-        position = segment.position_of(start)
-        for _, batch in walk_batches(segment.file, position, segment.size_bytes):
-            if batch.header.producer_id >= 0 and batch.header.record_count:
-                _replay(log, segment, batch)
-            on_progress(batch.header.size_bytes)
-        if segment is not log.segments.active:
-            if segment.transaction_index.entries:
-                segment.save_transaction_index()
-            segment.unload()
+        if segment.base_offset > start and producers.producers:
+            # As a roll does: with the records before it the way to know them may be deleted.
+            producers.map_end_offset = segment.base_offset
+            producers.take_snapshot()
+        if segment.base_offset not in without_producers:
+            _replay_segment(log, segment, start, on_progress)
     producers.map_end_offset = log.log_end_offset
     producers.on_high_watermark(log.high_watermark)
 
 
-def _replay(log: LocalLog, segment: Segment, batch: RecordBatch) -> None:
-    header, producers = batch.header, log.producers
+def _replay_segment(
+    log: LocalLog, segment: Segment, start: int, on_progress: Callable[[int], None]
+) -> None:
+    for batch in _batches(segment, range(start, log.log_end_offset)):
+        aborted = _replay(log.producers, batch)
+        if aborted is not None:
+            _note_aborted(segment, aborted)
+        on_progress(batch.header.size_bytes)
+    if segment is not log.segments.active:
+        if segment.transaction_index.entries:
+            segment.save_transaction_index()
+        segment.unload()
+
+
+def _ended_above_high_watermark(
+    log: LocalLog,
+    end_offset: int,
+    on_progress: Callable[[int], None],
+    without_producers: Collection[int],
+) -> dict[int, int]:
+    """Find what a snapshot does not say: which transactions ended between there and it.
+
+    They are found from an earlier snapshot on, with producers of their own: those of the later
+    one know of batches that are no longer in the log.
+    """
+    former = log.producers.at_snapshot_within(log.segments.first.base_offset, log.high_watermark)
+    offsets = range(former.map_end_offset, end_offset)
+    for segment in log.segments.from_offset(offsets.start):
+        if segment.base_offset >= end_offset or segment.base_offset in without_producers:
+            continue
+        for batch in _batches(segment, offsets):
+            _replay(former, batch)
+            on_progress(batch.header.size_bytes)
+        if segment is not log.segments.active:
+            segment.unload()
+    former.on_high_watermark(log.high_watermark)
+    return former.unreplicated
+
+
+def _batches(segment: Segment, offsets: range) -> Iterator[RecordBatch]:
+    """Read the batches of a segment that are in a range of offsets."""
+    if not segment.size_bytes or not offsets:
+        return
+    position = segment.position_of(offsets.start)
+    for _, batch in walk_batches(segment.file, position, segment.size_bytes):
+        if batch.base_offset >= offsets.stop:
+            return
+        yield batch
+
+
+def _replay(producers: ProducerState, batch: RecordBatch) -> AbortedTransaction | None:
+    """Feed one batch; gives what the transaction index must note."""
+    header = batch.header
+    if header.producer_id < 0 or not header.record_count:
+        return None
     if not header.is_control:
         producers.add_data(header, header.base_offset)
-        return
+        return None
     marker = marker_of(header, batch.buffer[HEADER_BYTES:])
     if marker is None:
-        return
-    aborted = producers.add_marker(header, marker, header.base_offset, header.max_timestamp)
+        return None
+    return producers.add_marker(header, marker, header.base_offset, header.max_timestamp)
+
+
+def _note_aborted(segment: Segment, aborted: AbortedTransaction) -> None:
     entries = segment.transaction_index.entries
-    if aborted is not None and (not entries or entries[-1].last_offset < aborted.last_offset):
+    if not entries or entries[-1].last_offset < aborted.last_offset:
         segment.transaction_index.append(aborted)
 
 

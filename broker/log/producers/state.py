@@ -5,7 +5,9 @@ snapshot at or below the log's end is loaded and the batches above it are read a
 
 A transaction is *ongoing* until its marker is appended and *unreplicated* until the high watermark
 passes the marker; the first offset of the oldest of either kind is the first unstable offset, and
-read_committed readers stop there.
+read_committed readers stop there. A snapshot above the high watermark does not say which are
+unreplicated, so that is read from the log; the producers are the snapshot's all the same, for the
+records that made them known may have been deleted.
 """
 
 import logging
@@ -192,6 +194,11 @@ class ProducerState:
         ended = min(self.unreplicated)
         return ended if first is None else min(first, ended)
 
+    @property
+    def has_ended_transactions(self) -> bool:
+        """Whether a transaction of these producers has ever ended."""
+        return any(entry.coordinator_epoch >= 0 for entry in self.producers.values())
+
     def on_high_watermark(self, high_watermark: int) -> None:
         """Forget ended transactions whose marker is below the high watermark."""
         if self.unreplicated:
@@ -260,31 +267,37 @@ class ProducerState:
                 pass  # It has been deleted meanwhile.
             self.unsynced_snapshots.discard(offset)
 
-    def load(
-        self, log_start_offset: int, log_end_offset: int, high_watermark: int, timestamp_ms: int
-    ) -> None:
+    def load(self, first_offset: int, log_end_offset: int, timestamp_ms: int) -> None:
         """Start from the newest usable snapshot within the log; snapshots beyond its end go.
 
-        The caller then feeds the batches from `map_end_offset` on.
+        The caller then feeds the batches from `map_end_offset` on, which is `first_offset` where
+        there is no snapshot.
         """
         self._forget()
-        self.map_end_offset = log_start_offset
         self._drop([offset for offset in self.snapshot_offsets if offset > log_end_offset])
-        for offset in reversed(self.snapshot_offsets[:]):
+        self.map_end_offset, entries = self._newest_snapshot(first_offset, log_end_offset)
+        self._take_over(entries, timestamp_ms)
+
+    def at_snapshot_within(self, first_offset: int, offset: int) -> "ProducerState":
+        """Give the producers of the newest snapshot up to an offset, to feed apart from these."""
+        former = ProducerState(self._storage, self._directory, self._expiration_ms)
+        former.map_end_offset, entries = self._newest_snapshot(first_offset, offset)
+        former._take_over(entries, 0)  # At time 0 nobody has been silent for too long.
+        return former
+
+    def _newest_snapshot(self, first_offset: int, offset: int) -> tuple[int, list[ProducerEntry]]:
+        """Read the newest one up to an offset that is whole; damaged ones above it go."""
+        for found in reversed(self.snapshot_offsets[:]):
+            if found > offset:
+                continue
             try:
-                entries = decode_snapshot(read_file(self._storage, self._path(offset)) or b"")
+                return found, decode_snapshot(read_file(self._storage, self._path(found)) or b"")
             except CorruptBatch as error:
                 _logger.warning(
-                    "producer snapshot dropped file=%s reason=%s", self._path(offset), error
+                    "producer snapshot dropped file=%s reason=%s", self._path(found), error
                 )
-                self._drop([offset])
-                continue
-            if offset > high_watermark and any(x.coordinator_epoch >= 0 for x in entries):
-                # It does not say which transactions ended above the high watermark.
-                continue
-            self._take_over(entries, timestamp_ms)
-            self.map_end_offset = offset
-            return
+                self._drop([found])
+        return first_offset, []
 
     def _take_over(self, entries: list[ProducerEntry], timestamp_ms: int) -> None:
         self.producers = {entry.producer_id: entry for entry in entries}

@@ -2,7 +2,8 @@
 
 The oracle is a list of the batches that are in the log. What is open, what was aborted and where
 readers stop is computed anew from all of it after every step, so that it cannot be wrong in the
-way the log's own bookkeeping can: after appends, cuts, rolled segments, compaction, restarts.
+way the log's own bookkeeping can: after appends, cuts, rolled segments, deleted records, restarts,
+also such as have lost the high watermark.
 """
 
 from typing import NamedTuple
@@ -199,15 +200,25 @@ class ProducersMachine(RuleBasedStateMachine):
         self.history = [batch for batch in self.history if batch.next_offset <= end_offset]
 
     @precondition(lambda self: self.history)
-    @rule(is_clean=st.booleans())
-    def restart(self, is_clean: bool) -> None:
+    @rule(share=SHARES)
+    def delete_records(self, share: float) -> None:
+        log = self.log
+        start = log.log_start_offset
+        log.delete_records_before(start + round(share * (log.high_watermark - start)))
+        log.delete_old_segments(NOW_MS)
+        log.save_names()
+
+    @precondition(lambda self: self.history)
+    @rule(is_clean=st.booleans(), is_high_watermark_lost=st.booleans())
+    def restart(self, is_clean: bool, is_high_watermark_lost: bool) -> None:
         log = self.log
         if is_clean:
             log.close()
         hints = OpenHints(
             is_clean=is_clean,
             recovery_point=log.recovery_point,
-            high_watermark=log.high_watermark,
+            log_start_offset=log.log_start_offset,
+            high_watermark=0 if is_high_watermark_lost else log.high_watermark,
             timestamp_ms=NOW_MS,
         )
         self.log = open_log(log.place.storage, self.config, hints)
@@ -224,7 +235,8 @@ class ProducersMachine(RuleBasedStateMachine):
             for _, first, ended, _ in self.transactions()
             if ended is None or ended >= log.high_watermark
         ]
-        assert log.last_stable_offset == min([*undecided, log.high_watermark])
+        first = min([*undecided, log.high_watermark])
+        assert log.last_stable_offset == max(first, log.log_start_offset)
 
     @invariant()
     def readers_are_told_of_every_aborted_transaction_once(self) -> None:
@@ -233,7 +245,7 @@ class ProducersMachine(RuleBasedStateMachine):
         aborted = [
             (producer_id, first, ended)
             for producer_id, first, ended, is_commit in self.transactions()
-            if ended is not None and not is_commit
+            if ended is not None and not is_commit and ended >= self.log.segments.first.base_offset
         ]
         aborted.sort(key=lambda entry: entry[2])
         told: list[tuple[int, int, int]] = []
@@ -253,6 +265,8 @@ class ProducersMachine(RuleBasedStateMachine):
             assert entry is not None
             first = -1 if known.open_since is None else known.open_since
             assert (entry.epoch, entry.transaction_first_offset) == (known.epoch, first)
+            following = (entry.last_sequence + 1) & INT32_MAX if entry.batches else None
+            assert following == known.next_sequence
 
 
 def test_the_producers_are_what_the_history_says() -> None:

@@ -201,3 +201,81 @@ def test_a_cut_does_not_hold_readers_back_for_what_has_ended() -> None:
     write(log, 1, is_transactional=False)
     log.truncate_to(2)
     assert log.last_stable_offset == log.high_watermark == 2
+
+
+@pytest.mark.parametrize("high_watermark", [0, 4, 5])
+def test_no_producer_is_forgotten_for_what_was_deleted(high_watermark: int) -> None:
+    """Of a high watermark that is below the snapshot, or lost, the records below it are gone."""
+    log = open_log(SimulatedStorage(), LogConfig())
+    write(log, 0, producer_id=2, is_transactional=False)
+    write(log, 0)
+    end(log)
+    write(log, 0, producer_id=3, is_transactional=False)
+    log.delete_records_before(4)
+    write(log, 1)
+    known = log.producers.producers
+    log.close()
+    hints = OpenHints(True, log.recovery_point, log.log_start_offset, high_watermark, NOW_MS)
+    again = open_log(log.place.storage, log.config, hints)
+    assert again.log_start_offset == 4
+    assert last_sequences(again) == {number: entry.last_sequence for number, entry in known.items()}
+    assert again.producers.ongoing == log.producers.ongoing == {4: 1}
+    assert write(again, 0, producer_id=3, is_transactional=False) == 3, "a repeat of what is there"
+
+
+def test_a_cut_and_a_kill_forget_no_producer_for_what_was_deleted() -> None:
+    log = open_log(SimulatedStorage(), LogConfig())
+    write(log, 0, producer_id=2, is_transactional=False)
+    write(log, 0)
+    log.delete_records_before(2)
+    log.save_names()
+    append_above_the_high_watermark(log)
+    log.truncate_to(2)
+    assert last_sequences(log) == {1: 0, 2: 0}
+    assert log.last_stable_offset == 2
+    hints = OpenHints(False, log.recovery_point, log.log_start_offset, 2, NOW_MS)
+    again = open_log(log.place.storage, log.config, hints)
+    assert again.log_start_offset == 2
+    assert last_sequences(again) == {1: 0, 2: 0}
+    assert again.producers.ongoing == {1: 1}
+
+
+def test_what_is_open_outlives_a_kill_the_deletion_of_its_segment_and_a_cut() -> None:
+    log = open_log(SimulatedStorage(), LogConfig())
+    write(log, 0)
+    log.roll(NOW_MS)
+    log.flush()
+    hints = OpenHints(False, 0, 0, log.high_watermark, NOW_MS)
+    again = open_log(log.place.storage, log.config, hints)
+    again.delete_records_before(1)
+    assert again.delete_old_segments(NOW_MS) == 1
+    append_above_the_high_watermark(again)
+    again.truncate_to(1)
+    assert again.producers.ongoing == {0: 1}
+    assert again.last_stable_offset == 1
+
+
+def test_of_what_has_ended_only_the_segment_of_the_high_watermark_is_read() -> None:
+    log = open_log(SimulatedStorage(), LogConfig())
+    for sequence in range(3):
+        write(log, sequence)
+        end(log)
+        log.roll(NOW_MS)
+    write(log, 3)
+    end(log)
+    log.close()
+    read_bytes: list[int] = []
+    hints = OpenHints(True, log.recovery_point, 0, 7, NOW_MS, read_bytes.append)
+    again = open_log(log.place.storage, log.config, hints)
+    assert again.last_stable_offset == 6
+    assert sum(read_bytes) == log.segments.active.size_bytes
+
+
+def append_above_the_high_watermark(log: PartitionLog) -> None:
+    log.append_as_leader(
+        build_batch([(None, b"value", (), NOW_MS)]), leader_epoch=0, timestamp_ms=NOW_MS
+    )
+
+
+def last_sequences(log: PartitionLog) -> dict[int, int]:
+    return {number: entry.last_sequence for number, entry in log.producers.producers.items()}
