@@ -6,6 +6,7 @@ an explicit `@example`.
 """
 
 import os
+import signal
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,10 @@ from tests.lib import side_by_side
 if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
+
+# A run that a script put in the background ignores Ctrl-C, and so would every program that it
+# starts: those that are to be stopped by it would run for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
