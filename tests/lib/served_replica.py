@@ -245,7 +245,7 @@ class ServedReplica:
         context = Context(FETCH_VERSION, more.pop("client", None))
         state = more.pop("replica_state", ReplicaState())
         session = {name: more.pop(name) for name in ("session_id", "session_epoch") if name in more}
-        session.update(more.pop("request", {}))
+        of_request = more.pop("request", {})
         min_bytes = more.pop("min_bytes", 1)
         rack_id = more.pop("rack_id", "")
         wanted = FetchPartition(fetch_offset=offset, partition_max_bytes=1_000_000, **more)
@@ -257,6 +257,8 @@ class ServedReplica:
             topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[wanted])],
             **session,
         )
+        for name, value in of_request.items():
+            setattr(request, name, value)
         return self._handled(self.fetch_handler.handle, context, request)
 
     def follow(self, broker_id: int, offset: int, **more: Any) -> Context:

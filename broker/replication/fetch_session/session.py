@@ -25,6 +25,12 @@ class SessionPartition:
     asked: FetchPartition
     high_watermark: int = NOT_TOLD
     log_start_offset: int = NOT_TOLD
+    read_from: object | None = None
+    """What `asked` was read from last, when all was well: it need not be looked up again."""
+
+    def is_told(self, high_watermark: int, log_start_offset: int) -> bool:
+        """Whether the last answer said so."""
+        return self.high_watermark == high_watermark and self.log_start_offset == log_start_offset
 
     def note_told(self, answer: PartitionData) -> bool:
         """Note an answer; tell whether it has to be sent."""
@@ -74,6 +80,7 @@ class FetchSession:
                 self.partitions[key] = SessionPartition(wanted)
             else:
                 known.asked = wanted
+                known.read_from = None
         for key in forgotten:
             self.partitions.pop(key, None)
 

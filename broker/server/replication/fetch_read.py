@@ -3,6 +3,7 @@
 The first batch of the first partition that has one is always returned whole, however small the
 limits are, so that a consumer can make progress (KIP-74). A consumer reads what is committed, a
 follower all there is; where a follower reads from is counted as its position, once a request.
+Most of what a follower's session asks for is at rest: of that nothing is read and nothing said.
 
 A throttled replica that is not in sync reads nothing while it had too much (KIP-73): the request
 waits as if there were nothing, and its other partitions go on.
@@ -24,6 +25,7 @@ from broker.protocol.messages.fetch import (
 )
 from broker.replication.divergence import find_divergence
 from broker.replication.fencing import validate_leader_epoch
+from broker.replication.fetch_session.session import SessionPartition
 from broker.replication.log import ReplicaLog
 from broker.replication.read_replica import preferred_read_replica
 from broker.server.cluster.current_leaders import SAYS_WHO_LEADS
@@ -38,6 +40,7 @@ class FetchRead:
 
     __slots__ = (
         "_has_news",
+        "_is_follower_valid",
         "_logs",
         "_now_ms",
         "_seen_ends",
@@ -55,6 +58,7 @@ class FetchRead:
         self._logs = logs
         self._now_ms = 0 if question.follower is None else logs.clock.now_ms()
         self._has_news = False
+        self._is_follower_valid = False
         self._seen_ends: list[int] = []
         """Of `partitions`, where they ended when a walk came by."""
         self.question = question
@@ -89,8 +93,56 @@ class FetchRead:
 
     def run(self, asked: Iterable[tuple[Key, FetchPartition]]) -> None:
         """Read every partition asked for."""
+        session = self.question.session
+        if session is None or self.question.follower is None:
+            for key, wanted in asked:
+                self.answers.append((key, self._answer(key, wanted)))
+            return
+        self._is_follower_valid = False  # A step ago is long enough for another to have come.
         for key, wanted in asked:
-            self.answers.append((key, self._answer(key, wanted)))
+            known = session.partitions.get(key)
+            if known is None or known.asked is not wanted:
+                self.answers.append((key, self._answer(key, wanted)))
+            elif not self._passes_over(known, self.question.follower):
+                before = len(self.partitions)
+                self.answers.append((key, self._answer(key, wanted)))
+                is_well = len(self.partitions) > before
+                known.read_from = self.partitions[-1] if is_well else None
+
+    def _passes_over(self, known: SessionPartition, follower: ReplicaState) -> bool:
+        """Count a follower that has all there is, and was told so; False when it is to be read.
+
+        What it asks for was compared with this log, in this leader epoch, when it was read.
+        """
+        partition, wanted = known.read_from, known.asked
+        if not isinstance(partition, Partition) or self._logs.throttle.is_used:
+            return False
+        leader, log = partition.leader, partition.log
+        if (
+            leader is None
+            or wanted.fetch_offset != log.log_end_offset
+            or wanted.current_leader_epoch != leader.leader_epoch
+            or follower.replica_id not in leader.followers
+            or not self._is_valid(follower, leader)
+        ):
+            return False
+        if self.is_first:
+            position = FollowerPosition(wanted.fetch_offset, wanted.log_start_offset)
+            self._logs.partitions.note_follower(partition, follower, position, self._now_ms)
+        if not known.is_told(log.high_watermark, log.log_start_offset):
+            return False
+        self.partitions.append(partition)
+        return True
+
+    def _is_valid(self, follower: ReplicaState, leader: Leader) -> bool:
+        """Whether it is the incarnation that is registered: the same for all partitions."""
+        if not self._is_follower_valid:
+            try:
+                leader.validate_follower(follower.replica_id, follower.replica_epoch)
+            except KafkaError:
+                return False  # Whoever reads the partition tells why.
+            self._is_follower_valid = True
+        return True
 
     def walk(self, asked: Asked) -> Steps[None]:
         """Do what `run` does, step by step."""
