@@ -91,10 +91,10 @@ def _version_for(
 ) -> int:
     newest = registry.latest(subject, with_deleted=True)
     following = 1 if newest is None else newest.version + 1
-    if request.version is None or (request.version != following and not is_import):
-        if request.version is not None:
-            raise refusals.invalid_schema("Version is not one more than previous version")
+    if request.version is None:
         return following
+    if request.version != following and not is_import:
+        raise refusals.invalid_schema("Version is not one more than previous version")
     return request.version
 
 

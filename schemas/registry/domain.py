@@ -9,7 +9,7 @@ and the lower version of the subject that sorts first is what the id answers wit
 higher than all that were ever seen here; what is deleted softly keeps its version.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final
 
 from schemas.registry.records import Content, Entry, Json, entry_from, parse_object
@@ -36,6 +36,8 @@ class Registry:
         self._subjects: dict[str, dict[int, Entry]] = {}
         self._by_id: dict[tuple[str, int], set[Place]] = {}
         self._ids: dict[tuple[str, Content], set[int]] = {}
+        self._users: dict[Place, set[Place]] = {}
+        """By what is referred to: the versions that refer to it."""
         self._highest_ids: dict[str, int] = {}
         self._configs: dict[str | None, Json] = {}
         self._modes: dict[str | None, str] = {}
@@ -82,12 +84,16 @@ class Registry:
         old = self._subjects.get(subject, {}).pop(version, None)
         if old is not None:
             self._by_id[context, old.schema_id].discard(place)
+            for target in _targets(old):
+                self._users[target].discard(place)
             self._forget_content(context, old)
             if not self._subjects[subject]:
                 del self._subjects[subject]
         if entry is not None:
             self._subjects.setdefault(subject, {})[version] = entry
             self._by_id.setdefault((context, entry.schema_id), set()).add(place)
+            for target in _targets(entry):
+                self._users.setdefault(target, set()).add(place)
             self._ids.setdefault((context, entry.content), set()).add(entry.schema_id)
             highest = self._highest_ids.get(context, 0)
             self._highest_ids[context] = max(highest, entry.schema_id)
@@ -200,21 +206,9 @@ class Registry:
     def referenced_by(
         self, subject: str, version: int, *, with_deleted: bool = False
     ) -> list[Entry]:
-        """Return the versions that refer to this one."""
-        return [
-            entry
-            for entry in self._entries()
-            if (with_deleted or not entry.is_deleted)
-            and any(
-                reference.version == version
-                and parse_subject(entry.subject).relative(reference.subject).qualified == subject
-                for reference in entry.content.references
-            )
-        ]
-
-    def _entries(self) -> Iterator[Entry]:
-        for subject in sorted(self._subjects):
-            yield from self.versions(subject, with_deleted=True)
+        """Return the versions that refer to this one, in order."""
+        users = (self._entry(place) for place in sorted(self._users.get((subject, version), ())))
+        return [user for user in users if with_deleted or not user.is_deleted]
 
     def contexts(self) -> list[str]:
         return [DEFAULT_CONTEXT, *sorted(self._contexts - {DEFAULT_CONTEXT})]
@@ -233,8 +227,7 @@ class Registry:
 
     def config_in_scope(self, subject: str | None) -> Json:
         """Return what holds for a subject: its own, its context's, or the registry's."""
-        scopes = list(self._scopes(subject))
-        for scope in scopes:
+        for scope in self._scopes(subject):
             if scope in self._configs:
                 above = self._configs.get(None, {})
                 return {**self._default_config, **above, **self._configs[scope]}
@@ -263,6 +256,15 @@ class Registry:
         context = DEFAULT_CONTEXT if subject is None else parse_subject(subject).context
         yield None if context == DEFAULT_CONTEXT else qualified_context(context)
         yield _GLOBAL
+
+
+def _targets(entry: Entry) -> set[Place]:
+    """Return what a version refers to."""
+    subject = parse_subject(entry.subject)
+    return {
+        (subject.relative(each.subject).qualified, each.version)
+        for each in entry.content.references
+    }
 
 
 def _is_global(subject: str | None) -> bool:

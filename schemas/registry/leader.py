@@ -110,7 +110,6 @@ class Leadership:
         self.group_id = group_id
         self._bootstrap_servers = bootstrap_servers
         self._is_known = asyncio.Event()
-        self._member_id = ""
 
     @property
     def is_leader(self) -> bool:
@@ -141,8 +140,8 @@ class Leadership:
 
     async def _belong(self) -> None:
         client = AIOKafkaClient(bootstrap_servers=self._bootstrap_servers)
-        await client.bootstrap()
         try:
+            await client.bootstrap()
             coordinator = await client.coordinator_lookup(CoordinationType.GROUP, self.group_id)
             member = _Membership(client, coordinator, self.group_id)
             try:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 from aiohttp import web
 from aiokafka.errors import KafkaError
@@ -18,7 +18,6 @@ from schemas.registry.refusals import (
 )
 from schemas.registry.subjects import (
     DEFAULT_CONTEXT,
-    GLOBAL_CONTEXT,
     is_valid,
     parse_subject,
     qualified_context,
@@ -192,12 +191,8 @@ def version_of(request: web.Request) -> int | None:
     if text.lower() == "latest" or text == "-1":
         return None
     if not (text.isascii() and text.removeprefix("+").isdigit() and 1 <= int(text) < 2**31):
-        _refuse_version(request.match_info["version"])
+        raise invalid_version(request.match_info["version"])
     return int(text)
-
-
-def _refuse_version(text: str) -> NoReturn:
-    raise invalid_version(text)
 
 
 def id_of(request: web.Request) -> int:
@@ -206,7 +201,3 @@ def id_of(request: web.Request) -> int:
     if not (text.isascii() and text.isdigit() and int(text) < 2**31):
         raise web.HTTPNotFound
     return int(text)
-
-
-def is_global(scope: str | None) -> bool:
-    return scope is None or parse_subject(scope).context == GLOBAL_CONTEXT
