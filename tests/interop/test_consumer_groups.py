@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 import confluent_kafka
 import confluent_kafka.admin
@@ -46,7 +47,14 @@ def bootstrap(data_folder: Path) -> Iterator[str]:
 
 
 class Member(threading.Thread):
-    """A member that reads until it is stopped."""
+    """A member that reads until it is stopped, and notes what it has as it is told.
+
+    It is told of what is taken before it says that it let go: whoever is given a partition that
+    another one still has in its notes has it too early.
+    """
+
+    owned_twice: ClassVar[list[str]] = []
+    owners: ClassVar[dict[tuple[str, int], "Member"]] = {}
 
     def __init__(self, bootstrap: str, group: str, topic: str = TOPIC, **settings: object) -> None:
         super().__init__(daemon=True)
@@ -59,20 +67,34 @@ class Member(threading.Thread):
                 **settings,
             }
         )
-        self.consumer.subscribe([topic])
+        self.group = group
         self.is_stopping = threading.Event()
         self.values: set[bytes] = set()
-        # Only this thread asks the consumer: it holds the interpreter's lock while it waits.
-        self.assigned: list[confluent_kafka.TopicPartition] = []
+        self.assigned: set[int] = set()
         self.wants_commit = threading.Event()
+        self.consumer.subscribe(
+            [topic], on_assign=self.gain, on_revoke=self.lose, on_lost=self.lose
+        )
         self.start()
+
+    def gain(self, _: object, partitions: list[confluent_kafka.TopicPartition]) -> None:
+        for each in partitions:
+            other = self.owners.get((self.group, each.partition))
+            if other not in (None, self):
+                self.owned_twice.append(f"{self.group} {each.partition}")
+            self.owners[self.group, each.partition] = self
+            self.assigned.add(each.partition)
+
+    def lose(self, _: object, partitions: list[confluent_kafka.TopicPartition]) -> None:
+        for each in partitions:
+            self.owners.pop((self.group, each.partition), None)
+            self.assigned.discard(each.partition)
 
     def run(self) -> None:
         while not self.is_stopping.is_set():
             message = self.consumer.poll(0.05)
             if message is not None and message.error() is None:
                 self.values.add(message.value())
-            self.assigned = self.consumer.assignment()
             if self.wants_commit.is_set() and self.assigned:
                 offsets = [confluent_kafka.TopicPartition(TOPIC, each, 20) for each in range(3)]
                 self.consumer.commit(offsets=offsets, asynchronous=False)
@@ -92,6 +114,7 @@ def running(*members: Member) -> Iterator[None]:
             member.is_stopping.set()
         for member in members:
             member.join()
+    assert not Member.owned_twice
 
 
 CONSUMER = {"group.protocol": "consumer"}
@@ -121,7 +144,7 @@ def test_a_group_changes_to_the_consumer_protocol_and_back_while_it_reads(bootst
         new = [Member(bootstrap, "migrating", **CONSUMER)]
         with running(*new):
             until(lambda: new[0].partitions() == 1)
-            assert sum(member.partitions() for member in old) == 2
+            until(lambda: sum(member.partitions() for member in old) == 2)
         until(lambda: sum(member.partitions() for member in old) == 3)
 
 
