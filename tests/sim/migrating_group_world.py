@@ -1,8 +1,10 @@
 """Seeded histories of a group in which consumers of both protocols come and go.
 
 The group changes its kind as they do (KIP-848, online migration): up when a consumer joins members
-of the classic protocol, down when the last consumer has gone. The classic ones are eager: they give
-up all they hold before they join again; whoever leads them deals out the topic in turn.
+of the classic protocol, down when the last consumer has gone. A group's classic ones are eager, and
+give up all they hold before they join again, or cooperative: they hold on while they join, say what
+they have, and give up what the next assignment lacks (KIP-429). Whoever leads them deals out the
+topic in turn; of cooperative ones nobody gets what another still has.
 
 Checked beside what `ConsumerGroupWorld` checks: a group id is of one kind only. The generation of
 the one kind goes on where the epoch of the other has been.
@@ -18,6 +20,7 @@ from broker.protocol.consumer_protocol import (
     ConsumerProtocolSubscription,
     TopicPartition,
     decode_assignment,
+    decode_subscription,
     encode_assignment,
 )
 from broker.protocol.structs import encode_struct
@@ -26,7 +29,6 @@ from tests.lib.group_scenario import Client, protocols
 from tests.sim.consumer_group_world import ConsumerGroupWorld
 
 TOPIC = "orders"
-SAID = encode_struct(ConsumerProtocolSubscription(topics=[TOPIC]), 1)
 START_OVER = {
     ErrorCode.UNKNOWN_MEMBER_ID,
     ErrorCode.ILLEGAL_GENERATION,
@@ -37,11 +39,9 @@ START_OVER = {
 
 @dataclass(eq=False)
 class SimulatedClassic(Client):
-    """An eager consumer of the classic protocol that processes what it holds."""
+    """A consumer of the classic protocol that processes what it holds."""
 
-    protocols: list = field(
-        default_factory=lambda: protocols("range", metadata=(1).to_bytes(2, "big") + SAID)
-    )
+    is_cooperative: bool = False
     owned: frozenset = frozenset()
     positions: dict = field(default_factory=dict)
     is_alive: bool = True
@@ -51,6 +51,21 @@ class SimulatedClassic(Client):
     def member_epoch(self) -> int:
         return self.generation_id
 
+    def say(self) -> None:
+        """Put what it has into what it offers."""
+        owned = [TopicPartition(topic=TOPIC, partitions=sorted(each[1] for each in self.owned))]
+        message = ConsumerProtocolSubscription(
+            topics=[TOPIC],
+            owned_partitions=owned if self.owned else [],
+            generation_id=self.generation_id,
+        )
+        metadata = (2).to_bytes(2, "big") + encode_struct(message, 2)
+        self.protocols = protocols(self.assignor, metadata=metadata)
+
+    @property
+    def assignor(self) -> str:
+        return "cooperative-sticky" if self.is_cooperative else "range"
+
     def give_up(self) -> None:
         self.owned = frozenset()
         self.positions.clear()
@@ -59,8 +74,9 @@ class SimulatedClassic(Client):
         if code is ErrorCode.NONE:
             return
         assert code in START_OVER | {ErrorCode.REBALANCE_IN_PROGRESS}, code
-        self.give_up()
         self.has_to_join = True
+        if code in START_OVER or not self.is_cooperative:
+            self.give_up()
         if code in START_OVER:
             self.member_id, self.generation_id = "", -1
 
@@ -73,6 +89,7 @@ class SimulatedClassic(Client):
             if not self.is_waiting_to_sync:
                 self._take_sync()
         elif self.has_to_join:
+            self.say()
             self.send_join()
         else:
             self.on_code(self.heartbeat())
@@ -95,18 +112,36 @@ class SimulatedClassic(Client):
         answer = self.sync_answer()
         self.on_code(ErrorCode(answer.error_code))
         if answer.error_code == ErrorCode.NONE and answer.assignment:
-            self.owned = frozenset(
+            assigned = frozenset(
                 (topic_id(topic.topic), index)
                 for topic in decode_assignment(answer.assignment).assigned_partitions
                 for index in topic.partitions
             )
+            # Whoever gave something up joins again, so that another can have it.
+            self.has_to_join |= bool(self.owned - assigned)
+            self.owned = assigned
+            for partition in set(self.positions) - assigned:
+                del self.positions[partition]
 
     def share_of(self, member) -> bytes:
         position = [each.member_id for each in self.members].index(member.member_id)
         count = len(self.scenario.image.topics.by_name[TOPIC].partitions)
         some = list(range(position, count, len(self.members)))
+        if self.is_cooperative:
+            others = self.owned_by_others(member)
+            some = [index for index in some if index not in others]
         topics = [TopicPartition(topic=TOPIC, partitions=some)]
         return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=topics), 1)
+
+    def owned_by_others(self, member) -> set[int]:
+        """Return what the members said they have, but for this one."""
+        return {
+            index
+            for each in self.members
+            if each.member_id != member.member_id
+            for topic in decode_subscription(each.metadata).owned_partitions
+            for index in topic.partitions
+        }
 
     def process(self, world: "MigratingGroupWorld") -> None:
         """Go on with one partition, from where the group is, and commit."""
@@ -122,8 +157,10 @@ class SimulatedClassic(Client):
         if code is ErrorCode.NONE:
             world.note_commit(self, each, self.positions[each])
         else:
-            self.on_code(code)
             self.positions.pop(each, None)
+            # While it joins, it is the join that tells whether it is still a member.
+            if self.join_token is None and self.sync_token is None:
+                self.on_code(code)
 
     def leave(self, epoch: int = -1) -> ErrorCode:  # a consumer's leave has the epoch
         self.give_up()
@@ -145,7 +182,12 @@ class MigratingGroupWorld(ConsumerGroupWorld):
             super().arrive(**{**options, "topics": (TOPIC,), "regex": None})
             return
         self.next_name += 1
-        client = SimulatedClassic(self, f"classic{self.next_name}", rebalance_timeout_ms=20_000)
+        client = SimulatedClassic(
+            self,
+            f"classic{self.next_name}",
+            rebalance_timeout_ms=20_000,
+            is_cooperative=self.seed % 4 > 1,
+        )
         self.consumers.append(client)
 
     def change_one(self) -> None:
@@ -190,6 +232,10 @@ class MigratingGroupWorld(ConsumerGroupWorld):
             # A generation that nobody got to know may be begun once more after a reload.
             self.group_epoch = min(self.group_epoch, self.group.generation_id)
         super().check()
+        either = self.group or self.consumer_group
+        if either is not None and not either.members:
+            # What takes the place of a group without members counts from the beginning.
+            self.group_epoch = 0
 
     def is_at_rest(self) -> bool:
         living = self.living
@@ -210,5 +256,6 @@ class MigratingGroupWorld(ConsumerGroupWorld):
             # A partition more is noticed by who leads, as it joins again to say so.
             if isinstance(each, SimulatedClassic):
                 each.has_to_join = True
-                each.give_up()
+                if not each.is_cooperative:
+                    each.give_up()
         super().come_to_rest()

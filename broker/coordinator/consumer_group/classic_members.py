@@ -58,6 +58,9 @@ def join_group(
     call = JoinCall(token, context, request)
     said = read_subscription(group, request)
     member = joining_member(step, group, request)
+    if member is None and request.member_id and said.owned_partitions:
+        # It was removed and has not heard of it: it has to give up what may be another's by now.
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     if needs_an_id(context, request):
         # The id is not remembered: whoever comes with one is let in.
         member_id = f"{context.client_id}-{random_uuid_text(step)}"

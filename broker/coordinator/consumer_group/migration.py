@@ -6,6 +6,7 @@ the consumer protocol goes. A group without members simply changes its kind, in 
 """
 
 import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
@@ -35,6 +36,7 @@ from broker.errors import ErrorCode, KafkaError
 from broker.metadata.image import TopicsImage
 from broker.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
     TopicPartition,
     decode_assignment,
     decode_subscription,
@@ -106,12 +108,14 @@ def validate_upgrade(step: Step, group: ClassicGroup) -> None:
 
 def upgraded(step: Step, group: ClassicGroup) -> tuple[ConsumerGroupRecord, ...]:
     """Return the records of the group that a classic group would become; raises DecodeError."""
-    topics = step.shard.image().topics
     group_id, epoch = group.group_id, group.generation_id
     records: list[ConsumerGroupRecord] = []
-    targets: dict[str, Assignment] = {}
+    subscriptions = {
+        member.member_id: decode_subscription(member.protocols[0].metadata)
+        for member in group.members.values()
+    }
     for member in group.members.values():
-        said = decode_subscription(member.protocols[0].metadata)
+        said = subscriptions[member.member_id]
         subscription = MemberSubscription(
             instance_id=member.group_instance_id,
             rack_id=said.rack_id or None,
@@ -122,10 +126,8 @@ def upgraded(step: Step, group: ClassicGroup) -> tuple[ConsumerGroupRecord, ...]
             classic=ClassicMetadata(member.session_timeout_ms, member.protocols),
         )
         records.append(MemberMetadata(group_id, member.member_id, subscription))
-        if group.state is GroupState.STABLE and member.assignment:
-            targets[member.member_id] = with_ids(decode_assignment(member.assignment), topics)
     records.append(GroupEpoch(group_id, epoch))
-    targets = without_doubles(targets)
+    targets = holdings(group, subscriptions, step.shard.image().topics)
     records += [Target(group_id, each, targets.get(each, {})) for each in group.members]
     records.append(TargetEpoch(group_id, epoch))
     for member_id in group.members:
@@ -138,26 +140,50 @@ def upgraded(step: Step, group: ClassicGroup) -> tuple[ConsumerGroupRecord, ...]
     return tuple(records)
 
 
-def with_ids(assignment: ConsumerProtocolAssignment, topics: TopicsImage) -> Assignment:
-    """Return an assignment by topic id; topics that are gone are left out."""
+def holdings(
+    group: ClassicGroup,
+    subscriptions: dict[str, ConsumerProtocolSubscription],
+    topics: TopicsImage,
+) -> Mapping[str, Assignment]:
+    """Return what each classic member may be reading, in whatever state of a rebalance it is.
+
+    Cooperative members (KIP-429) read on while they join, and give up only what the next SyncGroup
+    takes from them. So it is what a member was assigned last and what it said it has as it joined:
+    the coordinator forgets the former when a rebalance is broken off.
+    """
+    assigned = [
+        (member.member_id, decode_assignment(member.assignment).assigned_partitions)
+        for member in group.members.values()
+        if member.assignment
+    ]
+    # Of two who say they have the same, one has not heard yet that it was taken (KIP-792).
+    newest_first = sorted(subscriptions.items(), key=lambda each: -each[1].generation_id)
+    said = [(member_id, each.owned_partitions) for member_id, each in newest_first]
+    return without_doubles(
+        (member_id, with_ids(partitions, topics)) for member_id, partitions in assigned + said
+    )
+
+
+def with_ids(partitions: Sequence[TopicPartition], topics: TopicsImage) -> Assignment:
+    """Return partitions by topic id; topics that are gone are left out."""
     return {
         topics.by_name[each.topic].topic_id: frozenset(each.partitions)
-        for each in assignment.assigned_partitions
+        for each in partitions
         if each.topic in topics.by_name and each.partitions
     }
 
 
-def without_doubles(targets: dict[str, Assignment]) -> dict[str, Assignment]:
-    """Leave a partition that the classic leader gave to several members to the first of them."""
+def without_doubles(claims: Iterable[tuple[str, Assignment]]) -> Mapping[str, Assignment]:
+    """Leave a partition that several members claim to the first of them."""
     taken: set[tuple[bytes, int]] = set()
-    cleaned: dict[str, Assignment] = {}
-    for member_id, target in targets.items():
-        cleaned[member_id] = {}
-        for topic_id, partitions in target.items():
-            own = frozenset(each for each in partitions if (topic_id, each) not in taken)
-            taken.update((topic_id, each) for each in own)
-            if own:
-                cleaned[member_id] = {**cleaned[member_id], topic_id: own}
+    cleaned: dict[str, dict[bytes, frozenset[int]]] = {}
+    for member_id, claim in claims:
+        own = cleaned.setdefault(member_id, {})
+        for topic_id, partitions in claim.items():
+            free = frozenset(each for each in partitions if (topic_id, each) not in taken)
+            taken.update((topic_id, each) for each in free)
+            if free:
+                own[topic_id] = own.get(topic_id, frozenset()) | free
     return cleaned
 
 

@@ -15,7 +15,7 @@ from broker.protocol.consumer_protocol import (
     encode_assignment,
 )
 from broker.protocol.structs import encode_struct
-from tests.lib.consumer_group_scenario import ConsumerScenario
+from tests.lib.consumer_group_scenario import ConsumerScenario, topic_id
 from tests.lib.group_scenario import GROUP, Client, protocols
 
 
@@ -60,7 +60,9 @@ class ClassicConsumer(Client):
         )
 
     def step(self) -> ErrorCode:
-        """Heartbeat, and join and sync again when told to."""
+        """Heartbeat, and join and sync again when told to, or when the join was refused."""
+        if self.generation_id < 0:
+            self.rejoin()
         code = self.heartbeat()
         if code is ErrorCode.REBALANCE_IN_PROGRESS:
             self.rejoin()
@@ -120,6 +122,90 @@ def test_a_consumer_that_joins_a_classic_group_makes_it_a_consumer_group(world):
     settle(world, classic, [consumer])
     assert all(set(client.owned) <= set(had) for client, had in zip(classic, before, strict=True))
     assert len(consumer.owned) == 1
+
+
+def rejoin_begun(clients) -> None:
+    """Members join again, saying what they have; they read on meanwhile (KIP-429)."""
+    for client in clients:
+        client.say()
+        client.send_join()
+
+
+def while_members_join(world, classic):
+    newcomer = ClassicConsumer(world, "newcomer")
+    newcomer.say()
+    newcomer.join()
+    rejoin_begun(classic[:1])
+    return [*classic, newcomer]
+
+
+def while_members_wait_for_the_leader(world, classic):
+    members = while_members_join(world, classic)
+    rejoin_begun(classic[1:])
+    for client in members:
+        client.joined()
+        if not client.is_leader:
+            client.sync()
+    return members
+
+
+def after_a_rebalance_was_broken_off(world, classic):
+    members = while_members_wait_for_the_leader(world, classic)
+    another = ClassicConsumer(world, "another")
+    another.say()
+    another.join()
+    return [*members, another]
+
+
+def before_what_was_taken_is_given_up(world, classic):
+    members = while_members_wait_for_the_leader(world, classic)
+    (leader,) = (client for client in members if client.is_leader)
+    leader.sync()
+    assert world.group.state.value == "Stable"
+    return members
+
+
+MOMENTS = [
+    (while_members_join, "PreparingRebalance"),
+    (while_members_wait_for_the_leader, "CompletingRebalance"),
+    (after_a_rebalance_was_broken_off, "PreparingRebalance"),
+    (before_what_was_taken_is_given_up, "Stable"),
+]
+
+
+@pytest.mark.parametrize(("moment", "state"), MOMENTS)
+def test_what_members_read_is_theirs_in_whatever_state_the_group_changes(world, moment, state):
+    members = moment(world, settled_classic_group(world))
+    assert world.group.state.value == state
+    consumer = world.consumer("orders")
+    for _ in range(5):
+        consumer.beat()
+        held = [("orders", index) for client in members for index in client.owned]
+        assert not set(held) & set(consumer.partitions)
+        world.advance(500)
+    settle(world, members, [consumer])
+
+
+def test_what_two_members_claim_is_the_younger_generation_s(world):
+    classic = settled_classic_group(world)
+    owned = [TopicPartition(topic="orders", partitions=[0, 1, 2, 3])]
+    for generation_id, client in zip((5, 6), classic, strict=True):
+        message = ConsumerProtocolSubscription(
+            topics=["orders"], owned_partitions=owned, generation_id=generation_id
+        )
+        metadata = (2).to_bytes(2, "big") + encode_struct(message, 2)
+        client.protocols = protocols("cooperative-sticky", metadata=metadata)
+        client.send_join()
+    for client in classic:
+        client.joined()
+    newcomer = ClassicConsumer(world, "newcomer")  # breaks the rebalance off
+    newcomer.say()
+    newcomer.join()
+    consumer = world.consumer("orders")
+    consumer.beat()
+    current = world.consumer_group.members[classic[1].member_id].current
+    assert set(current.assigned[topic_id("orders")]) == {0, 1, 2, 3}
+    assert not world.consumer_group.members[classic[0].member_id].current.assigned
 
 
 def test_commits_are_kept_over_the_change(world):
@@ -251,6 +337,20 @@ def test_a_classic_member_that_died_before_the_change_is_removed(world):
         classic[0].step()
         world.advance(1_000)
     settle(world, classic[:1], [consumer])
+
+
+def test_a_member_that_was_removed_gives_up_what_it_has_before_it_joins_again(world):
+    classic = settled_classic_group(world, 1)[0]
+    consumer = world.consumer("orders")
+    for _ in range(12):
+        consumer.beat()
+        world.advance(1_000)
+    assert len(consumer.owned) == 4  # its session is over
+    classic.say()
+    classic.send_join()
+    assert classic.join_error() is ErrorCode.UNKNOWN_MEMBER_ID
+    classic.assignment, classic.member_id, classic.generation_id = None, "", -1
+    settle(world, [classic], [consumer])
 
 
 def test_a_classic_member_of_another_generation_is_refused(world):
