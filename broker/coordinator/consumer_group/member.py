@@ -77,6 +77,15 @@ class CurrentAssignment:
     assigned: Owned = field(default_factory=dict)
     pending_revocation: Owned = field(default_factory=dict)
 
+    @property
+    def held(self) -> Assignment:
+        """All that the member has, whether or not it is to give some of it up."""
+        return {
+            topic_id: frozenset(self.assigned.get(topic_id, ()))
+            | frozenset(self.pending_revocation.get(topic_id, ()))
+            for topic_id in {**self.assigned, **self.pending_revocation}
+        }
+
     def assignment_epoch(self, topic_id: bytes, partition: int) -> int | None:
         """Return since which epoch the member has a partition; None when it has not."""
         for owned in (self.assigned, self.pending_revocation):

@@ -251,7 +251,11 @@ def maybe_downgrade(step: Step, group: ConsumerGroup) -> bool:
 
 
 def downgraded(step: Step, group: ConsumerGroup) -> ClassicGroup | None:
-    """Return the classic group in its place; None when its members share no protocol."""
+    """Return the classic group in its place; None when its members share no protocol.
+
+    Its assignment is what its members have, though not all of it may have been meant to stay
+    theirs: it is asked for only when a consumer joins again before they did.
+    """
     classic = ClassicGroup(
         group.group_id, generation_id=group.group_epoch, protocol_type=CONSUMER_PROTOCOL_TYPE
     )
@@ -267,7 +271,7 @@ def downgraded(step: Step, group: ConsumerGroup) -> ClassicGroup | None:
             said.rebalance_timeout_ms,
             said.classic.session_timeout_ms,
             said.classic.protocols,
-            as_bytes(group.targets.get(each.member_id, {}), said.classic, topics),
+            as_bytes(each.current.held, said.classic, topics),
         )
         classic.add(member, CONSUMER_PROTOCOL_TYPE)
     if not any(count == len(classic.members) for count in classic.supported_protocols.values()):

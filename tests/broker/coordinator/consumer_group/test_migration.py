@@ -186,6 +186,18 @@ def test_what_members_read_is_theirs_in_whatever_state_the_group_changes(world, 
     settle(world, members, [consumer])
 
 
+def test_what_members_read_is_theirs_when_a_consumer_comes_goes_and_comes(world):
+    classic = settled_classic_group(world, 1)
+    first = world.consumer("orders")
+    first.beat()
+    first.leave()
+    assert world.group.state.value == "PreparingRebalance"
+    second = world.consumer("orders")
+    second.beat()
+    assert not second.owned
+    settle(world, classic, [second])
+
+
 def test_what_two_members_claim_is_the_younger_generation_s(world):
     classic = settled_classic_group(world)
     owned = [TopicPartition(topic="orders", partitions=[0, 1, 2, 3])]
