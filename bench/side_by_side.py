@@ -16,6 +16,7 @@ from bench.c_client import build_client, client
 from bench.first_record import wait_for_first_record
 from bench.results import Results
 from bench.servers import ROOT, ApacheKafka, Millrace, Server, find_kafka
+from bench.touched_memory import touch_memory
 
 IDLE_SECONDS = 10.0
 
@@ -124,6 +125,7 @@ def measure_produce(server: Server, results: Results, cell: Produce, prefix: str
     topic = f"{prefix}-{PRODUCE_CELLS.index(cell)}"
     create_topic(server, topic)
     client("produce", server.bootstrap, topic, cell.count // 10, cell.size, *cell.settings)
+    touch_memory()
     before = server.cpu_seconds()
     done = client("produce", server.bootstrap, topic, cell.count, cell.size, *cell.settings)
     cpu = server.cpu_seconds() - before

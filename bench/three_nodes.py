@@ -6,6 +6,7 @@ share the machine's cores.
 """
 
 import argparse
+import resource
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from bench.c_client import build_client, client
 from bench.node_clusters import NodeCluster, makers
 from bench.results import Results
 from bench.servers import ROOT, find_kafka
+from bench.touched_memory import touch_memory
 
 PARTITIONS = 6
 IDLE_SECONDS = 10.0
@@ -75,14 +77,23 @@ def measure_produce(
     """Measure one produce cell, after a warm-up of a tenth."""
     count, where = int(cell.count * scale), (cluster.bootstrap, topic)
     client("produce", *where, count // 10, cell.size, *SAFE, *cell.settings)
-    before = cluster.cpu_seconds()
+    touch_memory()
+    before, client_before = cluster.cpu_seconds(), client_cpu_seconds()
     done = client("produce", *where, count, cell.size, *SAFE, *cell.settings)
-    cpu = cluster.cpu_seconds() - before
+    cpu, client_cpu = cluster.cpu_seconds() - before, client_cpu_seconds() - client_before
     rate = done["records"] / done["seconds"]
     results.add(f"{cell.name}: records/s", cluster.name, rate)
     results.add(f"{cell.name}: MB/s", cluster.name, rate * cell.size / 1e6)
     name = f"{cell.name}: CPU s of the nodes per M"
     results.add(name, cluster.name, 1e6 * cpu / done["records"], lower_is_better=True)
+    name = f"{cell.name}: CPU s of the client per M"
+    results.add(name, cluster.name, 1e6 * client_cpu / done["records"], lower_is_better=True)
+
+
+def client_cpu_seconds() -> float:
+    """Return the processor time of all clients that have ended; the nodes have not."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def measure_latency(cluster: NodeCluster, results: Results) -> None:
