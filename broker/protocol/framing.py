@@ -278,12 +278,14 @@ def response_class(api_key: int) -> type[Message]:
     return _message_class(api_key, "Response")
 
 
+@cache
 def _message_class(api_key: int, direction: str) -> type[Message]:
     name = ApiKey(api_key).name
     module = import_module(f"broker.protocol.messages.{name.lower()}")
     return cast("type[Message]", getattr(module, name.title().replace("_", "") + direction))
 
 
+@cache
 def _is_flexible(api_key: int, api_version: int) -> bool:
     return api_version >= API_VERSION_RANGES[ApiKey(api_key)].first_flexible
 
