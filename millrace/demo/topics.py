@@ -23,6 +23,7 @@ TOPICS = (
     "orders",
     "order-validations",
     "order-decisions",
+    "order-commands",
     "customers",
     "products",
     "warehouse-inventory",

@@ -43,6 +43,7 @@ def dead_letter_of(topic: str) -> str:
 ORDERS = Topic("orders")
 ORDER_VALIDATIONS = Topic("order-validations")
 ORDER_DECISIONS = Topic("order-decisions")
+ORDER_COMMANDS = Topic("order-commands")
 CUSTOMERS = compacted("customers")
 PRODUCTS = compacted("products")
 WAREHOUSE_INVENTORY = compacted("warehouse-inventory")
@@ -50,6 +51,7 @@ SHARED_TOPICS = (
     ORDERS,
     ORDER_VALIDATIONS,
     ORDER_DECISIONS,
+    ORDER_COMMANDS,
     CUSTOMERS,
     PRODUCTS,
     WAREHOUSE_INVENTORY,

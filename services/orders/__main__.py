@@ -1,9 +1,10 @@
 """`python -m services.orders`: take orders until SIGTERM."""
 
 from services.common.runner import run_service
-from services.orders.app import APPLICATION, assemble
+from services.orders.app import assemble
 from services.orders.routes import add_routes
 from services.orders.settings import OrdersSettings
+from services.orders.worker import APPLICATION
 
 if __name__ == "__main__":
     run_service(APPLICATION, OrdersSettings, assemble, add_routes)

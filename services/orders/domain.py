@@ -8,8 +8,12 @@
 FAILED, CANCELLED and SHIPPED are final. Every step is an event with the next version number.
 A step that the table does not have is refused, and so is a step to the state the order is in:
 a decision that arrives twice changes nothing.
+
+What brings an order on: the aggregator's decision (only a CREATED order waits for one), the
+payment of a VALIDATED order, and commands: the customer cancels, the warehouse ships.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -41,13 +45,28 @@ TRANSITIONS: dict[OrderState, frozenset[OrderState]] = {
 }
 
 
+class Command(StrEnum):
+    """What a client may ask of an order, by the names in topic `order-commands`."""
+
+    CANCEL = "CANCEL"
+    SHIP = "SHIP"
+
+
+_TARGETS = {Command.CANCEL: OrderState.CANCELLED, Command.SHIP: OrderState.SHIPPED}
+
+
+def is_possible(state: OrderState, command: Command) -> bool:
+    """Tell whether an order in this state can be cancelled or shipped."""
+    return _TARGETS[command] in TRANSITIONS[state]
+
+
 def is_judged(state: OrderState) -> bool:
     """Tell whether an order in this state has been through validation, or never will be."""
     return state is not OrderState.CREATED
 
 
 def next_event(
-    current: OrderEvent, state: OrderState, reasons: list[dict[str, str]], occurred_at: Any
+    current: OrderEvent, state: OrderState, reasons: list[dict[str, str]], occurred_at: datetime
 ) -> OrderEvent | None:
     """Return the event that brings the order to `state`, None if there is no such step."""
     if state not in TRANSITIONS[OrderState(current["state"])]:
@@ -62,7 +81,7 @@ def next_event(
 
 
 def decided_event(
-    current: OrderEvent, decision: str, reasons: list[dict[str, str]], occurred_at: Any
+    current: OrderEvent, decision: Mapping[str, Any], occurred_at: datetime
 ) -> OrderEvent | None:
     """Return the event a decision of the aggregator brings, None if it changes nothing.
 
@@ -71,7 +90,14 @@ def decided_event(
     """
     if current["state"] != OrderState.CREATED:
         return None
-    return next_event(current, OrderState(decision), reasons, occurred_at)
+    return next_event(current, OrderState(decision["decision"]), decision["reasons"], occurred_at)
+
+
+def commanded_event(
+    current: OrderEvent, command: Mapping[str, Any], occurred_at: datetime
+) -> OrderEvent | None:
+    """Return the event a command brings, None if the order cannot obey any more."""
+    return next_event(current, _TARGETS[Command(command["command"])], [], occurred_at)
 
 
 def to_json(event: OrderEvent) -> dict[str, Any]:

@@ -19,14 +19,14 @@ from services.common.kafka import ORDERS
 from services.common.runner import Running
 from services.common.telemetry import TRACEPARENT, new_traceparent, parse_trace_id
 from services.common.web import ProblemError, unavailable
-from services.orders.app import (
+from services.orders.app import OrdersService
+from services.orders.desk import (
     BrokerUnavailableError,
     KeyReusedError,
-    OrdersService,
     id_for_key,
     partition_of,
 )
-from services.orders.domain import OrderEvent, is_judged, to_json
+from services.orders.domain import Command, OrderEvent, is_judged, is_possible, to_json
 from services.orders.requests import (
     MalformedJsonError,
     OrderRequest,
@@ -54,6 +54,8 @@ def add_routes(app: web.Application, settings: OrdersSettings, running: Running)
         [
             web.post("/v1/orders", routes.post_order),
             web.get("/v1/orders/{order_id}", routes.get_order),
+            web.delete("/v1/orders/{order_id}", routes.delete_order),
+            web.post("/v1/orders/{order_id}/shipment", routes.post_shipment),
             web.get("/v1/orders/{order_id}/validated", routes.get_validated),
             web.get("/v1/orders/{order_id}/events", routes.get_events),
             web.get("/openapi.json", get_openapi),
@@ -165,6 +167,31 @@ class OrderRoutes:
         events = [to_json(await worker.read(event)) for event in list(found.events)]
         checks = [await worker.read_check(verdict) for verdict in list(found.checks.values())]
         return web.json_response({"events": events, "checks": checks})
+
+    # -- commanding
+
+    async def delete_order(self, request: web.Request) -> web.StreamResponse:
+        return await self._command(request, Command.CANCEL)
+
+    async def post_shipment(self, request: web.Request) -> web.StreamResponse:
+        return await self._command(request, Command.SHIP)
+
+    async def _command(self, request: web.Request, command: Command) -> web.StreamResponse:
+        """Take a command that the order can obey now; that it does is seen at the order."""
+        found = await self._find(request, 0, lambda order: True)
+        if isinstance(found, web.StreamResponse):
+            return found
+        if not is_possible(found.state, command):
+            raise ProblemError(409, f"{command.value} is not possible: the order is {found.state}")
+        current = await self._service.worker.read(found.events[-1])
+        try:
+            await self._service.desk.command(current, command)
+        except BrokerUnavailableError:
+            raise unavailable("the command could not be stored; it may be tried again") from None
+        location = f"/v1/orders/{current['order_id']}"
+        return web.json_response(to_json(current), status=202, headers={"Location": location})
+
+    # -- finding
 
     async def _find(
         self, request: web.Request, wait_ms: int, is_enough: Callable[[StoredOrder], bool]

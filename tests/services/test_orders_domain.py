@@ -1,5 +1,6 @@
 """The life of an order: the transition table, cell by cell, and how an order is shown."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -8,9 +9,12 @@ import pytest
 
 from services.orders.domain import (
     TRANSITIONS,
+    Command,
     OrderState,
+    commanded_event,
     decided_event,
     is_judged,
+    is_possible,
     money,
     next_event,
     to_json,
@@ -47,6 +51,10 @@ def event(state: str = "CREATED", version: int = 1) -> dict[str, Any]:
     }
 
 
+def verdict(decision: str, reasons: Sequence[dict[str, str]] = ()) -> dict[str, Any]:
+    return {"order_id": "o", "decision": decision, "reasons": list(reasons)}
+
+
 @pytest.mark.parametrize("after", list(OrderState))
 @pytest.mark.parametrize("before", list(OrderState))
 def test_each_cell_of_the_transition_table(before: OrderState, after: OrderState) -> None:
@@ -65,13 +73,26 @@ def test_table_has_every_state() -> None:
 @pytest.mark.parametrize("state", [state for state in OrderState if state != "CREATED"])
 @pytest.mark.parametrize("decision", ["VALIDATED", "FAILED"])
 def test_decision_reaches_only_orders_that_wait_for_one(state: OrderState, decision: str) -> None:
-    assert decided_event(event(state.value, 2), decision, [], NOW) is None
+    assert decided_event(event(state.value, 2), verdict(decision), NOW) is None
 
 
 def test_decision_makes_the_second_version_and_keeps_the_order() -> None:
     reasons = [{"check": "FRAUD", "code": "X", "detail": "y"}]
-    found = decided_event(event(), "FAILED", reasons, NOW)
+    found = decided_event(event(), verdict("FAILED", reasons), NOW)
     assert found == {**event("FAILED", 2), "reasons": reasons}
+
+
+CAN_BE_CANCELLED = ("CREATED", "VALIDATED", "PAID")
+
+
+@pytest.mark.parametrize("state", list(OrderState))
+def test_command_is_obeyed_where_the_table_allows_it(state: OrderState) -> None:
+    cancelled = commanded_event(event(state.value), {"command": "CANCEL"}, NOW)
+    shipped = commanded_event(event(state.value), {"command": "SHIP"}, NOW)
+    assert (cancelled is not None) == (state.value in CAN_BE_CANCELLED)
+    assert (shipped is not None) == (state.value == "PAID")
+    assert is_possible(state, Command.CANCEL) == (cancelled is not None)
+    assert is_possible(state, Command.SHIP) == (shipped is not None)
 
 
 def test_only_a_new_order_is_not_judged() -> None:

@@ -15,9 +15,11 @@ from services.common.assignment import Directory
 from services.common.runner import Running
 from services.common.telemetry import Metrics
 from services.common.web import build_app
-from services.orders.app import OrderDesk, OrdersService, OrdersWorker, partition_of
+from services.orders.app import OrdersService
+from services.orders.desk import OrderDesk, partition_of
 from services.orders.routes import add_routes
 from services.orders.settings import OrdersSettings
+from services.orders.worker import OrdersWorker
 from tests.lib.pipeline_bus import Bus, FakeRegistry, Group, Instance, fake_events
 
 GOOD = {
@@ -109,7 +111,8 @@ async def node(bus: Bus, directory: Directory, partitions: set[int]) -> AsyncIte
     add_routes(app, SETTINGS, running)
     async with TestClient(TestServer(app)) as client:
         url = str(client.make_url("")).rstrip("/")
-        desk = OrderDesk(SETTINGS, worker, processor)
+        commands = await events.writer("order-commands", "orders/order_command")
+        desk = OrderDesk(SETTINGS, worker, processor, commands)
         running.service = OrdersService(url, worker, desk, directory)
         yield Node(client, instance, producer, running, url)
 
@@ -433,6 +436,17 @@ def test_instance_without_partitions_passes_orders_on() -> None:
         response = await second.client.post("/v1/orders", json=GOOD)
         assert response.status == 201
         assert (await first.client.get(response.headers["Location"])).status == 200
+
+    with_two_nodes(check)
+
+
+def test_order_of_another_instance_is_cancelled_there() -> None:
+    async def check(first: Node, second: Node) -> None:
+        order = await (await second.client.post("/v1/orders", json=GOOD)).json()
+        assert (await first.client.delete(f"/v1/orders/{order['id']}")).status == 202
+        await second.catch_up()
+        found = await (await first.client.get(f"/v1/orders/{order['id']}")).json()
+        assert found["state"] == "CANCELLED"
 
     with_two_nodes(check)
 

@@ -16,8 +16,9 @@ from services.fraud.app import FraudWorker
 from services.inventory.app import InventoryWorker
 from services.inventory.store import CHANGELOG as LEDGER_CHANGELOG
 from services.order_details.app import OrderDetailsWorker
-from services.orders.app import OrdersWorker, created_event, partition_of
+from services.orders.desk import created_event, partition_of
 from services.orders.requests import OrderRequest
+from services.orders.worker import OrdersWorker
 from tests.lib.pipeline_bus import (
     Bus,
     CrashError,

@@ -1,0 +1,154 @@
+"""The desk: where orders are created and commands about them are taken.
+
+It writes what a client may cause by itself: the first event of an order, and commands to topic
+`order-commands`. A command is no event: it waits in its partition beside decisions and payments
+until the worker, which alone knows the order's newest version, turns it into the next event or
+passes it over. So a cancellation and a payment that cross each other are put in one order, by
+one writer, and a command that was answered with 202 outlives a crash.
+"""
+
+import asyncio
+import logging
+import uuid
+
+from aiokafka.errors import KafkaError
+from aiokafka.partitioner import murmur2
+
+from schemas.wire import EventWriter
+from services.common import clock
+from services.common.kafka import ORDER_COMMANDS, ORDERS, PARTITION_COUNT, Topic
+from services.common.processor import Processor
+from services.common.telemetry import Headers, new_traceparent, parse_trace_id, trace_headers
+from services.orders.domain import Command, OrderEvent, OrderState
+from services.orders.requests import OrderRequest
+from services.orders.settings import OrdersSettings
+from services.orders.worker import OrdersWorker
+
+log = logging.getLogger(__name__)
+
+_IDS_BY_KEY = uuid.UUID("5a3ff1d0-5a0c-4d1c-9d3c-8d6f3c2b7a11")
+
+
+def partition_of(order_id: str) -> int:
+    """Return the partition of an order, as every Kafka client computes it from the key."""
+    return int((murmur2(order_id.encode()) & 0x7FFFFFFF) % PARTITION_COUNT)
+
+
+def id_for_key(idempotency_key: str) -> str:
+    return str(uuid.uuid5(_IDS_BY_KEY, idempotency_key))
+
+
+class BrokerUnavailableError(Exception):
+    """The event could not be acknowledged in time; it may or may not be written."""
+
+
+class KeyReusedError(Exception):
+    """The Idempotency-Key was used before, with another request."""
+
+
+class OrderDesk:
+    """Serves the partitions this instance holds."""
+
+    def __init__(
+        self,
+        settings: OrdersSettings,
+        worker: OrdersWorker,
+        processor: Processor,
+        command_writer: EventWriter,
+    ) -> None:
+        self._timeout_seconds = settings.produce_timeout_ms / 1000
+        self._worker = worker
+        self._processor = processor
+        self._command_writer = command_writer
+        self._in_progress: dict[str, asyncio.Future[None]] = {}
+
+    def new_order_id(self) -> str | None:
+        """Return an id on a partition held here, None if none is held."""
+        if not any(self._worker.view.holds(number) for number in range(PARTITION_COUNT)):
+            return None
+        while True:
+            order_id = clock.random_id()
+            if self._worker.view.holds(partition_of(order_id)):
+                return order_id
+
+    async def create_once(
+        self, order_id: str, request: OrderRequest, request_digest: str, traceparent: str
+    ) -> OrderEvent:
+        """Create the order unless it is there; return its first event either way.
+
+        Raise KeyReusedError if it is there with another request.
+        """
+        while order_id in self._in_progress:
+            await asyncio.wait([self._in_progress[order_id]])
+        order = self._worker.view.get(partition_of(order_id), order_id)
+        if order is not None:
+            first = await self._worker.read(order.events[0])
+            if first["request_digest"] != request_digest:
+                raise KeyReusedError
+            return first
+        done = self._in_progress[order_id] = asyncio.get_running_loop().create_future()
+        try:
+            return await self.create(order_id, request, request_digest, traceparent)
+        finally:
+            del self._in_progress[order_id]
+            done.set_result(None)
+
+    async def create(
+        self,
+        order_id: str,
+        request: OrderRequest,
+        request_digest: str | None,
+        traceparent: str,
+    ) -> OrderEvent:
+        """Write the order's first event and return it once all replicas have it."""
+        event = created_event(order_id, request, request_digest, traceparent)
+        data = self._worker.writer.encode(event)
+        partition = partition_of(order_id)
+        await self._send(ORDERS, order_id, data, trace_headers(traceparent))
+        self._worker.view.apply(partition, order_id, 1, OrderState.CREATED, data)
+        return event
+
+    async def command(self, current: OrderEvent, command: Command) -> None:
+        """Put a command about an order where it will be found, and return once it is safe there.
+
+        It belongs to the trace of the order, like everything that becomes of the order.
+        """
+        order_id = current["order_id"]
+        event = {"order_id": order_id, "command": command.value, "requested_at": clock.utc_now()}
+        traceparent = new_traceparent(current["correlation_id"], clock.random_hex(8))
+        data = self._command_writer.encode(event)
+        await self._send(ORDER_COMMANDS, order_id, data, trace_headers(traceparent))
+
+    async def _send(self, topic: Topic, order_id: str, data: bytes, headers: Headers) -> None:
+        producer = self._processor.producer
+        if producer is None:
+            raise BrokerUnavailableError
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                await producer.send_and_wait(
+                    topic.name, data, order_id.encode(), partition_of(order_id), headers=headers
+                )
+        except (KafkaError, TimeoutError) as error:
+            log.warning("not acknowledged topic=%s key=%s error=%r", topic.name, order_id, error)
+            raise BrokerUnavailableError from error
+
+
+def created_event(
+    order_id: str, request: OrderRequest, request_digest: str | None, traceparent: str
+) -> OrderEvent:
+    now = clock.utc_now()
+    return {
+        "order_id": order_id,
+        "version": 1,
+        "state": OrderState.CREATED.value,
+        "reasons": [],
+        "correlation_id": parse_trace_id(traceparent),
+        "request_digest": request_digest,
+        "ordered_at": request.ordered_at,
+        "created_at": now,
+        "occurred_at": now,
+        "customer_id": request.customer_id,
+        "country": request.country,
+        "total": request.total,
+        "lines": request.lines,
+    }

@@ -1,0 +1,174 @@
+"""The one writer: decisions, payments and commands in, the next events of orders out.
+
+All of them are keyed by order id like `orders` itself, so whoever holds a partition of `orders`
+holds the same partition of what is said about its orders. What is said is turned into the next
+event from the view, one thing after the other: the events of one order are a total order. What
+the order's state does not allow (a late decision, a payment for a cancelled order) changes
+nothing.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from aiokafka.structs import ConsumerRecord, TopicPartition
+
+from schemas.wire import EventReader, EventWriter, MalformedEventError
+from services.common import clock
+from services.common.events import Event, Events
+from services.common.kafka import (
+    ORDER_COMMANDS,
+    ORDER_DECISIONS,
+    ORDER_VALIDATIONS,
+    ORDERS,
+    SHARED_TOPICS,
+    ReadToEnd,
+)
+from services.common.outbox import Outbox
+from services.common.processor import Inputs
+from services.common.telemetry import Metrics, child_headers
+from services.orders.domain import OrderEvent, OrderState, commanded_event, decided_event
+from services.orders.store import OrderView
+
+log = logging.getLogger(__name__)
+
+APPLICATION = "orders"
+
+
+Step = Callable[[OrderEvent, Event, datetime], OrderEvent | None]
+"""From an order's newest event and what is said about it to the order's next event, if any."""
+_STEPS: dict[str, tuple[str, Step]] = {
+    ORDER_DECISIONS.name: ("orders/order_decision", decided_event),
+    ORDER_COMMANDS.name: ("orders/order_command", commanded_event),
+}
+
+
+class UnknownOrderError(Exception):
+    """Something is said about an order that nobody created."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """An event that is put out but not yet acknowledged."""
+
+    partition: int
+    event: OrderEvent
+    data: bytes
+
+
+class OrdersWorker:
+    """Keeps the view, and turns what is said about orders into events."""
+
+    inputs = (ORDERS, ORDER_VALIDATIONS, ORDER_DECISIONS, ORDER_COMMANDS)
+    outputs = SHARED_TOPICS
+
+    def __init__(
+        self, read_to_end: ReadToEnd, events: Events, writer: EventWriter, metrics: Metrics
+    ) -> None:
+        self.view = OrderView()
+        self._read_to_end = read_to_end
+        self._events = events
+        self._heads = events.reader("orders/order_event", "order_id", "version", "state")
+        self._orders = events.reader("orders/order_event")
+        self._verdicts = events.reader("orders/order_validation")
+        self._steps: dict[str, tuple[EventReader, Step]] = {
+            topic: (events.reader(schema), step) for topic, (schema, step) in _STEPS.items()
+        }
+        self.writer = writer
+        self._metrics = metrics
+        self._staged: list[_Staged] = []
+        self._inputs: Inputs | None = None
+
+    def connect(self, inputs: Inputs) -> None:
+        self._inputs = inputs
+
+    async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
+        self.view.start_loading(held[ORDERS.name])
+        ends: dict[TopicPartition, int] = {}
+        for topic in (ORDERS.name, ORDER_VALIDATIONS.name):
+            partitions = [TopicPartition(topic, number) for number in held[topic]]
+            ends |= await self._read_to_end(partitions, self._restore_event)
+        self.view.show_loaded()
+        return ends
+
+    async def _restore_event(self, record: ConsumerRecord) -> None:
+        try:
+            if record.topic == ORDERS.name:
+                await self._see_event(record)
+            else:
+                await self._see_check(record)
+        except MalformedEventError as error:
+            log.warning("event passed over offset=%d error=%s", record.offset, error)
+
+    def forget(self) -> None:
+        self.view.forget()
+        self._staged.clear()
+
+    async def handle(self, record: ConsumerRecord, outbox: Outbox) -> None:
+        if record.topic == ORDERS.name:
+            await self._see_event(record)
+        elif record.topic == ORDER_VALIDATIONS.name:
+            if not await self._see_check(record) and self._inputs is not None:
+                await self._inputs.catch_up(ORDERS.name)
+                await self._see_check(record)
+        else:
+            await self._take_step(record, outbox)
+
+    async def _see_event(self, record: ConsumerRecord) -> None:
+        head = await self._events.decode(self._heads, record.value)
+        state = OrderState(head["state"])
+        self.view.apply(record.partition, head["order_id"], head["version"], state, record.value)
+
+    async def _see_check(self, record: ConsumerRecord) -> bool:
+        verdict = await self._events.decode(self._verdicts, record.value)
+        order_id, check = verdict["order_id"], verdict["check"]
+        return self.view.apply_check(record.partition, order_id, check, record.value)
+
+    async def _take_step(self, record: ConsumerRecord, outbox: Outbox) -> None:
+        reader, step = self._steps[record.topic]
+        said = await self._events.decode(reader, record.value)
+        order_id = said["order_id"]
+        current = await self._current(record.partition, order_id)
+        event = step(current, said, clock.utc_now())
+        if event is None:
+            return
+        data = self.writer.encode(event)
+        self._staged.append(_Staged(record.partition, event, data))
+        outbox.send(ORDERS.name, order_id, data, child_headers(record.headers, APPLICATION))
+
+    async def _current(self, partition: int, order_id: str) -> OrderEvent:
+        for staged in reversed(self._staged):
+            if staged.event["order_id"] == order_id:
+                return staged.event
+        order = self.view.get(partition, order_id)
+        if order is None:
+            # It can only have been said after the order was written: read on.
+            assert self._inputs is not None
+            await self._inputs.catch_up(ORDERS.name)
+            order = self.view.get(partition, order_id)
+        if order is None:
+            raise UnknownOrderError(order_id)
+        return await self.read(order.events[-1])
+
+    async def tick(self, timestamp_ms: int, outbox: Outbox) -> None:
+        """Nothing is due by the clock."""
+
+    def flushed(self) -> None:
+        """Show what is acknowledged."""
+        for staged in self._staged:
+            order_id, version = staged.event["order_id"], staged.event["version"]
+            state = OrderState(staged.event["state"])
+            self.view.apply(staged.partition, order_id, version, state, staged.data)
+            self._metrics.verdicts.labels(state.value).inc()
+        self._staged.clear()
+
+    async def read(self, data: bytes) -> OrderEvent:
+        """Return a stored event in full."""
+        return await self._events.decode(self._orders, data)
+
+    async def read_check(self, data: bytes) -> dict[str, Any]:
+        """Return a stored verdict as clients see it."""
+        verdict = await self._events.decode(self._verdicts, data)
+        return {name: verdict[name] for name in ("check", "result", "code", "reason")}
