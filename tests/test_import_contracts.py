@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PROGRAMS = ("broker", "services", "schemas", "millrace", "streams", "spark_analytics")
+PROGRAMS = (
+    "broker",
+    "services",
+    "schemas",
+    "millrace",
+    "streams",
+    "connect",
+    "spark_analytics",
+)
 
 BREACHES = {
     "The broker's layers": ("broker/protocol/framing.py", "import broker.log.storage"),
@@ -23,6 +31,7 @@ BREACHES = {
         "import broker.server.network.connection",
     ),
     "The services' rules are pure": ("services/orders/domain.py", "import aiohttp"),
+    "What a connector's author imports": ("millrace/connect/plugins.py", "import connect"),
     "The programs never import each other": (
         "services/orders/settings.py",
         "import broker.errors",

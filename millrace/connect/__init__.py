@@ -1,0 +1,61 @@
+"""What the author of a connector, converter or transformation imports.
+
+    from millrace.connect import ConfigDef, Schema, SourceConnector, SourceRecord, SourceTask
+
+The classes live here, not in the program that runs them (`connect/`), so that a connector's own
+project imports only `millrace`: the worker and the connector share one class of each name. Nothing
+here imports a program or does IO, but `config.types.imported_class`.
+"""
+
+from millrace.connect.config.config_def import (
+    NO_DEFAULT_VALUE,
+    ConfigDef,
+    ConfigKey,
+    ConfigValue,
+    Recommender,
+)
+from millrace.connect.config.types import Importance, Password, Width
+from millrace.connect.data.records import Header, Headers, SinkRecord, SourceRecord
+from millrace.connect.data.schema import Field, Schema, SchemaAndValue, Struct, Type
+from millrace.connect.errors import (
+    ConfigException,
+    ConnectException,
+    DataException,
+    RetriableException,
+)
+from millrace.connect.plugins import (
+    ConfigProvider,
+    Converter,
+    HeaderConverter,
+    Predicate,
+    Transformation,
+)
+
+__all__ = [
+    "NO_DEFAULT_VALUE",
+    "ConfigDef",
+    "ConfigException",
+    "ConfigKey",
+    "ConfigProvider",
+    "ConfigValue",
+    "ConnectException",
+    "Converter",
+    "DataException",
+    "Field",
+    "Header",
+    "HeaderConverter",
+    "Headers",
+    "Importance",
+    "Password",
+    "Predicate",
+    "Recommender",
+    "RetriableException",
+    "Schema",
+    "SchemaAndValue",
+    "SinkRecord",
+    "SourceRecord",
+    "Struct",
+    "Transformation",
+    "Type",
+    "Width",
+]
