@@ -25,6 +25,7 @@ _PAGE = Path(str(files(__package__))) / "page"
 _ASSETS = {
     "app.js": "text/javascript",
     "charts.js": "text/javascript",
+    "series.js": "text/javascript",
     "strict.js": "text/javascript",
     "tables.js": "text/javascript",
     "style.css": "text/css",

@@ -4,15 +4,23 @@ import math
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from decimal import Decimal
 from threading import Lock
 from typing import Any
 
+from spark_analytics.serving.series import (
+    EVERYTHING,
+    RANGES,
+    WINDOWS_MAX,
+    Range,
+    choose_grain,
+    choose_range,
+    lay_out,
+    moment,
+)
+
 CHECKS = ("FRAUD", "INVENTORY", "ORDER_DETAILS")
 RESULTS = ("PASS", "FAIL", "ERROR")
-GRAINS = ("minute", "hour", "day")
-SERIES_WINDOWS = 120
 TOP_PRODUCTS = 10
 RECENT_ORDERS = 1000
 _STEPS = {
@@ -30,12 +38,6 @@ Json = dict[str, Any]
 def amount(amount_e4: int | None) -> str:
     """Return an amount as a decimal string with two places."""
     return f"{Decimal(amount_e4 or 0).scaleb(-4):.2f}"
-
-
-def moment(timestamp_ms: int) -> str:
-    """Return a time in RFC 3339."""
-    text = datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="seconds")
-    return text.replace("+00:00", "Z")
 
 
 def percentile(ordered: Sequence[int], share: float) -> int | None:
@@ -129,7 +131,7 @@ class ServingReader:
             return {
                 "revision": properties.get("revision", 0),
                 "summary": self._summary(),
-                "series": {grain: self._series(grain) for grain in GRAINS},
+                "series": self._series(),
                 "countries": self._by_revenue(self._revenue("country")),
                 "funnel": self._funnel(),
                 "verdicts": self._verdicts(),
@@ -145,30 +147,65 @@ class ServingReader:
     def _by_revenue(rows: list[Json]) -> list[Json]:
         return sorted(rows, key=lambda row: (-Decimal(row["revenue"]), row["key"]))
 
-    def _series(self, grain: str) -> list[Json]:
+    def _series(self) -> Json:
+        ranges = {**RANGES, EVERYTHING: Range(choose_grain(self._window_starts), None)}
+        windows = {name: self._windows(shown) for name, shown in ranges.items()}
+        orders = {name: sum(row["orders"] for row in rows) for name, rows in windows.items()}
+        return {
+            "first_shown": choose_range(orders, self._order_count()),
+            "ranges": {
+                name: self._as_shown(lay_out(windows[name], shown))
+                for name, shown in ranges.items()
+            },
+        }
+
+    def _order_count(self) -> int:
+        row = self._rows(
+            "SELECT sum(orders) AS orders FROM revenue WHERE grain = 'day' AND state = 'CREATED'"
+        )[0]
+        return row["orders"] or 0
+
+    def _window_starts(self, grain: str) -> list[int]:
+        """Return where the windows with orders start, of more than can be shown some."""
         rows = self._rows(
-            "SELECT window_start_ms, "
-            "sum(orders) FILTER (WHERE state = 'CREATED') AS orders, "
-            "sum(orders) FILTER (WHERE state = 'VALIDATED') AS validated, "
-            "sum(orders) FILTER (WHERE state = 'FAILED') AS failed, "
-            "sum(revenue_e4) FILTER (WHERE state = 'VALIDATED') AS revenue, "
+            "SELECT DISTINCT window_start_ms AS start_ms FROM revenue WHERE grain = ? "
+            "ORDER BY 1 LIMIT ?",
+            grain,
+            WINDOWS_MAX + 1,
+        )
+        return [row["start_ms"] for row in rows]
+
+    def _windows(self, shown: Range) -> list[Json]:
+        newest = self._rows(
+            "SELECT max(window_start_ms) AS start_ms FROM revenue WHERE grain = ?", shown.grain
+        )[0]["start_ms"]
+        return self._rows(
+            "SELECT window_start_ms AS start_ms, "
+            "coalesce(sum(orders) FILTER (WHERE state = 'CREATED'), 0) AS orders, "
+            "coalesce(sum(orders) FILTER (WHERE state = 'VALIDATED'), 0) AS validated, "
+            "coalesce(sum(orders) FILTER (WHERE state = 'FAILED'), 0) AS failed, "
+            "coalesce(sum(revenue_e4) FILTER (WHERE state = 'VALIDATED'), 0) AS revenue_e4, "
             "EXISTS (SELECT 1 FROM closed_windows AS closed WHERE closed.grain = revenue.grain "
             "AND closed.window_start_ms = revenue.window_start_ms) AS is_closed "
-            "FROM revenue WHERE grain = ? GROUP BY 1 ORDER BY 1 DESC LIMIT ?",
-            grain,
-            SERIES_WINDOWS,
+            "FROM revenue WHERE grain = ? AND window_start_ms >= ? GROUP BY 1 ORDER BY 1",
+            shown.grain,
+            shown.first_start_ms(newest or 0),
         )
-        return [
+
+    @staticmethod
+    def _as_shown(laid_out: Json) -> Json:
+        windows = [
             {
-                "start": moment(row["window_start_ms"]),
-                "orders": row["orders"] or 0,
-                "validated": row["validated"] or 0,
-                "failed": row["failed"] or 0,
-                "revenue": amount(row["revenue"]),
-                "closed": bool(row["is_closed"]),
+                "start": moment(window["start_ms"]),
+                "orders": window["orders"],
+                "validated": window["validated"],
+                "failed": window["failed"],
+                "revenue": amount(window["revenue_e4"]),
+                "closed": bool(window["is_closed"]),
             }
-            for row in reversed(rows)
+            for window in laid_out["windows"]
         ]
+        return {**laid_out, "windows": windows}
 
     def _funnel(self) -> list[Json]:
         row = self._rows(

@@ -1,8 +1,9 @@
 // Follows /events and shows each snapshot. The badge tells how far the figures can be trusted:
 // live; stale, when the job has not been heard of; reconnecting, when this server has not.
 
-import { drawLatency, drawSeries } from "/static/charts.js";
-import { amount, count, fillTable, milliseconds, setText } from "/static/tables.js";
+import { drawLatency } from "/static/charts.js";
+import { showSeries } from "/static/series.js";
+import { amount, count, fillTable, milliseconds, setNumber, setText } from "/static/tables.js";
 
 const SILENCE_MS = 4000;
 
@@ -27,66 +28,49 @@ function setStatus(status) {
   else setBadge("waiting", "waiting for the job");
 }
 
-function grain() {
-  return document.querySelector("input[name=grain]:checked").value;
-}
-
 function showTiles({ summary, latency }) {
-  setText("tile-orders", count(summary.orders));
-  setText("tile-validated", count(summary.states.VALIDATED));
-  setText("tile-failed", count(summary.states.FAILED));
-  setText("tile-revenue", amount(summary.revenue_validated));
+  setNumber("tile-orders", count(summary.orders));
+  setNumber("tile-validated", count(summary.states.VALIDATED));
+  setNumber("tile-failed", count(summary.states.FAILED));
+  setNumber("tile-revenue", amount(summary.revenue_validated));
   const p95 = (step) => latency.find((row) => row.step === step)?.p95;
-  setText("tile-latency", milliseconds(p95("validated or failed")));
-  setText("tile-freshness", milliseconds(p95("shown here")));
-}
-
-function showSeries() {
-  const windows = snapshot.series[grain()];
-  fillTable("table-series", [
-    { title: `${grain()} (UTC)`, of: (row) => label(row.start) },
-    words,
-    { title: "validated", of: (row) => count(row.validated) },
-    { title: "failed", of: (row) => count(row.failed) },
-    revenue,
-    { title: "closed", of: (row) => (row.closed ? "yes" : "no") },
-  ], windows, (row) => label(row.start));
-  return drawSeries(document.getElementById("series-chart"), windows);
-}
-
-function label(start) {
-  return grain() === "day" ? start.slice(0, 10) : start.slice(0, 16).replace("T", " ");
+  setNumber("tile-latency", milliseconds(p95("validated or failed")));
+  setNumber("tile-freshness", milliseconds(p95("shown here")));
 }
 
 function showTables({ summary, ...rest }) {
+  const nothing = "No orders yet.";
+  const step = (row) => row.step;
+  const code = (row) => `${row.check} ${row.code}`;
   fillTable("table-funnel", [named("step", "step"), words], rest.funnel,
-    (row) => row.step, (row) => row.orders);
+    { key: step, bars: (row) => row.orders, nothing });
   fillTable("table-latency",
     [named("until", "step"), timed("p50"), timed("p95"), timed("p99"), timed("max"), words],
-    rest.latency, (row) => row.step);
+    rest.latency, { key: step, nothing });
   const checks = Object.entries(summary.checks).map(([check, results]) => ({ check, ...results }));
   fillTable("table-checks", [
     named("check", "check"),
     ...["PASS", "FAIL", "ERROR"].map((name) => ({ title: name, of: (row) => count(row[name]) })),
-  ], checks, (row) => row.check);
+  ], checks, { key: (row) => row.check, nothing });
   fillTable("table-check-latency",
     [named("check", "step"), timed("p50"), timed("p95"), timed("p99"), { ...words, title: "verdicts" }],
-    rest.check_latency, (row) => row.step);
+    rest.check_latency, { key: step, nothing });
   fillTable("table-verdicts", [named("check", "check"), named("reason", "code"), words],
-    rest.verdicts, (row) => `${row.check} ${row.code}`, (row) => row.orders);
+    rest.verdicts, { key: code, bars: (row) => row.orders, nothing: "No check has failed an order." });
   fillTable("table-failures",
     [named("check", "check"), named("reason", "code"), words, { ...revenue, title: "lost" }],
-    rest.failures, (row) => `${row.check} ${row.code}`, (row) => row.orders);
+    rest.failures, { key: code, bars: (row) => row.orders, nothing: "No order has failed." });
   fillTable("table-products", [
     named("product", "key"), named("description", "description"),
     { title: "quantity", of: (row) => count(row.quantity) }, revenue,
-  ], rest.products, (row) => row.key, (row) => Number(row.revenue));
+  ], rest.products, { key: (row) => row.key, bars: (row) => Number(row.revenue), nothing });
   fillTable("table-countries", [named("country", "key"), words, revenue], rest.countries,
-    (row) => row.key, (row) => Number(row.revenue));
+    { key: (row) => row.key, bars: (row) => Number(row.revenue), nothing });
   fillTable("table-segments", [
     named("segment", "segment"),
     { title: "customers", of: (row) => count(row.customers) }, words, revenue,
-  ], rest.segments, (row) => row.segment, (row) => row.customers);
+  ], rest.segments, { key: (row) => row.segment, bars: (row) => row.customers,
+    nothing: "Not made yet: the first come some minutes after the first orders." });
   setText("late-orders", count(rest.late_orders));
   setText("set-aside", count(rest.set_aside));
 }
@@ -95,7 +79,7 @@ function show() {
   if (snapshot === null) return;
   showTiles(snapshot);
   showTables(snapshot);
-  showSeries();
+  showSeries(snapshot.series);
   drawLatency(document.getElementById("latency-chart"), snapshot.latency);
   document.body.dataset.revision = snapshot.revision;
 }
@@ -132,7 +116,13 @@ function follow() {
 setInterval(() => {
   if (performance.now() - lastMessageAt > SILENCE_MS) setBadge("reconnecting", "reconnecting");
 }, 1000);
-document.getElementById("grains").addEventListener("change", schedule);
+document.getElementById("ranges").addEventListener("change", (event) => {
+  // In the address, so that a page that is loaded again or passed on shows the same.
+  history.replaceState(null, "", `#${event.target.value}`);
+  schedule();
+});
+addEventListener("hashchange", schedule);
+addEventListener("resize", schedule);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", schedule);
 addEventListener("beforeprint", () => {
   for (const element of document.querySelectorAll("details")) element.open = true;

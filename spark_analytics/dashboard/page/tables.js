@@ -10,6 +10,19 @@ export function amount(text) {
   return `${whole.replace(/\B(?=(\d{3})+$)/g, ",")}.${fraction}`;
 }
 
+const MANY_CHARACTERS = 15;
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 });
+
+// A tile's number on one line: the style sheet makes the letters as large as their count allows.
+// One of so many digits that nobody could read it is rounded, and told exactly when pointed at.
+export function setNumber(testId, text) {
+  const element = document.querySelector(`[data-testid="${testId}"]`);
+  const isLong = text.length > MANY_CHARACTERS;
+  element.title = isLong ? text : "";
+  setText(testId, isLong ? compact.format(Number(text.replaceAll(",", ""))) : text);
+  element.style.setProperty("--characters", String(element.textContent.length));
+}
+
 export function milliseconds(value) {
   if (value === null || value === undefined) return "–";
   if (value < 1000) return `${value} ms`;
@@ -24,7 +37,10 @@ export function setText(testId, text) {
 
 function cell(kind, text, attributes = {}) {
   const element = document.createElement(kind);
-  element.textContent = text;
+  // A long name in capitals may go on in the next line after each of its words.
+  String(text).split(/(?<=_)/).forEach((part, number) => {
+    element.append(...(number ? [document.createElement("wbr")] : []), part);
+  });
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   return element;
 }
@@ -43,8 +59,8 @@ function bar(share) {
 }
 
 // columns: [{title, of: row => text, text: true for words}]; key: row => data-key of the row;
-// bars: row => number, drawn as a share of the largest.
-export function fillTable(testId, columns, rows, key, bars = null) {
+// bars: row => number, drawn as a share of the largest; nothing: what is said of no rows.
+export function fillTable(testId, columns, rows, { key, bars = null, nothing }) {
   const table = document.querySelector(`[data-testid="${testId}"]`);
   const head = document.createElement("thead");
   const titles = document.createElement("tr");
@@ -66,7 +82,8 @@ export function fillTable(testId, columns, rows, key, bars = null) {
   }
   if (!rows.length) {
     const line = document.createElement("tr");
-    line.append(cell("td", "nothing yet", { class: "text", colspan: String(columns.length) }));
+    const width = String(columns.length + (bars ? 1 : 0));
+    line.append(cell("td", nothing, { class: "nothing", colspan: width }));
     body.append(line);
   }
   table.replaceChildren(head, body);

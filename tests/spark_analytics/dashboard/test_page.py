@@ -11,9 +11,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from spark_analytics import clock
 from spark_analytics.dashboard.app import FEED_KEY, STOPPING_KEY, build_dashboard
-from spark_analytics.serving.writer import ServingWriter
+from spark_analytics.serving.writer import BatchResult, ServingWriter
 from tests.lib.browser import CHROMIUM, opened_page, running_chromium
-from tests.lib.served_orders import batch_of, make_store
+from tests.lib.served_orders import NOW_MS, batch_of, make_store, order_row, revenue_rows
 from tests.lib.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop]
@@ -98,6 +98,8 @@ ROWS = """(testId) => Object.fromEntries(
     [...document.querySelectorAll(`[data-testid="${testId}"] tbody tr`)].map((row) =>
         [row.dataset.key, [...row.querySelectorAll("td")].map((cell) => cell.textContent.trim())]))
 """
+ROOM_BELOW = """(cards) => cards.map((card) => card.getBoundingClientRect().bottom
+    - card.lastElementChild.getBoundingClientRect().bottom)"""
 PAGE_WIDTH = "() => document.documentElement.scrollWidth"
 DRAWN = "(width) => [...document.querySelectorAll('.chart .main-svg')].every(" + (
     "(drawing) => drawing.getBoundingClientRect().width <= width)"
@@ -132,6 +134,10 @@ def test_page_shows_the_figures_and_no_console_error(page: Page, errors: list[st
     assert rows_of(page, "table-funnel")["validated"][0] == "120"
     assert set(rows_of(page, "table-countries")) == {"United Kingdom", "Germany", "France", "EIRE"}
     assert rows_of(page, "table-segments")["champions"][0] == "2"
+    # No card has more room than is in it.
+    rooms = page.locator(".cards section").evaluate_all(ROOM_BELOW)
+    assert len(rooms) == 8
+    assert max(rooms) < 40, rooms
     # Text is text: a product's description is never taken for markup.
     assert page.get_by_test_id("table-products").locator("b").count() == 0
     SCREENSHOT.parent.mkdir(exist_ok=True)
@@ -171,17 +177,53 @@ def test_page_reconnects_by_itself(page: Page, dashboard: Dashboard) -> None:
     expect(page.get_by_test_id("badge")).to_have_attribute("data-state", "live")
 
 
-def test_time_series_is_chosen_by_keyboard(page: Page, errors: list[str]) -> None:
-    first = page.get_by_test_id("table-series").locator("tbody tr").first
+def test_range_is_chosen_by_keyboard_and_kept(page: Page, errors: list[str]) -> None:
+    rows = page.get_by_test_id("table-series").locator("tbody tr")
+    chosen = page.locator("input[name=range]:checked")
+    # Six days of February: the shortest range that has nine orders in ten.
+    expect(chosen).to_have_value("month")
+    expect(rows).to_have_count(31)
     page.locator("summary").focus()
     page.keyboard.press("Enter")
-    expect(first).to_be_visible()
-    expect(first).to_have_attribute("data-key", "2011-02-01")
+    expect(rows.last).to_be_visible()
+    expect(rows.last).to_have_attribute("data-key", "2011-02-06")
 
-    page.locator("input[name=grain][value=day]").focus()
+    chosen.focus()
     page.keyboard.press("ArrowLeft")
+    expect(rows.last).to_have_attribute("data-key", "2011-02-06 19:00")
+    expect(rows).to_have_count(24)
+    page.reload(wait_until="domcontentloaded")
 
-    expect(first).to_have_attribute("data-key", "2011-02-01 20:00")
+    expect(chosen).to_have_value("day")
+    expect(page.get_by_test_id("series-span")).to_have_text(
+        "5 Feb 2011, 20:00 to 6 Feb 2011, 20:00, by the hour"
+    )
+    assert errors == []
+
+
+def test_order_of_years_later_leaves_the_days_before_their_width(
+    page: Page, store: ServingWriter, errors: list[str]
+) -> None:
+    wait_for_charts(page)
+    late = order_row(500, is_valid=True) | {"ordered_ms": NOW_MS, "total_e4": 1_234_567_891_200}
+    rows = [row | {"orders": 20} for row in revenue_rows([late])]
+    store.commit(
+        BatchResult("query", 1, views={"funnel": [late], "revenue": rows}),
+        timestamp_ms=clock.timestamp_ms(),
+    )
+
+    # In no shorter range are nine in ten.
+    expect(page.locator("input[name=range]:checked")).to_have_value("everything")
+    expect(page.get_by_test_id("series-span")).to_contain_text("hours without orders are left out")
+    bars = page.locator("#series-chart .barlayer .point path")
+    expect(bars).to_have_count(141)
+    widths = bars.evaluate_all("(bars) => bars.map((bar) => bar.getBoundingClientRect().width)")
+    assert min(widths) > 3, widths
+    # What it brought is a number of fourteen characters, on one line within its tile.
+    tile = page.get_by_test_id("tile-revenue")
+    expect(tile).to_have_text("123,458,271.43")
+    assert tile.evaluate("(tile) => tile.scrollWidth <= tile.clientWidth")
+    assert tile.evaluate("(tile) => tile.getClientRects().length") == 1
     assert errors == []
 
 

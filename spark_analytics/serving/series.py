@@ -1,0 +1,104 @@
+"""The ranges of time a page can show, and the windows in each. Pure.
+
+A range is a stretch of windows of one size that ends with the newest window that has orders: so
+none is empty while there are orders at all, also when the orders are of years ago. Windows without
+orders are in it, as noughts. In the range of everything they are only up to a point: what is
+longer than that is a gap, told apart, or an order of today after a month of years ago would leave
+of the month one line at the edge.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+EVERYTHING = "everything"
+GAP_WINDOWS = 31
+"""A stretch of more windows without orders is a gap."""
+WINDOWS_MAX = 200
+"""Everything is shown by the smallest windows of which it has no more than so many, or by days."""
+GAPS_MAX = 5
+SIZES_MS = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
+_ENOUGH = 0.9
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """So many windows of one size, the newest last; None: all there are."""
+
+    grain: str
+    window_count: int | None
+
+    @property
+    def size_ms(self) -> int:
+        return SIZES_MS[self.grain]
+
+    def first_start_ms(self, newest_start_ms: int) -> int:
+        """Return where the range begins that ends with this window."""
+        if self.window_count is None:
+            return 0
+        return newest_start_ms - (self.window_count - 1) * self.size_ms
+
+
+RANGES = {
+    "hour": Range("minute", 60),
+    "day": Range("hour", 24),
+    "month": Range("day", 31),
+}
+_NOTHING = {"orders": 0, "validated": 0, "failed": 0, "revenue_e4": 0, "is_closed": 0}
+
+
+def lay_out(windows: Sequence[Mapping[str, Any]], shown: Range) -> Json:
+    """Return the windows of a range with those without orders between, and the gaps.
+
+    The windows given have orders, and come in order of their start.
+    """
+    if not windows:
+        return {"grain": shown.grain, "windows": [], "gaps": []}
+    filled: list[Json] = []
+    gaps: list[Json] = []
+    first_ms = int(windows[0]["start_ms"])
+    if shown.window_count is not None:
+        first_ms = shown.first_start_ms(int(windows[-1]["start_ms"]))
+    next_ms = first_ms
+    for window in windows:
+        start_ms = int(window["start_ms"])
+        missing = (start_ms - next_ms) // shown.size_ms
+        if shown.window_count is None and missing > GAP_WINDOWS:
+            gaps.append({"start": moment(next_ms), "end": moment(start_ms), "windows": missing})
+        else:
+            filled.extend(_empty_windows(next_ms, start_ms, shown.size_ms))
+        filled.append(dict(window))
+        next_ms = start_ms + shown.size_ms
+    return {"grain": shown.grain, "windows": filled, "gaps": gaps}
+
+
+def _empty_windows(first_ms: int, end_ms: int, size_ms: int) -> Iterator[Json]:
+    for start_ms in range(first_ms, end_ms, size_ms):
+        yield {"start_ms": start_ms, **_NOTHING}
+
+
+def choose_grain(window_starts: Callable[[str], Sequence[int]]) -> str:
+    """Return the grain to show everything by, given what tells where windows with orders start."""
+    for grain in SIZES_MS:
+        starts = window_starts(grain)
+        laid_out = lay_out([{"start_ms": start_ms} for start_ms in starts], Range(grain, None))
+        if len(laid_out["windows"]) <= WINDOWS_MAX and len(laid_out["gaps"]) <= GAPS_MAX:
+            return grain
+    return "day"
+
+
+def choose_range(orders: Mapping[str, int], total: int) -> str:
+    """Return the range to show at first: the shortest that has nine orders in ten."""
+    for name in RANGES:
+        if orders[name] >= _ENOUGH * total:
+            return name
+    return EVERYTHING
+
+
+def moment(timestamp_ms: int) -> str:
+    """Return a time in RFC 3339."""
+    text = datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="seconds")
+    return text.replace("+00:00", "Z")
