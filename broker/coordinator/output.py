@@ -4,7 +4,8 @@ A shard owns one partition of an internal topic. The shell owns the order. For e
 order the shard returned them:
 
 1. append `records` (if any) to the shard's partition, as the batches that
-   `batches(max_batch_bytes)` yields: one, unless a bulk of tombstones outgrows it;
+   `batches(max_batch_bytes)` yields: one, unless a bulk of tombstones outgrows it; outputs that
+   come together may be one batch (`joined`), which holds all of each or nothing;
 2. wait until that batch, and every batch of this shard before it, is committed;
 3. send `replies`, and begin `effects`: what the shard wants of others.
 
@@ -17,7 +18,7 @@ the replies it still holds into refusals (the shard's own `refuse(reply, code)`)
 effects, drops the shard and loads a new one from the log. There is no undo.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -128,6 +129,26 @@ class Output:
             batch.append(record)
         if batch:
             yield batch
+
+
+def joined(outputs: Iterable[Output], max_batch_bytes: int) -> Iterator[Output]:
+    """Put outputs together, in their order, as long as their records fit into one batch.
+
+    None is torn by that; one with a transaction stays alone.
+    """
+    whole, size_bytes = Output(), BATCH_OVERHEAD_BYTES
+    for output in outputs:
+        added_bytes = output.batch_size_bytes - BATCH_OVERHEAD_BYTES
+        is_alone = whole.transaction is not None or output.transaction is not None
+        if is_alone or size_bytes + added_bytes > max_batch_bytes:
+            if whole != Output():
+                yield whole
+            whole, size_bytes = Output(transaction=output.transaction), BATCH_OVERHEAD_BYTES
+        whole.records += output.records
+        whole.replies += output.replies
+        whole.effects += output.effects
+        size_bytes += added_bytes
+    yield whole
 
 
 class RandomSource(Protocol):

@@ -3,7 +3,10 @@
 Clients never compute this; but Kafka's tools and brokers do, so it must agree with them.
 """
 
+from functools import lru_cache
+
 INT32_MIN = -(1 << 31)
+REMEMBERED_KEYS = 4096
 
 
 def java_string_hash(text: str) -> int:
@@ -15,6 +18,7 @@ def java_string_hash(text: str) -> int:
     return hash_code - (1 << 32) if hash_code >= 1 << 31 else hash_code
 
 
+@lru_cache(maxsize=REMEMBERED_KEYS)
 def partition_for(coordinator_key: str, partition_count: int) -> int:
     """Return the key's partition, as Kafka's `Utils.abs(hashCode) % partitions` does."""
     hash_code = java_string_hash(coordinator_key)

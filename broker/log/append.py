@@ -94,8 +94,7 @@ def append_as_leader(
         if accepted is not records:
             records, header = accepted, read_single_batch(accepted)
     if limits.needs_rewrite and origin is not _CHECKED_CLIENT:
-        records = rewrite_for_topic(log.config, header, records, timestamp_ms, is_client=is_client)
-        header = read_single_batch(records)
+        header, records = _rewritten(log, header, records, timestamp_ms, is_client=is_client)
     size_bytes = len(records)
     if size_bytes > limits.segment_bytes:
         raise _too_large(ErrorCode.RECORD_LIST_TOO_LARGE, header, limits.segment_bytes)
@@ -155,6 +154,13 @@ def accept_in_steps(
         # To give back so much memory takes a while, too.
         yield from aside(payload.close)
     return Accepted(records, unpacked_bytes)
+
+
+def _rewritten(
+    log: LocalLog, header: BatchHeader, records: BytesLike, timestamp_ms: int, *, is_client: bool
+) -> tuple[BatchHeader, BytesLike]:
+    rewritten = rewrite_for_topic(log.config, header, records, timestamp_ms, is_client=is_client)
+    return (header if rewritten is records else read_single_batch(rewritten)), rewritten
 
 
 def _unpacked(codec: int, payload: BytesLike) -> mmap:

@@ -47,8 +47,9 @@ def rewrite_for_topic(
     Raises TooMuchAtOnce for a client's that is to go through `rewrite_in_steps`.
     """
     if not header.attributes & CONTROL_FLAG:
-        if config.is_compacted:
-            if is_client and header.record_count > RECORDS_WITH_KEYS_AT_ONCE:
+        # What the broker itself writes to a compacted topic has keys.
+        if config.is_compacted and is_client:
+            if header.record_count > RECORDS_WITH_KEYS_AT_ONCE:
                 raise TooMuchAtOnce
             validate_keys(header, records)
         if config.compression_type != "producer":

@@ -1,22 +1,24 @@
 """The shell around the shards of one internal topic: appends their records, then sends replies.
 
 One shard per partition of the topic that this broker leads, each the owner of the keys (groups,
-transactional ids) that fall into it. A shard returns records, replies and effects; the records are
-appended as one batch, and replies and effects go out when that is committed (`shard_commits`). If
-an append fails the shard is dropped, everyone it owes an answer is refused, and a new one is loaded
-from the log (`shard_loading`): until it is there its keys get COORDINATOR_LOAD_IN_PROGRESS.
+transactional ids) that fall into it. A shard returns records, replies and effects; the records of
+all that one turn of the loop brings are appended as one batch, and replies and effects go out when
+that is committed (`shard_commits`). Only what belongs to a transaction is appended at once: the log
+was asked about it as it is now. If an append fails the shard is dropped, everyone it owes an answer
+is refused, and a new one is loaded from the log (`shard_loading`): until it is there its keys get
+COORDINATOR_LOAD_IN_PROGRESS.
 
 What kind of shard it is, a `ShardKind` says; `Groups` and its like add what only their kind knows.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from broker.coordinator.output import Instant, Output, Reply, Token
+from broker.coordinator.output import Instant, Output, Reply, Token, joined
 from broker.coordinator.output import RequestContext as ShardContext
 from broker.coordinator.partitioning import partition_for
 from broker.errors import ErrorCode, KafkaError
@@ -104,6 +106,8 @@ class Shards(Generic[ShardT]):
         self._kind = kind
         self._shards: dict[int, ShardT] = {}
         self._commits: dict[int, ShardCommits] = {}
+        self._turns: dict[int, list[Output]] = {}
+        """By shard: what it has said in this turn of the loop, from the first that writes."""
         self._loading: dict[int, _Loading[ShardT]] = {}
         self._damaged: set[int] = set()
         """Led here, and nobody can read them; their keys have no coordinator."""
@@ -134,6 +138,7 @@ class Shards(Generic[ShardT]):
         """Send away who waits here: its keys have another coordinator now."""
         self._kind.abandon(number)
         self._commits.pop(number).refuse_all(ErrorCode.NOT_COORDINATOR)
+        self._refuse(self._turns.pop(number, ()))
         for reply in self._shards.pop(number).unload(ErrorCode.NOT_COORDINATOR):
             self._deliver(reply)
         running = self._timers.pop(number, None)
@@ -258,47 +263,77 @@ class Shards(Generic[ShardT]):
         self._loop.call_soon(self._run_next, act, left)
 
     def stop(self) -> None:
-        """Stop all timers."""
+        """Stop all timers; what is not appended is not answered either."""
         for _, timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        self._turns.clear()
 
     # --- effects ---
 
     def _run(self, number: int, output: Output) -> None:
-        commits = self._commits[number]
-        if output.records or output.transaction is not None:
-            try:
-                self._append(number, output)
-            except (KafkaError, OSError) as error:
-                self._on_append_failed(number, output, error)
-                return
-            commits.note_append()
-        commits.tell(output)
-        self._schedule(number)
+        """Take what a shard has said. Whoever writes ends its turn, by which the shard may go."""
+        turn = self._turns.get(number)
+        is_alone = output.transaction is not None
+        if turn is not None:
+            turn.append(output)
+        elif output.records or is_alone:
+            if not self._turns:
+                self._loop.call_soon(self._end_turns)
+            self._turns[number] = [output]
+        else:
+            self._commits[number].tell(output)
+        if is_alone:
+            self._end_turn(number)
+        if number in self._shards:
+            self._schedule(number)
 
-    def _append(self, number: int, output: Output) -> None:
+    def _end_turns(self) -> None:
+        while self._turns:  # Who is told something may have a shard write again.
+            self._end_turn(next(iter(self._turns)))
+
+    def _end_turn(self, number: int) -> None:
+        """Append what the shard has written in this turn, and have it told once committed."""
+        turn = self._turns.pop(number, None)
+        if turn is None:
+            return  # An append that failed for another shard took this one along.
+        try:
+            self._append(number, turn)
+        except (KafkaError, OSError) as error:
+            self._on_append_failed(number, turn, error)
+            return
+        commits = self._commits[number]
+        commits.note_append()
+        for output in turn:
+            commits.tell(output)
+
+    def _append(self, number: int, turn: list[Output]) -> None:
         timestamp_ms = self._clock.timestamp_ms()
         partition = self._partitions.get(self._kind.topic, number)
         limit_bytes = partition.log.config.max_message_bytes
-        for batch in encoded_batches(output, limit_bytes, timestamp_ms):
-            self._partitions.append(
-                partition,
-                batch,
-                timestamp_ms=timestamp_ms,
-                origin=AppendOrigin.COORDINATOR,
-                transaction=transaction_append(output),
-            )
+        for output in joined(turn, limit_bytes):
+            for batch in encoded_batches(output, limit_bytes, timestamp_ms):
+                self._partitions.append(
+                    partition,
+                    batch,
+                    timestamp_ms=timestamp_ms,
+                    origin=AppendOrigin.COORDINATOR,
+                    transaction=transaction_append(output),
+                )
 
-    def _on_append_failed(self, number: int, output: Output, error: Exception) -> None:
+    def _on_append_failed(self, number: int, turn: Iterable[Output], error: Exception) -> None:
         log.error(
             "a shard could not append topic=%s shard=%d error=%s", self._kind.topic, number, error
         )
-        code = ErrorCode.NOT_COORDINATOR
-        for reply in output.replies:
-            self._deliver(self._kind.refuse(reply, code))
+        self._refuse(turn)
         self._unload_shard(number)
         self.follow_partitions()
+
+    def _refuse(self, turn: Iterable[Output]) -> None:
+        """Tell everyone to whom the shard has said something that it was nothing."""
+        for output in turn:
+            for reply in output.replies:
+                self._deliver(self._kind.refuse(reply, ErrorCode.NOT_COORDINATOR))
 
     def _deliver(self, reply: Reply) -> None:
         asked = reply.token
