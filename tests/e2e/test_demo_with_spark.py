@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.test_demo import DATA, environment, needs_data, run_demo
+from tests.e2e.oracle import expect as expected_report
+from tests.e2e.test_demo import DATA, environment, needs_data, run_demo, untimed
 from tests.lib.browser import CHROMIUM, opened_page, running_chromium
 from tests.lib.process_tree import processes_below
 from tests.lib.waiting import until
@@ -36,8 +37,9 @@ def assert_figures_are_the_oracles(folder: Path, file: Path, limit: int | None =
 
 def test_real_orders_reach_the_dashboard_to_the_penny(tmp_path: Path) -> None:
     file = DATA / "2011-02.csv.gz"
-    process, _ = run_demo(tmp_path, LITE="0", ONCE="1", ORDERS=str(file))
+    process, report = run_demo(tmp_path, LITE="0", ONCE="1", ORDERS=str(file))
     assert process.returncode == 0, process.stdout + process.stderr
+    assert untimed(report) == expected_report(file)
     assert_figures_are_the_oracles(tmp_path, file)
     job_log = (tmp_path / "build" / "demo" / "logs" / "spark.log").read_text()
     assert "batch committed" in job_log
@@ -65,7 +67,7 @@ def dashboard_of(demo_folder: Path) -> str:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no `chromium` on the PATH")
 def test_everything_comes_back_when_all_brokers_and_spark_were_killed(tmp_path: Path) -> None:
-    file, limit = DATA / "2010-12.csv.gz", 1500
+    file, limit = DATA / "2010-12.csv.gz", 1000
     errors: list[str] = []
     with (
         running_chromium() as browser,

@@ -15,7 +15,7 @@ import confluent_kafka.admin
 import pytest
 
 from millrace.testing import LocalCluster
-from tests.lib.apache_kafka import kafka_libs
+from tests.lib.apache_kafka import QUICK_JAVA, kafka_libs
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
@@ -68,7 +68,7 @@ class Reader:
 
 @contextmanager
 def running(libs: str, main_class: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    java = ["java", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-cp", f"{libs}/*", main_class]
+    java = [*QUICK_JAVA, "-Xmx256m", "-cp", f"{libs}/*", main_class]
     process = subprocess.Popen(
         [*java, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )

@@ -16,7 +16,7 @@ from broker.metadata.snapshot import snapshot_records
 from broker.protocol.records.metadata import encode_metadata_record
 from tests.broker.metadata.test_controller_machine import ClusterMachine
 from tests.broker.metadata.test_image import rich_cluster
-from tests.lib.apache_kafka import kafka_libs
+from tests.lib.apache_kafka import QUICK_JAVA, kafka_libs
 from tests.lib.controlled_cluster import ControlledCluster
 
 pytestmark = pytest.mark.interop
@@ -56,7 +56,7 @@ def test_kafka_finds_the_same_cluster_in_our_logs_and_our_snapshots() -> None:
         pytest.skip("this Java cannot compile")
     histories = [history(rich_cluster()), *random_histories()]
     assert len(histories) > HISTORY_COUNT
-    command = ["java", "-Xmx512m", "-cp", f"{kafka_libs()}/*", str(REPLAY)]
+    command = [*QUICK_JAVA, "-Xmx512m", "-cp", f"{kafka_libs()}/*", str(REPLAY)]
     replayed = subprocess.run(
         command,
         input="\n".join(histories),

@@ -18,7 +18,14 @@ import pytest
 from broker.protocol.api_keys import API_VERSION_RANGES
 from millrace.launch import program_command, program_environment
 from millrace.testing import LocalBroker
-from tests.lib.apache_kafka import Tool, ToolResult, kafka_libs, run_tools, running_node
+from tests.lib.apache_kafka import (
+    QUICK_JAVA,
+    Tool,
+    ToolResult,
+    kafka_libs,
+    run_tools,
+    running_node,
+)
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
@@ -366,7 +373,7 @@ def test_kafka_s_tools_and_ours_print_the_same_about_apache_kafka(
     assert tool("topics", "--delete --topic same")[0] == 0
     until(lambda: tool("topics", "--create --topic same --partitions 1")[0] == 0)
     produce(apache.bootstrap, "same")
-    java = ["java", "-Xmx256m", "-cp", f"{apache.libs}/*"]
+    java = [*QUICK_JAVA, "-Xmx256m", "-cp", f"{apache.libs}/*"]
     theirs_verified = verified(apache.bootstrap, [*java, f"{TOOLS}.ReplicaVerificationTool"])
     ours = program_command("broker", "replica-verification")
     assert verified(apache.bootstrap, ours) == theirs_verified == VERIFIED

@@ -7,7 +7,8 @@ pytest-xdist gives each of its processes one group of tests after another. A gro
 - everything with one name in `TOGETHER`: what shares a Spark session, or would fill every core
   twice over if two of them ran at once.
 
-The longest groups come first and the shortest fill up what is left at the end.
+The chains of `TOGETHER` come first, the other groups after them by their marks, and the shortest
+fill up what is left at the end.
 """
 
 import fcntl
@@ -18,9 +19,14 @@ from pathlib import Path
 BUILD = Path(__file__).parents[2] / "build"
 
 TOGETHER = {
+    "tests/spark_analytics/cluster/": "jvms",
+    "tests/spark_analytics/dashboard/": "dashboard",
+    "tests/spark_analytics/source/test_connector_by_coordinates.py": "jvms",
     "tests/spark_analytics/": "spark",
+    "tests/e2e/test_demo_with_spark.py": "jvms",
     "tests/e2e/": "pipeline",
 }
+"""The first that fits counts. `jvms` are the tests that start several, `spark` shares a session."""
 SPREAD = (
     "tests/interop/test_cluster_faults.py",
     "tests/sim/test_quorum_mutations.py",
@@ -38,9 +44,11 @@ def group_of(node_id: str) -> str:
 
 
 def ranks(groups: dict[str, set[str]]) -> dict[str, int]:
-    """Rank groups by the marks of their tests: the smaller rank runs earlier."""
+    """Rank groups by the marks of their tests, chains first: the smaller rank runs earlier."""
     return {
-        group: next(
+        group: -1
+        if group in TOGETHER.values()
+        else next(
             (rank for rank, mark in enumerate(MARKS_LONGEST_FIRST) if mark in marks),
             len(MARKS_LONGEST_FIRST),
         )

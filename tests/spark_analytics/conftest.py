@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.lib.apache_kafka import QUICK_JAVA_OPTIONS
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -32,6 +34,7 @@ def spark(kafka_jars: list[str]) -> Iterator["SparkSession"]:
             **{
                 "spark.master": "local[2]",
                 "spark.driver.memory": "640m",
+                "spark.driver.extraJavaOptions": f"-Xss16m {QUICK_JAVA_OPTIONS}",
                 "spark.jars": ",".join(kafka_jars),
             },
         )

@@ -17,6 +17,7 @@ from millrace.cluster_layout import free_ports
 from millrace.testing import LocalBroker
 from spark_analytics.java import JavaNotFoundError
 from spark_analytics.session import session_environment
+from tests.lib.apache_kafka import QUICK_JAVA_OPTIONS
 from tests.lib.spark import ROOT, create_topic, produce
 
 # Five JVMs on whatever the machine has left.
@@ -49,6 +50,7 @@ def master(tmp_path):
         **variables,
         "SPARK_HOME": str(home),
         "SPARK_DAEMON_MEMORY": "192m",
+        "JAVA_TOOL_OPTIONS": QUICK_JAVA_OPTIONS,
     }
     ports = free_ports()
     port, page = islice(ports, 2)
@@ -90,6 +92,7 @@ def test_executors_read_every_row_once(master, tmp_path):
             env={
                 **os.environ,
                 "PYTHONPATH": str(ROOT),
+                "JAVA_TOOL_OPTIONS": QUICK_JAVA_OPTIONS,
                 "MILLRACE_SPARK_CONF": f"spark.master={master};spark.executor.cores=1"
                 ";spark.executor.memory=512m;spark.driver.memory=512m",
             },

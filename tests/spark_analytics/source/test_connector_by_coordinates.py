@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from millrace.testing import LocalBroker
+from tests.lib.apache_kafka import QUICK_JAVA_OPTIONS
 from tests.lib.spark import create_topic, produce
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop]
@@ -45,7 +46,12 @@ def test_a_session_takes_the_connector_by_coordinates(
         ran = subprocess.run(
             [sys.executable, JOB, broker.bootstrap_servers, "rows"],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "MILLRACE_SPARK_CONF": conf},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "MILLRACE_SPARK_CONF": conf,
+                "JAVA_TOOL_OPTIONS": QUICK_JAVA_OPTIONS,
+            },
             capture_output=True,
             text=True,
             timeout=JOB_SECONDS,
