@@ -31,6 +31,10 @@ BREACHES = {
         "import broker.server.network.connection",
     ),
     "The services' rules are pure": ("services/orders/domain.py", "import aiohttp"),
+    "Connect's converters and transformations": (
+        "connect/converters/json_text.py",
+        "import asyncio",
+    ),
     "What a connector's author imports": ("millrace/connect/plugins.py", "import connect"),
     "The programs never import each other": (
         "services/orders/settings.py",

@@ -8,6 +8,7 @@ import math
 import struct
 
 _FLOAT32 = struct.Struct("f")
+_MIN_NORMAL_FLOAT32 = 2.0**-126
 _MAX_FLOAT32 = 3.4028235677973366e38  # from here on a number rounds to infinity in 32 bits
 
 
@@ -29,8 +30,12 @@ def java_float(value: float) -> str:
     value = float32(value)
     if not math.isfinite(value):
         return java_double(value)
+    # Six digits are never too many but for the tiniest numbers, and none needs more than nine.
+    fewest = 6 if abs(value) >= _MIN_NORMAL_FLOAT32 else 1
     digits = next(
-        text for digits in range(1, 10) if float32(float(text := f"{value:.{digits}g}")) == value
+        text
+        for digits in range(fewest, 10)
+        if float32(float(text := f"{value:.{digits}g}")) == value
     )
     return _java_text(value, digits)
 

@@ -16,7 +16,7 @@ import dataclasses
 import datetime
 import decimal
 import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypedDict, Unpack
 
@@ -293,6 +293,17 @@ class Struct:
     def without_default(self, name: str) -> Any:
         """Return what was put into a field, None when nothing was."""
         return self._values[self._field(name).index]
+
+    @classmethod
+    def of_valid(cls, schema: Schema, values: list[Any]) -> "Struct":
+        """Make a struct of values, in the fields' order, that are known to be valid."""
+        made = cls(schema)
+        made._values = values
+        return made
+
+    def put_values(self) -> Sequence[Any]:
+        """Return what was put into each field, in order: None where nothing was."""
+        return self._values
 
     def items(self) -> Iterator[tuple[Field, Any]]:
         """Give each field with its value, or its default."""

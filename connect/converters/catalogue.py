@@ -1,0 +1,47 @@
+"""The converters that are always there, by the names configurations use."""
+
+from connect.converters.header_converter import SimpleHeaderConverter
+from connect.converters.json_converter import JsonConverter
+from connect.converters.primitives import (
+    BooleanConverter,
+    ByteArrayConverter,
+    DoubleConverter,
+    FloatConverter,
+    IntegerConverter,
+    LongConverter,
+    ShortConverter,
+    StringConverter,
+)
+from connect.converters.settings import RecordConverter
+from millrace.connect.plugins import ConnectPlugin, HeaderConverter
+
+CONVERTERS: tuple[type[RecordConverter], ...] = (
+    BooleanConverter,
+    ByteArrayConverter,
+    DoubleConverter,
+    FloatConverter,
+    IntegerConverter,
+    JsonConverter,
+    LongConverter,
+    ShortConverter,
+    StringConverter,
+)
+# Those above are for headers too.
+HEADER_CONVERTERS: tuple[type[HeaderConverter], ...] = (
+    *CONVERTERS,
+    SimpleHeaderConverter,
+)
+
+
+def by_name(*plugins: type[ConnectPlugin]) -> dict[str, type[ConnectPlugin]]:
+    """Return plugins by each name they go by: Kafka's class, ours, and the class name alone."""
+    return {
+        name: plugin
+        for plugin in plugins
+        for name in (
+            plugin.kafka_class,
+            f"{plugin.__module__}.{plugin.__qualname__}",
+            plugin.__name__,
+        )
+        if name is not None
+    }
