@@ -23,10 +23,10 @@ from millrace.demo.processes import Children
 from millrace.demo.registry import RegistryReader
 from millrace.demo.report import Run, build_report, count_reasons, find_faults, write_report
 from millrace.demo.sending import Sender
+from millrace.demo.services import SERVICES, start_services
 from millrace.demo.synthetic import make_scenery
 from millrace.demo.topics import delete_pipeline_topics, publish_catalogue
 
-SERVICES = ("orders", "fraud", "inventory", "order_details", "aggregator")
 SHARED_BATCH_INTERVAL_MS = 100
 """With Spark on the same cores services and streams handle orders in batches: at 50 orders a second
 that is less than half the processor time, for a third of a second more from the POST to the
@@ -96,17 +96,8 @@ async def _start(
     where += ["--registry-url", registry.address]
     children.begin_level()
     pace = ["--batch-interval-ms", str(SHARED_BATCH_INTERVAL_MS)] if is_whole else []
-    async with asyncio.TaskGroup() as group:
-        starting = {
-            service: group.create_task(
-                children.start(
-                    service, f"services.{service}", *where, *topics, *pace, "--http-port", str(port)
-                )
-            )
-            for service, port in zip(SERVICES, ports.services, strict=True)
-        }
     urls = {**pages, "registry": registry.address}
-    urls |= {service: task.result().address for service, task in starting.items()}
+    urls |= await start_services(children, [*where, *topics, *pace], data_folder, ports.services)
     analytics = None
     if is_whole:
         display.say("starting Spark, streams and the dashboard")
