@@ -1,0 +1,210 @@
+"""What the config topic says: connectors, tasks, target states, the session key.
+
+`replay` takes every record, in the order of the log, and never refuses: what nobody can read is
+skipped and logged, as Kafka's worker does. Invariants:
+- A task's configuration counts from its commit record on, and all of a commit's tasks count at
+  once. A commit whose tasks are not all there (compaction can remove an older one's) changes
+  nothing and makes the connector *inconsistent*: its leader makes the tasks anew.
+- `position` grows with every record, so two states of one thing never have the same generation.
+"""
+
+import binascii
+import json
+import logging
+from base64 import b64decode
+from dataclasses import dataclass, field
+from typing import Any
+
+from connect.herder import config_records as records
+from connect.herder.config_records import Config, RestartRequest, SessionKey
+from connect.herder.names import TargetState, TaskId
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class ConfigState:
+    """The configuration of a Connect cluster."""
+
+    position: int = 0
+    """How many records were read."""
+    offset: int = 0
+    """Where the log is read on; in the group, workers compare how far they are."""
+    session_key: SessionKey | None = None
+    inconsistent: set[str] = field(default_factory=set)
+    connector_configs: dict[str, Config] = field(default_factory=dict)
+    target_states: dict[str, TargetState] = field(default_factory=dict)
+    task_count_records: dict[str, int] = field(default_factory=dict)
+    """Of how many tasks the producers were fenced last; missing while fencing is pending."""
+    pending_fencing: set[str] = field(default_factory=set)
+    applied_configs: dict[str, Config] = field(default_factory=dict)
+    """The connector's configuration from which its tasks were made."""
+    _tasks: dict[str, list[Config]] = field(default_factory=dict)
+    _task_counts: dict[str, int] = field(default_factory=dict)
+    _deferred: dict[str, dict[int, Config]] = field(default_factory=dict)
+    _connector_generations: dict[str, int] = field(default_factory=dict)
+    _task_generations: dict[str, int] = field(default_factory=dict)
+
+    # --- what it says ---
+
+    def connectors(self) -> list[str]:
+        return list(self.connector_configs)
+
+    def target_state(self, name: str) -> TargetState:
+        return self.target_states.get(name, TargetState.STARTED)
+
+    def task_configs(self, name: str) -> list[Config]:
+        """Give the configurations that count; none while they are inconsistent."""
+        if name not in self.connector_configs or name in self.inconsistent:
+            return []
+        return self._tasks.get(name, [])
+
+    def task_ids(self, name: str) -> list[TaskId]:
+        return [TaskId(name, task) for task in range(len(self.task_configs(name)))]
+
+    def task_config(self, task: TaskId) -> Config | None:
+        configs = self.task_configs(task.connector)
+        return configs[task.task] if 0 <= task.task < len(configs) else None
+
+    def connector_generation(self, name: str) -> int:
+        return self._connector_generations.get(name, 0)
+
+    def task_generation(self, name: str) -> int:
+        return self._task_generations.get(name, 0)
+
+    # --- what changes it ---
+
+    def replay(self, key: str, value: bytes | None) -> RestartRequest | tuple[str, str] | None:
+        """Fold in one record.
+
+        Returns what is no state but something to do now: a restart, or a logger and its level.
+        """
+        self.position += 1
+        content = _content(key, value)
+        name = key.partition("-")[2]
+        if key.startswith(records.TARGET_STATE):
+            self._replay_target_state(key.removeprefix(records.TARGET_STATE), content)
+        elif key.startswith(records.CONNECTOR):
+            self._replay_connector(name, content)
+        elif key.startswith(records.TASK_COUNT):
+            self._replay_task_count(key.removeprefix(records.TASK_COUNT), content)
+        elif key.startswith(records.TASK):
+            self._replay_task(name, content)
+        elif key.startswith(records.COMMIT):
+            self._replay_commit(name, content)
+        elif key.startswith(records.RESTART):
+            return _restart(key.removeprefix(records.RESTART), content)
+        elif key.startswith(records.LOGGER):
+            level = None if content is None else content.get("level")
+            return (key.removeprefix(records.LOGGER), level) if isinstance(level, str) else None
+        elif key == records.SESSION_KEY:
+            self.session_key = _session_key(content) or self.session_key
+        else:
+            log.error("config record has a key that means nothing key=%s", key)
+        return None
+
+    def _replay_target_state(self, name: str, content: dict[str, Any] | None) -> None:
+        if content is None:
+            self.target_states.pop(name, None)
+            return
+        # Records of workers older than STOPPED have no `state.v2`.
+        said = [content.get("state.v2"), content.get("state")]
+        state = next((each for each in said if isinstance(each, str)), None)
+        if state not in TargetState.__members__:
+            log.error("target state means nothing connector=%s state=%s", name, state)
+            return
+        self.target_states[name] = TargetState(state)
+
+    def _replay_connector(self, name: str, content: dict[str, Any] | None) -> None:
+        if content is None:
+            self._remove(name)
+            return
+        config = _properties(name, content)
+        if config is not None:
+            self.connector_configs[name] = config
+            self._connector_generations[name] = self.position
+
+    def _replay_task(self, name: str, content: dict[str, Any] | None) -> None:
+        task = TaskId.parse(name)
+        config = None if content is None else _properties(name, content)
+        if task is None or config is None:
+            log.error("task configuration means nothing task=%s", name)
+            return
+        self._deferred.setdefault(task.connector, {})[task.task] = config
+
+    def _replay_commit(self, name: str, content: dict[str, Any] | None) -> None:
+        deferred = self._deferred.pop(name, {})
+        if name not in self.connector_configs:
+            # The connector was removed, and compaction has removed its removal too.
+            self._remove(name)
+            return
+        count = None if content is None else content.get("tasks")
+        if not isinstance(count, int):
+            log.error("commit record has no number of tasks connector=%s", name)
+            return
+        if set(deferred) == set(range(count)):
+            self._tasks[name] = [deferred[task] for task in range(count)]
+            self._task_generations[name] = self.position
+            self.applied_configs[name] = self.connector_configs[name]
+            self.inconsistent.discard(name)
+        else:
+            log.info("task configurations are not all there connector=%s tasks=%d", name, count)
+            self.inconsistent.add(name)
+        self._task_counts[name] = count
+        self.pending_fencing.add(name)
+
+    def _replay_task_count(self, name: str, content: dict[str, Any] | None) -> None:
+        count = None if content is None else content.get("task-count")
+        if isinstance(count, int):
+            self.task_count_records[name] = count
+            self.pending_fencing.discard(name)
+
+    def _remove(self, name: str) -> None:
+        for kept in (
+            self.connector_configs,
+            self.applied_configs,
+            self._tasks,
+            self._task_counts,
+            self._deferred,
+        ):
+            kept.pop(name, None)
+        self.inconsistent.discard(name)
+
+
+def _content(key: str, value: bytes | None) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    try:
+        content = json.loads(value)
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        log.error("config record is no JSON object key=%s", key)
+        return {}
+    return content
+
+
+def _properties(name: str, content: dict[str, Any]) -> Config | None:
+    properties = content.get("properties")
+    if not isinstance(properties, dict):
+        log.error("configuration has no properties name=%s", name)
+        return None
+    return properties
+
+
+def _restart(name: str, content: dict[str, Any] | None) -> RestartRequest | None:
+    if content is None:
+        return None
+    return RestartRequest(
+        name, content.get("include-tasks") is True, content.get("only-failed") is True
+    )
+
+
+def _session_key(content: dict[str, Any] | None) -> SessionKey | None:
+    try:
+        assert content is not None
+        key = b64decode(content["key"], validate=True)
+        return SessionKey(key, str(content["algorithm"]), int(content["creation-timestamp"]))
+    except (AssertionError, KeyError, TypeError, ValueError, binascii.Error):
+        log.exception("session key means nothing")
+        return None

@@ -1,0 +1,177 @@
+"""Where sources are, and what a user may say about it: Kafka Connect's offset records.
+
+A record's key is the JSON array [connector, partition], its value the JSON offset, null when there
+is none. A partition is found by what it says, not by its bytes: JSON written elsewhere may order
+members differently. What replaces a record is written under the key that stands, so that
+compaction sees one record of each partition whoever wrote it.
+
+A sink's offsets are its consumer group's; over REST they look alike (KIP-875): partition
+{kafka_topic, kafka_partition}, offset {kafka_offset}.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from connect.herder.config_records import json_bytes
+from connect.herder.names import bad_request
+from millrace.connect.connectors import SourceOffset, SourcePartition, TopicPartition
+
+_TOPIC: Final = "kafka_topic"
+_PARTITION: Final = "kafka_partition"
+_OFFSET: Final = "kafka_offset"
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_INT_LIMIT: Final = 1 << 31
+_LONG_LIMIT: Final = 1 << 63
+
+log = logging.getLogger(__name__)
+
+
+class OffsetRecord(NamedTuple):
+    key: bytes
+    value: bytes | None
+
+
+Offsets = list[tuple[SourcePartition | None, SourceOffset | None]]
+"""What a request says, in its order."""
+
+
+@dataclass(slots=True)
+class OffsetState:
+    """The offsets of all sources."""
+
+    _records: dict[str, tuple[bytes, dict[str, Any], dict[str, Any]]] = field(default_factory=dict)
+    """By connector and partition in one spelling: the key that stands, partition and offset."""
+
+    def offset(self, connector: str, partition: SourcePartition) -> dict[str, Any] | None:
+        found = self._records.get(_spelling(connector, partition))
+        return None if found is None else dict(found[2])
+
+    def of_connector(self, connector: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Give all partitions of a connector and where it is in each."""
+        mine = json.dumps(connector)
+        return [
+            (partition, offset)
+            for spelling, (_, partition, offset) in self._records.items()
+            if spelling.startswith(f"[{mine},")
+        ]
+
+    def record(
+        self, connector: str, partition: SourcePartition, offset: SourceOffset | None
+    ) -> OffsetRecord:
+        """Make the record that says where a source is; None that it is nowhere."""
+        found = self._records.get(_spelling(connector, partition))
+        key = json_bytes([connector, dict(partition)]) if found is None else found[0]
+        return OffsetRecord(key, None if offset is None else json_bytes(dict(offset)))
+
+    def replay(self, key: bytes | None, value: bytes | None) -> None:
+        """Fold in one record; what means nothing is skipped."""
+        try:
+            connector, partition = json.loads(key or b"")
+            offset = None if value is None else json.loads(value)
+        except (ValueError, TypeError, RecursionError):
+            log.exception("offset record means nothing")
+            return
+        if not isinstance(partition, dict) or not isinstance(offset, dict | None):
+            log.error("offset record means nothing connector=%s", connector)
+            return
+        spelling = _spelling(connector, partition)
+        self._records.pop(spelling, None)
+        if offset is not None:
+            assert key is not None
+            self._records[spelling] = (key, partition, offset)
+
+    def records(self) -> dict[bytes, bytes]:
+        """Give all that stands, as records."""
+        return {key: json_bytes(offset) for key, _, offset in self._records.values()}
+
+
+def _spelling(connector: str, partition: SourcePartition) -> str:
+    return f"[{json.dumps(connector)},{json.dumps(dict(partition), sort_keys=True)}]"
+
+
+def offsets_body(
+    offsets: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]],
+) -> dict[str, Any]:
+    entries = [{"partition": partition, "offset": offset} for partition, offset in offsets]
+    return {"offsets": entries}
+
+
+def sink_offsets(
+    committed: Mapping[TopicPartition, int],
+) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Show a consumer group's offsets as REST does."""
+    return [
+        ({_TOPIC: each.topic, _PARTITION: each.partition}, {_OFFSET: offset})
+        for each, offset in sorted(committed.items())
+    ]
+
+
+def read_offsets(body: Any) -> Offsets:
+    """Read a request's offsets. Raises RefusalError."""
+    entries = body.get("offsets") if isinstance(body, dict) else None
+    if not entries:
+        raise bad_request("Partitions / offsets need to be provided for an alter offsets request")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise bad_request("Offsets need to be a list of objects with a partition and an offset")
+    offsets: Offsets = []
+    for entry in entries:
+        partition, offset = entry.get("partition"), entry.get("offset")
+        if not isinstance(partition, dict | None) or not isinstance(offset, dict | None):
+            raise bad_request("Partitions and offsets need to be objects")
+        offsets.append((partition, offset))
+    return offsets
+
+
+def read_sink_offsets(offsets: Offsets) -> dict[TopicPartition, int | None]:
+    """Read what a request says of a sink. Raises RefusalError with Kafka's sentences."""
+    return {_topic_partition(partition): _sink_offset(offset) for partition, offset in offsets}
+
+
+def _topic_partition(partition: SourcePartition | None) -> TopicPartition:
+    if partition is None:
+        raise bad_request("The partition for a sink connector offset cannot be null or missing")
+    if _TOPIC not in partition or _PARTITION not in partition:
+        raise bad_request(
+            "The partition for a sink connector offset must contain the keys "
+            f"'{_TOPIC}' and '{_PARTITION}'"
+        )
+    if partition[_TOPIC] is None:
+        raise bad_request("Kafka topic names must be valid strings and may not be null")
+    if partition[_PARTITION] is None:
+        raise bad_request("Kafka partitions must be valid numbers and may not be null")
+    number = _integer(partition[_PARTITION], _INT_LIMIT)
+    if number is None:
+        raise bad_request(
+            "Failed to parse the following Kafka partition value in the provided offsets: "
+            f"'{partition[_PARTITION]}'. Partition values for sink connectors need to be integers."
+        )
+    return TopicPartition(str(partition[_TOPIC]), number)
+
+
+def _sink_offset(offset: SourceOffset | None) -> int | None:
+    if offset is None:
+        return None
+    if _OFFSET not in offset:
+        raise bad_request(
+            f"The offset for a sink connector should either be null or contain the key '{_OFFSET}'"
+        )
+    number = _integer(offset[_OFFSET], _LONG_LIMIT)
+    if number is None:
+        raise bad_request(
+            "Failed to parse the following Kafka offset value in the provided offsets: "
+            f"'{offset[_OFFSET]}'. Offset values for sink connectors need to be integers."
+        )
+    return number
+
+
+def _integer(value: Any, limit: int) -> int | None:
+    """Read a number, also one written as text."""
+    text = str(value)
+    if not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -limit <= number < limit else None

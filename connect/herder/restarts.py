@@ -1,0 +1,34 @@
+"""When a failed task starts again by itself, which Kafka Connect never does.
+
+With `errors.task.restart.max.delay.ms` above 0 a failed task is started again after a second, then
+after two, four and so on up to that long, for ever. A task that ran for that long begins anew.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+SETTING: Final = "errors.task.restart.max.delay.ms"
+DEFAULT_MAX_DELAY_MS: Final = 60_000
+_FIRST_DELAY_MS: Final = 1_000
+_DOUBLINGS_LIMIT: Final = 40
+
+
+@dataclass(slots=True)
+class Restarts:
+    """How often one task has failed in a row."""
+
+    count: int = 0
+    started_at_ms: int | None = None
+
+    def started(self, now_ms: int) -> None:
+        self.started_at_ms = now_ms
+
+    def failed(self, now_ms: int, max_delay_ms: int) -> int | None:
+        """Give the time at which it starts again; None when it does not."""
+        if max_delay_ms <= 0:
+            return None
+        if self.started_at_ms is not None and now_ms - self.started_at_ms >= max_delay_ms:
+            self.count = 0
+        delay_ms = min(_FIRST_DELAY_MS << min(self.count, _DOUBLINGS_LIMIT), max_delay_ms)
+        self.count += 1
+        return now_ms + delay_ms
