@@ -6,7 +6,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := broker services schemas millrace streams connect spark_analytics tests bench
+SOURCES := broker services schemas pages millrace streams connect spark_analytics tests bench
 SEEDS ?= 1000
 SEED ?= 1
 MINUTES ?= 10

@@ -22,6 +22,7 @@ class Settings:
     store: str = setting("build/analytics/serving.sqlite", "file of the serving store")
     http_host: str = setting("127.0.0.1", "address to serve HTTP on")
     http_port: int = setting(0, "port to serve HTTP on; 0 takes a free one")
+    neighbours: str = setting("", "servers to link to: name=http://..., with commas between")
 
 
 S = TypeVar("S", bound=Settings)

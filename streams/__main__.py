@@ -48,7 +48,7 @@ class Program:
             asyncio.get_running_loop().add_signal_handler(number, self._stopping.set)
         async with peer_session() as http:
             site = web.AppRunner(
-                build_web(lambda: self._current, self._metrics, http),
+                build_web(self._settings, lambda: self._current, self._metrics, http),
                 access_log=None,
                 shutdown_timeout=2.0,
             )

@@ -23,6 +23,7 @@ class Settings:
     advertised_url: str = setting(
         "", "how other instances reach this one; default http://HOST:PORT"
     )
+    neighbours: str = setting("", "servers to link to: name=http://..., with commas between")
     application_id: str = setting("millrace-streams", "consumer group, and prefix of changelogs")
     session_timeout_ms: int = setting(10_000, "a silent instance loses its partitions after this")
     replication_factor: int = setting(3, "replicas of a new topic; fewer where brokers are fewer")

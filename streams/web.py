@@ -18,9 +18,13 @@ from aiohttp import web
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from pages.front import FrontPage, Link, Step
+from pages.neighbours import parse_neighbours
+from pages.serving import front_page_handler
 from streams import views
 from streams.app import Topologies
 from streams.records import PARTITION_COUNT, Row
+from streams.settings import Settings
 from streams.tables import ChangelogTable
 from streams.telemetry import Metrics
 
@@ -34,6 +38,18 @@ _SUMMARIES: dict[str, tuple[str, Any, Any]] = {
     "alerts": ("order-bursts", views.local_alerts, views.merge_alerts),
     "latency": ("validation-latency", views.local_latency, views.merge_latency),
 }
+
+_LINKS = (
+    Link("/v1/products", "/v1/products", "what sells best, by product and window"),
+    Link("/v1/levels", "/v1/levels", "how many customers have spent how much"),
+    Link("/v1/alerts", "/v1/alerts", "customers who order in bursts"),
+    Link("/v1/latency", "/v1/latency", "how long validation takes"),
+    Link("/v1/instances", "/v1/instances", "which instance holds which partition"),
+)
+_STEPS = (
+    Step("Ask for one product, or one customer.", "curl -s {origin}/v1/products/85123A"),
+    Step("See how far behind it is.", "curl -s {origin}/metrics | grep ^millrace_streams_lag"),
+)
 
 Current = Callable[[], Topologies | None]
 """Returns the app that runs, or None while there is none."""
@@ -126,12 +142,18 @@ class Views:
 
         return await self._of_key(request, "product-sales", show)
 
+    def missing(self) -> list[str]:
+        """Return what stands between the program and its work."""
+        current = self._current()
+        is_open = current is not None and current.delivery.is_open
+        return [] if is_open else ["partitions and their state"]
+
     # -- within
 
     def _running(self) -> Topologies:
         current = self._current()
-        if current is None or not current.delivery.is_open:
-            raise ProblemError(503, "waiting for: partitions and their state")
+        if current is None or self.missing():
+            raise ProblemError(503, "waiting for: " + ", ".join(self.missing()))
         return current
 
     async def _of_key(
@@ -202,10 +224,34 @@ class Views:
             raise ProblemError(503, f"{url} does not answer: {type(error).__name__}") from error
 
 
-def build_web(current: Current, metrics: Metrics, http: aiohttp.ClientSession) -> web.Application:
+def build_web(
+    settings: Settings, current: Current, metrics: Metrics, http: aiohttp.ClientSession
+) -> web.Application:
     app = web.Application(middlewares=[problem_errors])
-    app.add_routes(Views(current, metrics, http).routes())
+    views_of = Views(current, metrics, http)
+    app.add_routes([web.get("/", _front_page(settings, views_of)), *views_of.routes()])
     return app
+
+
+def _front_page(settings: Settings, views_of: Views) -> Handler:
+    page = FrontPage(
+        name="streams",
+        title="Streams",
+        what="Live views of the orders by Faust: sales by window, customers, bursts, latency.",
+        steps=_STEPS,
+        links=_LINKS,
+        neighbours=parse_neighbours(settings.neighbours),
+    )
+    facts = {
+        "Kafka": settings.bootstrap_servers.replace(",", ", "),
+        "Schema registry": settings.registry_url,
+        "Consumer group": settings.application_id,
+    }
+
+    async def state(_: web.Request) -> tuple[list[str], dict[str, str]]:
+        return views_of.missing(), facts
+
+    return front_page_handler(page, state)
 
 
 def peer_session() -> aiohttp.ClientSession:

@@ -12,6 +12,7 @@ PROGRAMS = (
     "broker",
     "services",
     "schemas",
+    "pages",
     "millrace",
     "streams",
     "connect",
@@ -36,6 +37,7 @@ BREACHES = {
         "import asyncio",
     ),
     "What a connector's author imports": ("millrace/connect/plugins.py", "import connect"),
+    "What the programs' pages share": ("pages/front.py", "import schemas.loader"),
     "The programs never import each other": (
         "services/orders/settings.py",
         "import broker.errors",

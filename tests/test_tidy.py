@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("broker", "millrace", "schemas", "services", "streams", "connect", "spark_analytics")
+FOLDERS = (
+    "broker",
+    "millrace",
+    "pages",
+    "schemas",
+    "services",
+    "streams",
+    "connect",
+    "spark_analytics",
+)
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 70
 MAX_FILES_PER_PACKAGE = 40

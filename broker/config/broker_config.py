@@ -75,6 +75,7 @@ class BrokerConfig:
     """How long a broker that starts tries to register."""
     controlled_shutdown: bool
     http_listener: Endpoint | None
+    http_neighbours: str
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
     """The one of `log_dirs` that has the metadata log, or a directory beside them."""
@@ -128,6 +129,7 @@ class BrokerConfig:
             registration_timeout_ms=values.integer("initial.broker.registration.timeout.ms", 0),
             controlled_shutdown=values.boolean("controlled.shutdown.enable"),
             http_listener=_http_listener(values),
+            http_neighbours=values.text("http.neighbours"),
             log_dirs=log_dirs,
             metadata_log_dir=values.text("metadata.log.dir") or log_dirs[0],
             log=LogConfig.from_settings(topic_defaults(given)),

@@ -1,10 +1,11 @@
-"""Every broker setting of Apache Kafka 4.3 by name, type and default, and two of our own.
+"""Every broker setting of Apache Kafka 4.3 by name, type and default, and three of our own.
 
 The table answers three questions: is a name known, which type has it, what is its default.
 `-` stands for null and `""` for the empty text. Defaults differ from Kafka's where one node on a
 laptop is the normal case: `node.id`, `process.roles`, `listeners` (loopback), `log.dir`, and the
-replication factors of the internal topics. Ours are `http.listener` (health and metrics) and
-`controller.fast.failure.detection.enable` (a node whose port refuses connections is gone).
+replication factors of the internal topics. Ours are `http.listener` (health and metrics),
+`http.neighbours` (what its page links to) and `controller.fast.failure.detection.enable` (a node
+whose port refuses connections is gone).
 """
 
 from dataclasses import dataclass
@@ -120,6 +121,7 @@ group.streams.min.session.timeout.ms INT 45000
 group.streams.num.standby.replicas INT 0
 group.streams.session.timeout.ms INT 45000
 http.listener STRING 127.0.0.1:0
+http.neighbours STRING ""
 initial.broker.registration.timeout.ms INT 60000
 inter.broker.listener.name STRING -
 kafka.metrics.polling.interval.secs INT 10

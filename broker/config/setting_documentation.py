@@ -114,6 +114,7 @@ group.streams.min.session.timeout.ms The smallest session timeout a streams grou
 group.streams.num.standby.replicas How many standby copies of its state a streams group keeps.
 group.streams.session.timeout.ms A member of a streams group that is silent for so long is removed.
 http.listener Where health pages and metrics are served over HTTP; empty for nowhere.
+http.neighbours Servers that the page at / links to: name=http://..., with commas between.
 initial.broker.registration.timeout.ms How long a starting broker tries to register with the controller.
 inter.broker.listener.name The listener that brokers reach each other by.
 kafka.metrics.polling.interval.secs How often the metrics reporters below are asked.

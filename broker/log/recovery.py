@@ -10,7 +10,7 @@ intact ones behind it is no torn tail: it raises `DamagedLog`, and the log direc
 import logging
 
 from broker.log.checkpoints import LEADER_EPOCH_CHECKPOINT
-from broker.log.cleaner.swap import finish_swaps
+from broker.log.cleaner.swap import SWAP_EXTENSION, finish_swaps
 from broker.log.config import LogConfig
 from broker.log.deletion import DELETED_EXTENSION
 from broker.log.index.offset_index import MAX_RELATIVE_OFFSET
@@ -23,7 +23,9 @@ from broker.log.segment_names import (
     LOG_SUFFIX,
     NAME_DIGITS,
     SUFFIXES,
+    Endings,
     bases_of,
+    by_ending,
     is_base_offset,
     segment_path,
 )
@@ -49,9 +51,9 @@ def open_partition_log(
 ) -> PartitionLog:
     """Open, and if need be recover, the log in a directory; raises DamagedLog."""
     log = PartitionLog(topic_partition, directory, config, place)
-    names = _tidy(log, place.storage.names(directory))
-    _find_segments(log, names, hints)
-    log.producers.list_snapshots(names, [segment.base_offset for segment in log.segments])
+    endings = _tidy(log)
+    _find_segments(log, endings, hints)
+    log.producers.list_snapshots(endings, [segment.base_offset for segment in log.segments])
     log.recovery_point = hints.recovery_point
     epochs_are_known = _load_epochs(log, hints)
     first_epoch_offset = log.epochs.entries[0].offset if log.epochs.entries else None
@@ -79,7 +81,7 @@ def open_partition_log(
     log.epochs.truncate_from_end(log.log_end_offset)
     log.epochs.truncate_from_start(log.log_start_offset)
     log.high_watermark = min(max(hints.high_watermark, log.log_start_offset), log.log_end_offset)
-    drop_damaged_transaction_indexes(log, names)
+    drop_damaged_transaction_indexes(log, endings)
     load_producers(log, hints.timestamp_ms, hints.on_progress, without_producers)
     return log
 
@@ -116,21 +118,22 @@ def _read_what_is_suspect(
     return without_producers
 
 
-def _tidy(log: PartitionLog, names: list[str]) -> list[str]:
+def _tidy(log: PartitionLog) -> Endings:
     """Remove what was to be removed, complete what the cleaner had decided; gives what is left."""
     storage, directory = log.place.storage, log.directory
-    doomed = [name for name in names if name.endswith((DELETED_EXTENSION, ".cleaned", ".tmp"))]
-    remove_files(storage, [f"{directory}/{name}" for name in doomed])
-    if any(name.endswith(".swap") for name in names):
+    endings = by_ending(storage.names(directory))
+    for ending in [x for x in endings if x.endswith((DELETED_EXTENSION, ".cleaned", ".tmp"))]:
+        remove_files(storage, [f"{directory}/{text}{ending}" for text in endings.pop(ending)])
+    if any(ending.endswith(SWAP_EXTENSION) for ending in endings):
         finish_swaps(storage, directory)
-        return storage.names(directory)
-    return names
+        return by_ending(storage.names(directory))
+    return endings
 
 
-def _find_segments(log: PartitionLog, names: list[str], hints: OpenHints) -> None:
+def _find_segments(log: PartitionLog, endings: Endings, hints: OpenHints) -> None:
     storage, directory = log.place.storage, log.directory
-    bases = bases_of(names, LOG_SUFFIX)
-    _name_what_is_odd(log, names, bases)
+    bases = bases_of(endings, LOG_SUFFIX)
+    _name_what_is_odd(log, endings, bases)
     if not bases:
         log.add_segment(hints.log_start_offset, hints.timestamp_ms)
         return
@@ -150,18 +153,16 @@ def _find_segments(log: PartitionLog, names: list[str], hints: OpenHints) -> Non
             )
 
 
-def _name_what_is_odd(log: PartitionLog, names: list[str], bases: list[int]) -> None:
+def _name_what_is_odd(log: PartitionLog, endings: Endings, bases: list[int]) -> None:
     """Say which files are none of a segment's, and which segments have only their indexes left."""
     directory, known = log.directory, {f"{base:0{NAME_DIGITS}d}" for base in bases}
     orphans: set[str] = set()
-    for name in names:
-        text, dot, suffix = name.partition(".")
-        if text in known or dot + suffix not in SUFFIXES:
-            continue
-        if is_base_offset(text):
-            orphans.add(text)
-        else:
-            _logger.warning("not a segment, left alone file=%s/%s", directory, name)
+    for suffix in SUFFIXES:
+        for text in sorted(set(endings.get(suffix, ())) - known):
+            if is_base_offset(text):
+                orphans.add(text)
+            else:
+                _logger.warning("not a segment, left alone file=%s/%s%s", directory, text, suffix)
     for text in sorted(orphans):
         path = segment_path(directory, int(text), LOG_SUFFIX)
         _logger.error("records are missing: %s is not there, its index is", path)

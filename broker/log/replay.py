@@ -8,7 +8,7 @@ from broker.log.index.transaction_index import AbortedTransaction
 from broker.log.local_log import LocalLog
 from broker.log.producers.state import ProducerState
 from broker.log.segment import Segment
-from broker.log.segment_names import TRANSACTION_INDEX_SUFFIX, bases_of
+from broker.log.segment_names import TRANSACTION_INDEX_SUFFIX, Endings, bases_of
 from broker.log.walk import walk_batches
 from broker.records.batch import RecordBatch
 from broker.records.errors import CorruptBatch
@@ -116,17 +116,19 @@ def _note_aborted(segment: Segment, aborted: AbortedTransaction) -> None:
         segment.transaction_index.append(aborted)
 
 
-def drop_damaged_transaction_indexes(log: LocalLog, names: list[str]) -> None:
+def drop_damaged_transaction_indexes(log: LocalLog, endings: Endings) -> None:
     """Have those made anew that are damaged, when the producers are loaded next.
 
     With one that is wrong a reader would take what was aborted for committed. They are read at
     once and not when somebody asks: few segments have one, and they are small.
     """
-    there = set(bases_of(names, TRANSACTION_INDEX_SUFFIX))
-    for segment in log.segments:
+    there = set(bases_of(endings, TRANSACTION_INDEX_SUFFIX))
+    for segment in log.segments if there else ():
+        if segment.base_offset not in there:
+            continue
         path = segment.path(TRANSACTION_INDEX_SUFFIX)
         # Those of recovered segments have gone already.
-        if segment.base_offset not in there or log.place.storage.status(path) is None:
+        if log.place.storage.status(path) is None:
             continue
         if not _names_its_markers(segment):
             _logger.warning("index does not fit its log, made anew file=%s", path)

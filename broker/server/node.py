@@ -28,10 +28,11 @@ from broker.server.clock import (
 )
 from broker.server.cluster.lifecycle import BrokerState
 from broker.server.collector import Collector
+from broker.server.front_page import front_page
 from broker.server.metrics_page import prometheus_text
 from broker.server.network.connection import Connection, Peer
 from broker.server.network.dispatch import Dispatcher
-from broker.server.network.http import HttpServer, Page, problem, text
+from broker.server.network.http import Asked, HttpServer, Page, problem, text
 from broker.server.network.listener import Listener, bind
 from broker.server.network.shared import Shared
 from broker.server.quorum.controller.controller_registration import ControllerRegistration
@@ -73,7 +74,8 @@ class Node:
                 "/health/live": lambda: text("alive\n"),
                 "/health/ready": self._readiness,
                 "/metrics": self._metrics,
-            }
+            },
+            self._front_page,
         )
         self._collector = Collector(monotonic_seconds)
         self._is_ready = False
@@ -296,7 +298,12 @@ class Node:
     def _metrics(self) -> Page:
         assert self._quorum is not None, "the pages are served once the quorum is open"
         body = prometheus_text(self._broker, self._quorum)
-        return 200, "text/plain; version=0.0.4; charset=utf-8", body
+        return Page(200, "text/plain; version=0.0.4; charset=utf-8", body)
+
+    def _front_page(self, asked: Asked) -> Page | None:
+        if self._quorum is None:
+            return None
+        return front_page(self._config, self._quorum, self._broker, asked, self._why_not_ready())
 
 
 def _reachable(advertised: Endpoint, listener: Listener) -> tuple[str, int]:

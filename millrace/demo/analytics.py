@@ -15,12 +15,12 @@ from pathlib import Path
 
 import aiohttp
 
-from millrace.cluster_layout import free_ports
 from millrace.demo.processes import Children
 
 _SPARK_READY_SECONDS = 240.0
 _CAUGHT_UP_SECONDS = 300.0
 _POLL_SECONDS = 0.5
+PROGRAMS = ("streams", "spark", "dashboard")
 _CHECKS = ("FRAUD", "INVENTORY", "ORDER_DETAILS")
 _ANSWERS = {
     "summary.json": "/api/summary",
@@ -93,8 +93,7 @@ async def start_analytics(
                 "spark_analytics.jobs",
                 *where,
                 *store,
-                # Settled here: a revived program must keep its address.
-                *("--http-port", str(ports[1] or next(free_ports()))),
+                *("--http-port", str(ports[1])),
                 ready_seconds=_SPARK_READY_SECONDS,
                 # Its store and checkpoints are on disk: a new driver goes on where it was.
                 is_revived=True,

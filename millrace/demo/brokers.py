@@ -5,11 +5,10 @@ is started again must come back where it was.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from millrace.cluster_layout import (
-    free_ports,
     node_settings,
     random_cluster_id,
     replication_settings,
@@ -31,11 +30,12 @@ async def start_brokers(
     data_folder: Path,
     client_ports: Sequence[int],
     controller_ports: Sequence[int],
+    http_ports: Sequence[int],
 ) -> str:
-    """Start the nodes side by side; return where clients connect. Port 0 is any free one."""
-    free = free_ports()
-    clients = _settled(client_ports, free)
-    voters = _settled(controller_ports, free)
+    """Start the nodes side by side; return where clients connect."""
+    clients = dict(zip(NODE_IDS, client_ports, strict=True))
+    voters = dict(zip(NODE_IDS, controller_ports, strict=True))
+    pages = dict(zip(NODE_IDS, http_ports, strict=True))
     cluster_id = random_cluster_id()
     async with asyncio.TaskGroup() as group:
         for node_id in NODE_IDS:
@@ -46,6 +46,7 @@ async def start_brokers(
                     controller_port=voters[node_id],
                     voters=voters,
                 ),
+                "http.listener": f"127.0.0.1:{pages[node_id]}",
                 "log.dirs": str(data_folder / f"broker-{node_id}"),
                 **SETTINGS,
             }
@@ -63,7 +64,3 @@ async def start_brokers(
                 )
             )
     return ",".join(f"127.0.0.1:{port}" for port in clients.values())
-
-
-def _settled(ports: Sequence[int], free: Iterator[int]) -> dict[int, int]:
-    return {node_id: port or next(free) for node_id, port in zip(NODE_IDS, ports, strict=True)}

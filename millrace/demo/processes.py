@@ -129,6 +129,8 @@ class Children:
     """All children, on levels: those of one level rest on those of the levels below."""
 
     def __init__(self, log_folder: Path) -> None:
+        self.environment: dict[str, str] = {}
+        """Variables that every child gets."""
         self._log_folder = log_folder
         self._levels: list[list[Child]] = [[]]
 
@@ -151,7 +153,8 @@ class Children:
         self._log_folder.mkdir(parents=True, exist_ok=True)
         log_file = self._log_folder / f"{name}.log"
         log_file.unlink(missing_ok=True)
-        child = Child(name, log_file, **options)
+        environment = {**self.environment, **options.pop("environment", {})}
+        child = Child(name, log_file, environment=environment, **options)
         self._levels[-1].append(child)
         await child.start(module, *arguments, ready_seconds=ready_seconds)
         return child

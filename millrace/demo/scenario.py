@@ -5,14 +5,14 @@ import shutil
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from itertools import count, islice, repeat
+from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
 
 import aiohttp
 
-from millrace.cluster_layout import REPLICATION_FACTOR
-from millrace.demo.analytics import Analytics, start_analytics, why_not
+from millrace.cluster_layout import REPLICATION_FACTOR, free_ports
+from millrace.demo.analytics import PROGRAMS, Analytics, start_analytics, why_not
 from millrace.demo.brokers import NODE_IDS, start_brokers
 from millrace.demo.display import Display
 from millrace.demo.invoices import read_scenery
@@ -23,15 +23,14 @@ from millrace.demo.processes import Children
 from millrace.demo.registry import RegistryReader
 from millrace.demo.report import Run, build_report, count_reasons, find_faults, write_report
 from millrace.demo.sending import Sender
+from millrace.demo.services import SERVICES, start_services
 from millrace.demo.synthetic import make_scenery
 from millrace.demo.topics import delete_pipeline_topics, publish_catalogue
 
-SERVICES = ("orders", "fraud", "inventory", "order_details", "aggregator")
 SHARED_BATCH_INTERVAL_MS = 100
 """With Spark on the same cores services and streams handle orders in batches: at 50 orders a second
 that is less than half the processor time, for a third of a second more from the POST to the
 decision."""
-_ANALYTICS_PORTS = 3
 _IN_FLIGHT = 64
 _IN_FLIGHT_PACED = 1024
 _JUDGED_SECONDS = 90.0
@@ -74,6 +73,10 @@ async def _start(
 ) -> Addresses:
     started_at = time.monotonic()
     ports = _assign_ports(options.ports)
+    lacking = None if options.lite else why_not()
+    is_whole = not options.lite and lacking is None
+    pages = {} if options.bootstrap else _broker_pages(ports)
+    children.environment = _links(ports, pages, is_whole=is_whole)
     bootstrap_servers = options.bootstrap
     if bootstrap_servers:
         deleted = await delete_pipeline_topics(bootstrap_servers)
@@ -82,7 +85,7 @@ async def _start(
         topics = []
     else:
         bootstrap_servers = await start_brokers(
-            children, data_folder, ports.brokers, ports.controllers
+            children, data_folder, ports.brokers, ports.controllers, ports.pages
         )
         topics = ["--replication-factor", str(REPLICATION_FACTOR)]
     where = ["--bootstrap-servers", bootstrap_servers]
@@ -92,20 +95,9 @@ async def _start(
     )
     where += ["--registry-url", registry.address]
     children.begin_level()
-    lacking = None if options.lite else why_not()
-    is_whole = not options.lite and lacking is None
     pace = ["--batch-interval-ms", str(SHARED_BATCH_INTERVAL_MS)] if is_whole else []
-    async with asyncio.TaskGroup() as group:
-        starting = {
-            service: group.create_task(
-                children.start(
-                    service, f"services.{service}", *where, *topics, *pace, "--http-port", str(port)
-                )
-            )
-            for service, port in zip(SERVICES, ports.services, strict=True)
-        }
-    urls = {"registry": registry.address}
-    urls |= {service: task.result().address for service, task in starting.items()}
+    urls = {**pages, "registry": registry.address}
+    urls |= await start_services(children, [*where, *topics, *pace], data_folder, ports.services)
     analytics = None
     if is_whole:
         display.say("starting Spark, streams and the dashboard")
@@ -120,10 +112,12 @@ async def _start(
 
 
 class _Ports(NamedTuple):
-    """Where everything listens; 0 is any free port."""
+    """Where everything listens, settled before anything is started: all are told of all."""
 
     brokers: list[int]
     controllers: list[int]
+    pages: list[int]
+    """Of the brokers, for browsers."""
     registry: int
     services: list[int]
     analytics: list[int]
@@ -131,14 +125,32 @@ class _Ports(NamedTuple):
 
 def _assign_ports(first: int) -> _Ports:
     """Number the ports from the first; those of the first broker, which all need, come first."""
-    numbers = iter(count(first) if first else repeat(0))
+    numbers = iter(count(first) if first else free_ports())
     broker = next(numbers)
     registry = next(numbers)
     services = list(islice(numbers, len(SERVICES)))
-    analytics = list(islice(numbers, _ANALYTICS_PORTS))
+    analytics = list(islice(numbers, len(PROGRAMS)))
     brokers = [broker, *islice(numbers, len(NODE_IDS) - 1)]
     controllers = list(islice(numbers, len(NODE_IDS)))
-    return _Ports(brokers, controllers, registry, services, analytics)
+    pages = list(islice(numbers, len(NODE_IDS)))
+    return _Ports(brokers, controllers, pages, registry, services, analytics)
+
+
+def _broker_pages(ports: _Ports) -> dict[str, str]:
+    return {
+        f"broker-{node_id}": f"http://127.0.0.1:{port}"
+        for node_id, port in zip(NODE_IDS, ports.pages, strict=True)
+    }
+
+
+def _links(ports: _Ports, pages: dict[str, str], *, is_whole: bool) -> dict[str, str]:
+    """Return the variables that tell every program which pages to link to."""
+    numbers = {**dict(zip(SERVICES, ports.services, strict=True)), "registry": ports.registry}
+    if is_whole:
+        numbers |= zip(PROGRAMS, ports.analytics, strict=True)
+    urls = {name: f"http://127.0.0.1:{port}" for name, port in numbers.items()} | pages
+    text = ",".join(f"{name}={url}" for name, url in urls.items())
+    return {"MILLRACE_NEIGHBOURS": text, "KAFKA_HTTP_NEIGHBOURS": text}
 
 
 async def _while_children_live(children: Children, performing: Awaitable[int]) -> int:

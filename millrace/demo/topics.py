@@ -18,12 +18,21 @@ from aiokafka.errors import KafkaError
 
 from millrace.demo.registry import RegistryReader, encoder
 
-GROUPS = ("orders", "fraud", "inventory", "order-details", "aggregator", "millrace-streams")
+GROUPS = (
+    "orders",
+    "fraud",
+    "inventory",
+    "order-details",
+    "aggregator",
+    "payments",
+    "millrace-streams",
+)
 TOPICS = (
     "orders",
     "order-validations",
     "order-decisions",
     "order-commands",
+    "payments",
     "customers",
     "products",
     "warehouse-inventory",
@@ -31,6 +40,7 @@ TOPICS = (
     "fraud-customers-changelog",
     "inventory-ledger-changelog",
     "aggregator-cases-changelog",
+    "payments-orders-changelog",
     "order-analytics",
     "order-alerts",
     "orders-bronze",

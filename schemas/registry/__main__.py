@@ -39,6 +39,11 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         help="where other instances reach this one; the HTTP host, else the machine's name",
     )
     parser.add_argument(
+        "--neighbours",
+        default=environment.get("MILLRACE_NEIGHBOURS", ""),
+        help="servers to link to: name=http://..., with commas between",
+    )
+    parser.add_argument(
         "--group-id", default="schema-registry", help="the group that elects the leader"
     )
     parser.add_argument(
@@ -69,7 +74,7 @@ async def serve(arguments: argparse.Namespace) -> None:
     )
     identity = Identity(host, port, is_eligible=not arguments.no_leader_eligibility)
     leadership = Leadership(arguments.bootstrap_servers, arguments.group_id, identity)
-    runner = web.AppRunner(build_app(topic, leadership), access_log=None)
+    runner = web.AppRunner(build_app(topic, leadership, arguments.neighbours), access_log=None)
     await runner.setup()
     try:
         await web.SockSite(runner, listening).start()

@@ -30,8 +30,10 @@ class Store(Generic[Row]):
         encode: Callable[[Row], Any],
         decode: Callable[[Any], Row],
         read_to_end: ReadToEnd,
+        change: Callable[[Outbox, str, int, bytes, bytes | None], None] = Outbox.change,
     ) -> None:
         self.topic = topic
+        self._change = change
         self._encode = encode
         self._decode = decode
         self._read_to_end = read_to_end
@@ -47,11 +49,11 @@ class Store(Generic[Row]):
     def put(self, partition: int, key: str, row: Row, outbox: Outbox) -> None:
         self._rows[partition][key] = row
         data = json.dumps(self._encode(row), separators=(",", ":")).encode()
-        outbox.change(self.topic, partition, key.encode(), data)
+        self._change(outbox, self.topic, partition, key.encode(), data)
 
     def delete(self, partition: int, key: str, outbox: Outbox) -> None:
         del self._rows[partition][key]
-        outbox.change(self.topic, partition, key.encode(), None)
+        self._change(outbox, self.topic, partition, key.encode(), None)
 
     async def restore(self, partitions: Iterable[int]) -> None:
         """Read the rows of these partitions back; others are dropped."""

@@ -44,6 +44,7 @@ ORDERS = Topic("orders")
 ORDER_VALIDATIONS = Topic("order-validations")
 ORDER_DECISIONS = Topic("order-decisions")
 ORDER_COMMANDS = Topic("order-commands")
+PAYMENTS = Topic("payments")
 CUSTOMERS = compacted("customers")
 PRODUCTS = compacted("products")
 WAREHOUSE_INVENTORY = compacted("warehouse-inventory")
@@ -52,6 +53,7 @@ SHARED_TOPICS = (
     ORDER_VALIDATIONS,
     ORDER_DECISIONS,
     ORDER_COMMANDS,
+    PAYMENTS,
     CUSTOMERS,
     PRODUCTS,
     WAREHOUSE_INVENTORY,

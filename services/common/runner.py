@@ -19,6 +19,7 @@ from aiohttp import web
 
 from services.common import clock
 from services.common.events import Events, SchemaRegistryClient
+from services.common.front import add_front_page
 from services.common.processor import Processor
 from services.common.settings import Settings, read_settings
 from services.common.table import FollowedTable
@@ -82,6 +83,7 @@ async def _serve(
     app = build_app(running.metrics, running.missing, _BODY_LIMIT_BYTES)
     if add_routes is not None:
         add_routes(app, settings, running)
+    add_front_page(app, name, settings, running.missing)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
     await runner.setup()
     try:

@@ -24,6 +24,7 @@ class Settings:
     http_host: str = setting("127.0.0.1", "address to serve HTTP on")
     http_port: int = setting(0, "port to serve HTTP on; 0 takes a free one")
     advertised_url: str = setting("", "how others reach this instance; default http://HOST:PORT")
+    neighbours: str = setting("", "servers to link to: name=http://..., with commas between")
     session_timeout_ms: int = setting(10_000, "a silent instance loses its partitions after this")
     replication_factor: int = setting(3, "replicas of a new topic; fewer where brokers are fewer")
     commit_interval_ms: int = setting(250, "offsets are committed at most this often")

@@ -93,6 +93,24 @@ def decided_event(
     return next_event(current, OrderState(decision["decision"]), decision["reasons"], occurred_at)
 
 
+def paid_event(
+    current: OrderEvent, payment: Mapping[str, Any], occurred_at: datetime
+) -> OrderEvent | None:
+    """Return the event a payment brings, None if it changes nothing.
+
+    Only a VALIDATED order waits for its payment; one that was cancelled meanwhile stays so, and
+    its payment is given back.
+    """
+    if current["state"] != OrderState.VALIDATED:
+        return None
+    if payment["result"] == "PAID":
+        return next_event(current, OrderState.PAID, [], occurred_at)
+    if payment["result"] == "DECLINED":
+        reason = {"check": "PAYMENT", "code": payment["code"], "detail": payment["reason"]}
+        return next_event(current, OrderState.FAILED, [reason], occurred_at)
+    return None
+
+
 def commanded_event(
     current: OrderEvent, command: Mapping[str, Any], occurred_at: datetime
 ) -> OrderEvent | None:

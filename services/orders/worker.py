@@ -23,13 +23,20 @@ from services.common.kafka import (
     ORDER_DECISIONS,
     ORDER_VALIDATIONS,
     ORDERS,
+    PAYMENTS,
     SHARED_TOPICS,
     ReadToEnd,
 )
 from services.common.outbox import Outbox
 from services.common.processor import Inputs
 from services.common.telemetry import Metrics, child_headers
-from services.orders.domain import OrderEvent, OrderState, commanded_event, decided_event
+from services.orders.domain import (
+    OrderEvent,
+    OrderState,
+    commanded_event,
+    decided_event,
+    paid_event,
+)
 from services.orders.store import OrderView
 
 log = logging.getLogger(__name__)
@@ -41,6 +48,7 @@ Step = Callable[[OrderEvent, Event, datetime], OrderEvent | None]
 """From an order's newest event and what is said about it to the order's next event, if any."""
 _STEPS: dict[str, tuple[str, Step]] = {
     ORDER_DECISIONS.name: ("orders/order_decision", decided_event),
+    PAYMENTS.name: ("payments/payment", paid_event),
     ORDER_COMMANDS.name: ("orders/order_command", commanded_event),
 }
 
@@ -61,7 +69,7 @@ class _Staged:
 class OrdersWorker:
     """Keeps the view, and turns what is said about orders into events."""
 
-    inputs = (ORDERS, ORDER_VALIDATIONS, ORDER_DECISIONS, ORDER_COMMANDS)
+    inputs = (ORDERS, ORDER_VALIDATIONS, ORDER_DECISIONS, PAYMENTS, ORDER_COMMANDS)
     outputs = SHARED_TOPICS
 
     def __init__(

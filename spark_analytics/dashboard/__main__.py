@@ -18,7 +18,7 @@ from spark_analytics.web import announce, configure_logging
 
 async def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT."""
-    app = build_dashboard(Path(settings.store))
+    app = build_dashboard(Path(settings.store), settings.neighbours)
     stopping = app[STOPPING_KEY]
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)

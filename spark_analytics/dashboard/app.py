@@ -13,11 +13,13 @@ from typing import Any
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from pages.neighbours import LOOK, navigation, parse_neighbours
 from spark_analytics.dashboard.feed import Feed
 from spark_analytics.serving.reader import ServingReader
 from spark_analytics.web import Handler, build_app
 
 FEED_KEY = web.AppKey("feed", Feed)
+NAVIGATION_KEY = web.AppKey("navigation", str)
 STOPPING_KEY = web.AppKey("stopping", asyncio.Event)
 _STATUS_SECONDS = 1.0
 _RETRY_MS = 1000
@@ -25,6 +27,7 @@ _PAGE = Path(str(files(__package__))) / "page"
 _ASSETS = {
     "app.js": "text/javascript",
     "charts.js": "text/javascript",
+    "look.css": "text/css",
     "series.js": "text/javascript",
     "strict.js": "text/javascript",
     "tables.js": "text/javascript",
@@ -93,9 +96,10 @@ async def get_snapshot(request: web.Request) -> web.Response:
     return _json(_reader(request).snapshot())
 
 
-async def get_page(_: web.Request) -> web.Response:
+async def get_page(request: web.Request) -> web.Response:
     name = (await _plotly_file())[0]
     text = (_PAGE / "index.html").read_text().replace("/static/plotly.js", f"/static/{name}")
+    text = text.replace("<!-- navigation -->", request.app[NAVIGATION_KEY])
     return web.Response(text=text, content_type="text/html", headers={"Cache-Control": "no-cache"})
 
 
@@ -106,7 +110,7 @@ async def get_asset(request: web.Request) -> web.StreamResponse:
     if name not in _ASSETS:
         raise web.HTTPNotFound(text=f"there is no {name}")
     headers = {"Cache-Control": "no-cache", "Content-Type": _ASSETS[name]}
-    return web.FileResponse(_PAGE / name, headers=headers)
+    return web.FileResponse(LOOK if name == LOOK.name else _PAGE / name, headers=headers)
 
 
 async def _plotly(request: web.Request, name: str) -> web.Response:
@@ -160,7 +164,7 @@ async def get_events(request: web.Request) -> web.StreamResponse:
     return response
 
 
-def build_dashboard(store: Path) -> web.Application:
+def build_dashboard(store: Path, neighbours: str = "") -> web.Application:
     """Return the application; its feed has to be run."""
     metrics = CollectorRegistry()
     feed = Feed(store, metrics)
@@ -168,6 +172,7 @@ def build_dashboard(store: Path) -> web.Application:
     app.middlewares.insert(0, security_headers)
     app[FEED_KEY] = feed
     app[STOPPING_KEY] = asyncio.Event()
+    app[NAVIGATION_KEY] = navigation(parse_neighbours(neighbours), "dashboard")
     app.add_routes(
         [
             web.get("/", get_page),

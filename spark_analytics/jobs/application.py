@@ -13,11 +13,14 @@ import sys
 
 from aiohttp import web
 
+from pages.front import FrontPage, Step
+from pages.neighbours import parse_neighbours
+from pages.serving import front_page_handler
 from spark_analytics.jobs.metrics import JobMetrics
 from spark_analytics.jobs.settings import JobSettings
 from spark_analytics.jobs.stream import OrderStream
 from spark_analytics.settings import read_settings
-from spark_analytics.web import announce, build_app, configure_logging
+from spark_analytics.web import Handler, announce, build_app, configure_logging
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +40,7 @@ async def _serve(settings: JobSettings) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stream.stop)
     app = build_app(metrics.registry, lambda: stream.missing)
+    app.router.add_get("/", _front_page(settings, stream))
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     status = 1
@@ -55,6 +59,28 @@ async def _serve(settings: JobSettings) -> int:
     finally:
         await runner.cleanup()
     return status
+
+
+def _front_page(settings: JobSettings, stream: OrderStream) -> Handler:
+    page = FrontPage(
+        name="spark",
+        title="Spark",
+        what="The streaming job: turns the pipeline's topics into the figures of the dashboard.",
+        steps=[
+            Step("See what it has done.", "curl -s {origin}/metrics | grep ^millrace_analytics"),
+            Step("Look at what it has stored.", f"sqlite3 -readonly {settings.store} .tables"),
+        ],
+        neighbours=parse_neighbours(settings.neighbours),
+    )
+    facts = {
+        "Kafka": settings.bootstrap_servers.replace(",", ", "),
+        "Serving store": settings.store,
+    }
+
+    async def state(_: web.Request) -> tuple[list[str], dict[str, str]]:
+        return list(stream.missing), facts
+
+    return front_page_handler(page, state)
 
 
 async def _announce(stream: OrderStream, url: str) -> None:

@@ -12,8 +12,8 @@ from schemas.registry.domain import Registry
 from schemas.registry.forwarding import Writes
 from schemas.registry.leader import Identity, Leadership
 from schemas.registry.records import Record
-from schemas.registry.rest import schemas, settings, subjects
 from schemas.registry.rest.answers import CONTENT_TYPE, TOPIC_KEY, WRITES_KEY, registry_errors
+from schemas.registry.rest.app import add_routes
 from schemas.registry.topic import SchemaTopic
 
 Log = list[tuple[bytes, bytes | None]]
@@ -67,11 +67,7 @@ def with_client(check: Callable[[TestClient], Awaitable[None]], log: Log | None 
         app = web.Application(middlewares=[registry_errors])
         app[TOPIC_KEY] = MemoryTopic([] if log is None else log)
         app[WRITES_KEY] = Writes(app[TOPIC_KEY], leading())
-        for method, path, handler in (*subjects.ROUTES, *schemas.ROUTES, *settings.ROUTES):
-            app.router.add_route(method, path, handler)
-            app.router.add_route(method, "/contexts/{context}" + path, handler)
-        for method, path, handler in settings.SERVER_ROUTES:
-            app.router.add_route(method, path, handler)
+        add_routes(app, {})
         async with TestClient(TestServer(app)) as client:
             await check(client)
 

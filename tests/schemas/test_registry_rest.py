@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
+from aiohttp.test_utils import TestClient
 
-from tests.schemas.memory_topic import Caller, calling
+from tests.schemas.memory_topic import Caller, calling, with_client
 
 STRING, INT = '"string"', '"int"'
 RECORD = '{"type":"record","name":"R","fields":[]}'
@@ -345,3 +346,16 @@ def test_body_that_is_no_json_or_of_another_type_is_refused() -> None:
                 assert response.content_type == "application/json"
 
     calling(check)
+
+
+def test_browsers_get_a_page_at_the_root_and_clients_what_confluents_answers() -> None:
+    async def check(caller: Caller) -> None:
+        assert await caller.ask("GET", "/") == {}
+
+    async def look(client: TestClient) -> None:
+        answer = await client.get("/", headers={"Accept": "text/html"})
+        assert answer.content_type == "text/html"
+        assert "<h1>Schema registry</h1>" in await answer.text()
+
+    calling(check)
+    with_client(look)

@@ -17,6 +17,7 @@ from services.orders.domain import (
     is_possible,
     money,
     next_event,
+    paid_event,
     to_json,
 )
 
@@ -80,6 +81,20 @@ def test_decision_makes_the_second_version_and_keeps_the_order() -> None:
     reasons = [{"check": "FRAUD", "code": "X", "detail": "y"}]
     found = decided_event(event(), verdict("FAILED", reasons), NOW)
     assert found == {**event("FAILED", 2), "reasons": reasons}
+
+
+@pytest.mark.parametrize("state", list(OrderState))
+@pytest.mark.parametrize("result", ["PAID", "DECLINED", "REFUNDED"])
+def test_only_a_validated_order_waits_for_its_payment(state: OrderState, result: str) -> None:
+    payment = {"order_id": "o", "result": result, "code": "C", "reason": "why"}
+    found = paid_event(event(state.value, 2), payment, NOW)
+    reason = {"check": "PAYMENT", "code": "C", "detail": "why"}
+    if state != "VALIDATED" or result == "REFUNDED":
+        assert found is None
+    elif result == "PAID":
+        assert found == event("PAID", 3)
+    else:
+        assert found == {**event("FAILED", 3), "reasons": [reason]}
 
 
 CAN_BE_CANCELLED = ("CREATED", "VALIDATED", "PAID")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from services.aggregator.app import AggregatorWorker
+from services.common.errands import AwayError
 from services.common.telemetry import Metrics, new_traceparent, trace_headers
 from services.common.verdicts import VerdictPublisher
 from services.fraud.app import FraudWorker
@@ -19,6 +20,8 @@ from services.order_details.app import OrderDetailsWorker
 from services.orders.desk import created_event, partition_of
 from services.orders.requests import OrderRequest
 from services.orders.worker import OrdersWorker
+from services.payments.app import PaymentsWorker
+from services.payments.provider import Charged, Declined, SimulatedProvider
 from tests.lib.pipeline_bus import (
     Bus,
     CrashError,
@@ -44,24 +47,61 @@ class KnownProducts:
         pass
 
 
+class FlakyProvider(SimulatedProvider):
+    """Is away now and then, before or after it has done what it was asked for."""
+
+    def __init__(self, source: random.Random) -> None:
+        super().__init__("", Decimal(10_000))
+        self._source = source
+
+    def _hide(self, share: float) -> None:
+        if self._source.random() < share:
+            raise AwayError("away")
+
+    async def charge(self, order_id: str, customer_id: str, amount: Decimal) -> Charged | Declined:
+        self._hide(0.2)
+        answer = await super().charge(order_id, customer_id, amount)
+        self._hide(0.1)
+        return answer
+
+    async def refund(self, order_id: str) -> str | None:
+        self._hide(0.2)
+        return await super().refund(order_id)
+
+    def taken(self) -> set[str]:
+        """Return the orders whose money it has."""
+        rows = self._books.execute("SELECT order_id FROM charges WHERE NOT is_refunded")
+        return {order_id for (order_id,) in rows}
+
+
 class World:
     """A bus, two instances of every service (the ledger: one and a stand-by), and orders."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, cancel_share: float) -> None:
         self.source = random.Random(seed)
+        self.cancel_share = cancel_share
         self.bus = Bus({LEDGER_CHANGELOG.name: 1})
         self.registry = FakeRegistry()
         self.events = fake_events(self.registry)
         self.orders: dict[str, OrderRequest] = {}
         self.teams: list[list[Instance]] = []
+        self.provider = FlakyProvider(self.source)
 
     async def start(self) -> None:
         self.order_writer = await self.events.writer("orders", "orders/order_event")
+        self.command_writer = await self.events.writer("order-commands", "orders/order_command")
         stock_writer = await self.events.writer("warehouse-inventory", "inventory/stock_level")
         for product in PRODUCTS:
             event = {"product_id": product, "quantity": STOCK, "updated_at": NOON}
             self.bus.append("warehouse-inventory", product.encode(), stock_writer.encode(event))
-        for build in (self._orders, self._fraud, self._inventory, self._details, self._aggregator):
+        for build in (
+            self._orders,
+            self._fraud,
+            self._inventory,
+            self._details,
+            self._aggregator,
+            self._payments,
+        ):
             group = Group()
             team = [Instance(self.bus, group, await build()) for _ in range(2)]
             self.teams.append(team)
@@ -89,6 +129,11 @@ class World:
     async def _aggregator(self) -> Any:
         writer = await self.events.writer("order-decisions", "orders/order_decision")
         return AggregatorWorker(60_000, self.bus.read_to_end, self.events, writer, Metrics())
+
+    async def _payments(self) -> Any:
+        writer = await self.events.writer("payments", "payments/payment")
+        read = self.bus.read_to_end
+        return PaymentsWorker(self.provider, read, self.events, writer, Metrics())
 
     async def rebalance(self, team: list[Instance]) -> None:
         """Share the partitions out anew; the ledger's all go to one."""
@@ -118,6 +163,13 @@ class World:
         data = self.order_writer.encode(event)
         self.bus.append("orders", order_id.encode(), data, trace_headers(TRACE))
 
+    def cancel(self, number: int) -> None:
+        """Write a cancellation, as the desk does; the order may be anywhere in its life."""
+        order_id = f"order-{number}"
+        event = {"order_id": order_id, "command": "CANCEL", "requested_at": NOON}
+        data = self.command_writer.encode(event)
+        self.bus.append("order-commands", order_id.encode(), data, trace_headers(TRACE))
+
     async def run(self, order_count: int, crash_share: float) -> None:
         posted = 0
         while posted < order_count or not all(
@@ -126,6 +178,8 @@ class World:
             if posted < order_count and self.source.random() < 0.3:
                 self.post(posted)
                 posted += 1
+            if posted and self.source.random() < self.cancel_share:
+                self.cancel(self.source.randrange(posted))
             team = self.source.choice(self.teams)
             try:
                 await self.source.choice(team).step(self.source, crash_share)
@@ -145,15 +199,18 @@ class World:
         return found
 
 
-async def run_world(seed: int, crash_share: float) -> World:
-    world = World(seed)
+async def run_world(seed: int, crash_share: float, cancel_share: float = 0.0) -> World:
+    world = World(seed, cancel_share)
     # Far below every deadline: nothing may time out here.
     world.bus.clock_ms = int(NOON.timestamp() * 1000)
     await world.start()
     await world.run(30, crash_share)
     for _ in range(50):
+        # What a provider that was away left undone is tried again.
+        world.bus.clock_ms += 500
         for team in world.teams:
             for instance in team:
+                await instance.step(world.source)
                 while not instance.is_idle:
                     await instance.step(world.source)
     return world
@@ -169,14 +226,15 @@ def test_every_order_is_judged_once_and_right(seed: int, crash_share: float) -> 
         assert set(history) == set(world.orders)
         for order_id, request in world.orders.items():
             events = history[order_id]
-            assert [event["version"] for event in events] == [1, 2], (seed, order_id)
+            assert [event["version"] for event in events] == [1, 2, 3][: len(events)], seed
             checks = {event["check"]: event["result"] for event in verdicts[order_id]}
             assert checks.keys() == {"FRAUD", "INVENTORY", "ORDER_DETAILS"}
             is_known = all(line["product_id"] in PRODUCTS for line in request.lines)
             assert checks["FRAUD"] == ("FAIL" if request.total >= 2000 else "PASS")
             assert checks["ORDER_DETAILS"] == ("PASS" if is_known else "FAIL")
             all_pass = set(checks.values()) == {"PASS"}
-            assert events[1]["state"] == ("VALIDATED" if all_pass else "FAILED")
+            states = ["CREATED", "VALIDATED", "PAID"] if all_pass else ["CREATED", "FAILED"]
+            assert [event["state"] for event in events] == states, (seed, order_id)
 
     asyncio.run(check())
 
@@ -203,7 +261,7 @@ def test_stock_is_never_oversold_and_comes_back_from_failed_orders(seed: int) ->
         history = await world.by_order("orders", "orders/order_event")
         sold: dict[str, int] = defaultdict(int)
         for order_id, events in history.items():
-            if events[-1]["state"] == "VALIDATED":
+            if events[-1]["state"] == "PAID":
                 for line in world.orders[order_id].lines:
                     sold[line["product_id"]] += line["quantity"]
         assert all(quantity <= STOCK for quantity in sold.values()), sold
@@ -215,6 +273,25 @@ def test_stock_is_never_oversold_and_comes_back_from_failed_orders(seed: int) ->
         ]
         (ledger,) = ledgers
         assert {p: n for p, n in ledger.reserved.items() if n} == dict(sold)
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_cancelled_orders_cost_nobody_anything(seed: int) -> None:
+    async def check() -> None:
+        world = await run_world(seed, 0.15, cancel_share=0.05)
+        history = await world.by_order("orders", "orders/order_event")
+        final = {order_id: events[-1]["state"] for order_id, events in history.items()}
+        assert set(final.values()) <= {"PAID", "FAILED", "CANCELLED"}, (seed, final)
+        for events in history.values():
+            versions = [event["version"] for event in events]
+            assert versions == list(range(1, len(events) + 1)), seed
+        assert world.provider.taken() == {one for one, state in final.items() if state == "PAID"}
+        payments = await world.by_order("payments", "payments/payment")
+        for order_id, events in payments.items():
+            results = {event["result"] for event in events}
+            assert ("REFUNDED" in results) == (final[order_id] == "CANCELLED"), (seed, order_id)
 
     asyncio.run(check())
 

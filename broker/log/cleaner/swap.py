@@ -7,7 +7,7 @@
 """
 
 from broker.log.deletion import DELETED_EXTENSION
-from broker.log.segment_names import LOG_SUFFIX, SUFFIXES, bases_of, segment_path
+from broker.log.segment_names import LOG_SUFFIX, SUFFIXES, bases_of, by_ending, segment_path
 from broker.log.storage import Storage, remove_files
 from broker.log.walk import walk_intact
 from broker.records.errors import CorruptBatch
@@ -37,14 +37,14 @@ def complete_swap(storage: Storage, directory: str, base_offset: int) -> None:
 
 def finish_swaps(storage: Storage, directory: str) -> None:
     """After a crash: do steps 3 and 4 for every swap that was decided, drop the others."""
-    names = storage.names(directory)
-    decided = bases_of(names, LOG_SUFFIX + SWAP_EXTENSION)
+    endings = by_ending(storage.names(directory))
+    decided = bases_of(endings, LOG_SUFFIX + SWAP_EXTENSION)
     for suffix in SUFFIXES[1:]:
-        for base_offset in bases_of(names, suffix + SWAP_EXTENSION):
+        for base_offset in bases_of(endings, suffix + SWAP_EXTENSION):
             # Index files without their log: the crash came within step 2.
             if base_offset not in decided:
                 storage.remove(segment_path(directory, base_offset, suffix) + SWAP_EXTENSION)
-    bases = bases_of(names, LOG_SUFFIX)
+    bases = bases_of(endings, LOG_SUFFIX)
     for base_offset in decided:
         end_offset = _end_offset(storage, segment_path(directory, base_offset, LOG_SUFFIX))
         for old in bases:

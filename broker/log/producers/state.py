@@ -23,6 +23,7 @@ from broker.log.producers.verification import (
     TransactionAppend,
     Verification,
 )
+from broker.log.segment_names import Endings, bases_of
 from broker.log.storage import Storage, read_file, remove_files
 from broker.records.control import EndMarker
 from broker.records.errors import CorruptBatch
@@ -230,16 +231,12 @@ class ProducerState:
         }
         return len(expired)
 
-    def list_snapshots(self, names: list[str], segment_bases: list[int]) -> None:
-        """Note the snapshots among the file names of the partition's directory.
+    def list_snapshots(self, endings: Endings, segment_bases: list[int]) -> None:
+        """Note the snapshots among the files of the partition's directory.
 
         A clean stop leaves one that belongs to no segment; of these only the latest is kept.
         """
-        self.snapshot_offsets = sorted(
-            int(name.removesuffix(SUFFIX))
-            for name in names
-            if name.endswith(SUFFIX) and name.removesuffix(SUFFIX).isdigit()
-        )
+        self.snapshot_offsets = sorted(bases_of(endings, SUFFIX))
         strays = [offset for offset in self.snapshot_offsets if offset not in segment_bases]
         self._drop([offset for offset in strays if offset != self.snapshot_offsets[-1]])
 

@@ -1,4 +1,4 @@
-"""The broker's own small web server: /health/live, /health/ready and /metrics.
+"""The broker's own small web server: /health/live, /health/ready, /metrics, and `/` for browsers.
 
 HTTP itself is h11's; aiohttp would cost an idle broker a fifth of a second and 20 MB. Making a page
 may take milliseconds, and a client may ask for a thousand at once: each page is a turn (`turns`),
@@ -8,8 +8,9 @@ and none is made for a client that does not read those it has.
 import asyncio
 import json
 import logging
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple, cast
 
 import h11
 
@@ -19,14 +20,41 @@ from broker.server.network.turns import Turns
 log = logging.getLogger("millrace.http")
 
 MAX_REQUEST_BYTES = 16 * 1024
-Page = tuple[int, str, bytes]  # status, content type, body
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
+class Page(NamedTuple):
+    """What is answered to a request."""
+
+    status: int
+    content_type: str
+    body: bytes
+    headers: Mapping[str, str] = _NO_HEADERS
+
+
+class Asked(NamedTuple):
+    """Who asks for a page: what it takes, and where it believes to be."""
+
+    accept: str
+    host: str
+
+
+FrontPage = Callable[[Asked], Page | None]
+"""Returns the page of `/`; None for whoever is not to see one."""
+
+
+def _no_front_page(_: Asked) -> None:
+    return None
 
 
 class HttpServer:
     """Serves pages by path; knows nothing of what is on them."""
 
-    def __init__(self, pages: dict[str, Callable[[], Page]]) -> None:
+    def __init__(
+        self, pages: dict[str, Callable[[], Page]], front_page: FrontPage = _no_front_page
+    ) -> None:
         self._pages = pages
+        self._front_page = front_page
         self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> int:
@@ -34,7 +62,7 @@ class HttpServer:
         loop = asyncio.get_running_loop()
         turns = Turns(loop, monotonic_seconds)
         self._server = await loop.create_server(
-            lambda: _HttpConnection(self._pages, turns), host, port
+            lambda: _HttpConnection(self._pages, self._front_page, turns), host, port
         )
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -47,8 +75,11 @@ class HttpServer:
 class _HttpConnection(asyncio.Protocol):
     """One connection: h11 in the middle, one page an answer."""
 
-    def __init__(self, pages: dict[str, Callable[[], Page]], turns: Turns) -> None:
+    def __init__(
+        self, pages: dict[str, Callable[[], Page]], front_page: FrontPage, turns: Turns
+    ) -> None:
         self._pages = pages
+        self._front_page = front_page
         self._turns = turns
         self._is_waiting = False  # for a turn
         self._is_unread = False  # pages that were sent wait to be read
@@ -111,42 +142,51 @@ class _HttpConnection(asyncio.Protocol):
             if event is h11.PAUSED:
                 self._http.start_next_cycle()
             if isinstance(event, h11.Request):
-                path = event.target.partition(b"?")[0].decode("latin-1")
-                status, content_type, body = self._page(event.method, path)
-                self._send(status, content_type, b"" if event.method == b"HEAD" else body)
+                page = self._page(event)
+                self._send(page._replace(body=b"") if event.method == b"HEAD" else page)
                 return True
 
-    def _page(self, method: bytes, path: str) -> Page:
-        if method not in {b"GET", b"HEAD"}:
+    def _page(self, request: h11.Request) -> Page:
+        if request.method not in {b"GET", b"HEAD"}:
             return problem(405, "Method Not Allowed")
-        page = self._pages.get(path)
-        return problem(404, "Not Found") if page is None else page()
+        path = request.target.partition(b"?")[0].decode("latin-1")
+        if path == "/":
+            page = self._front_page(_asked(request))
+            return problem(404, "Not Found") if page is None else page
+        make = self._pages.get(path)
+        return problem(404, "Not Found") if make is None else make()
 
-    def _send(self, status: int, content_type: str, body: bytes) -> None:
+    def _send(self, page: Page) -> None:
         assert self._transport is not None
         headers = [
-            ("content-type", content_type),
-            ("content-length", str(len(body))),
+            ("content-type", page.content_type),
+            ("content-length", str(len(page.body))),
             ("cache-control", "no-store"),
+            *page.headers.items(),
         ]
         for event in (
-            h11.Response(status_code=status, headers=headers),
-            h11.Data(data=body),
+            h11.Response(status_code=page.status, headers=headers),
+            h11.Data(data=page.body),
             h11.EndOfMessage(),
         ):
             self._transport.write(self._http.send(event) or b"")
 
     def _refuse(self, error: h11.RemoteProtocolError) -> None:
         if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
-            self._send(*problem(error.error_status_hint, str(error)))
+            self._send(problem(error.error_status_hint, str(error)))
+
+
+def _asked(request: h11.Request) -> Asked:
+    headers = {name: value.decode("latin-1") for name, value in request.headers}
+    return Asked(headers.get(b"accept", ""), headers.get(b"host", ""))
 
 
 def problem(status: int, title: str) -> Page:
     """Return an error page as application/problem+json (RFC 9457)."""
     body = json.dumps({"type": "about:blank", "title": title, "status": status}).encode()
-    return status, "application/problem+json", body
+    return Page(status, "application/problem+json", body)
 
 
 def text(body: str) -> Page:
     """Return a page of plain text."""
-    return 200, "text/plain; charset=utf-8", body.encode()
+    return Page(200, "text/plain; charset=utf-8", body.encode())

@@ -3,14 +3,16 @@
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 from aiohttp import web
 
+from pages.neighbours import parse_neighbours
 from schemas.registry.forwarding import Writes
 from schemas.registry.leader import Leadership
 from schemas.registry.rest import schemas, settings, subjects
 from schemas.registry.rest.answers import TOPIC_KEY, WRITES_KEY, registry_errors
+from schemas.registry.rest.front import front_page
 from schemas.registry.rest.metrics import Metrics
 from schemas.registry.topic import SchemaTopic
 
@@ -19,20 +21,26 @@ _BODY_LIMIT_BYTES = 1 << 20
 log = logging.getLogger(__name__)
 
 
-def build_app(topic: SchemaTopic, leadership: Leadership) -> web.Application:
+def build_app(topic: SchemaTopic, leadership: Leadership, neighbours: str = "") -> web.Application:
     metrics = Metrics(topic, leadership)
     middlewares = [metrics.count, registry_errors]
     app = web.Application(middlewares=middlewares, client_max_size=_BODY_LIMIT_BYTES)
     app[TOPIC_KEY] = topic
     app[WRITES_KEY] = Writes(topic, leadership)
-    for method, path, handler in (*subjects.ROUTES, *schemas.ROUTES, *settings.ROUTES):
-        app.router.add_route(method, path, handler)
-        app.router.add_route(method, "/contexts/{context}" + path, handler)
-    for method, path, handler in settings.SERVER_ROUTES:
-        app.router.add_route(method, path, handler)
+    add_routes(app, parse_neighbours(neighbours))
     app.router.add_get("/metrics", metrics.get_metrics)
     app.cleanup_ctx.append(_follow)
     return app
+
+
+def add_routes(app: web.Application, neighbours: Mapping[str, str]) -> None:
+    """Add everything that is the registry's interface."""
+    for method, path, handler in (*subjects.ROUTES, *schemas.ROUTES, *settings.ROUTES):
+        app.router.add_route(method, path, handler)
+        app.router.add_route(method, "/contexts/{context}" + path, handler)
+    app.router.add_get("/", front_page(neighbours))
+    for method, path, handler in settings.SERVER_ROUTES:
+        app.router.add_route(method, path, handler)
 
 
 async def _follow(app: web.Application) -> AsyncIterator[None]:

@@ -135,7 +135,6 @@ SERVER_ROUTES = [
     ("DELETE", "/contexts/{context}", delete_context),
     ("GET", "/v1/metadata/id", get_cluster),
     ("GET", "/v1/metadata/version", get_version),
-    ("GET", "/", get_root),
     ("POST", "/", get_root),
     ("GET", "/health/live", get_live),
     ("GET", "/health/ready", get_ready),

@@ -1,0 +1,69 @@
+"""What a node shows a browser at `/`: what it is, how clients reach it, what to do next.
+
+The page is imported when it is first asked for: an idle broker does not carry it.
+"""
+
+from broker.config.broker_config import BrokerConfig
+from broker.raft.quorum_state import NO_NODE
+from broker.server.broker import Broker
+from broker.server.network.http import Asked, Page
+from broker.server.quorum.quorum import Quorum
+
+_WHAT = (
+    "A node of a cluster that speaks Kafka's protocol. Any Kafka client or tool connects to it, "
+    "not with HTTP but at the address below."
+)
+
+
+def front_page(
+    config: BrokerConfig, quorum: Quorum, broker: Broker | None, asked: Asked, why_not: str | None
+) -> Page | None:
+    """Return the page, with why the node is not ready; None for whoever does not take HTML."""
+    from pages.front import HTML, FrontPage, Step, is_wanted, render, response_headers
+    from pages.neighbours import parse_neighbours
+
+    if not is_wanted(asked.accept):
+        return None
+    kind = "Controller" if broker is None else "Broker"
+    facts = _facts(config, quorum, broker)
+    address = facts.get("Clients connect to", "HOST:PORT")
+    page = FrontPage(
+        name=f"broker-{config.node_id}",
+        title=f"{kind} {config.node_id}",
+        what=_WHAT,
+        steps=[
+            Step("List the topics.", f"millrace topics --bootstrap-server {address} --list"),
+            Step(
+                "Read one from its beginning.",
+                f"millrace console-consumer --bootstrap-server {address} "
+                "--topic orders --from-beginning",
+            ),
+            Step(
+                "See who reads, and how far behind.",
+                f"millrace consumer-groups --bootstrap-server {address} --describe --all-groups",
+            ),
+        ],
+        neighbours=parse_neighbours(config.http_neighbours),
+    )
+    missing = [] if why_not is None else [f"its cluster: {why_not}"]
+    text = render(page, origin=f"http://{asked.host}", missing=missing, facts=facts)
+    return Page(200, f"{HTML}; charset=utf-8", text.encode(), _more(response_headers()))
+
+
+def _more(headers: dict[str, str]) -> dict[str, str]:
+    """Return the headers without the one that every answer has."""
+    return {name: value for name, value in headers.items() if name != "Cache-Control"}
+
+
+def _facts(config: BrokerConfig, quorum: Quorum, broker: Broker | None) -> dict[str, str]:
+    leader_id = quorum.leader_id
+    facts = {
+        "Roles": ", ".join(sorted(config.process_roles)),
+        "Cluster": quorum.cluster_id,
+        "Active controller": "none elected" if leader_id == NO_NODE else f"node {leader_id}",
+    }
+    if broker is not None:
+        _, host, port = broker.listeners.advertised()[0]
+        facts["Clients connect to"] = f"{host}:{port}"
+        facts["Partitions here"] = str(sum(1 for _ in broker.partitions))
+    return facts

@@ -1,0 +1,36 @@
+"""The services in the demo: which there are, what each is told, started side by side."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from millrace.demo.processes import Children
+
+SERVICES = ("orders", "fraud", "inventory", "order_details", "aggregator", "payments")
+
+
+async def start_services(
+    children: Children, common: Sequence[str], folder: Path, ports: Sequence[int]
+) -> dict[str, str]:
+    """Start every service with the common arguments; return their addresses when all are ready."""
+    own = _own_arguments(folder)
+    async with asyncio.TaskGroup() as group:
+        starting = {
+            service: group.create_task(
+                children.start(
+                    service,
+                    f"services.{service}",
+                    *common,
+                    *own.get(service, ()),
+                    *("--http-port", str(port)),
+                )
+            )
+            for service, port in zip(SERVICES, ports, strict=True)
+        }
+    return {service: task.result().address for service, task in starting.items()}
+
+
+def _own_arguments(folder: Path) -> dict[str, tuple[str, ...]]:
+    """Return what single services are told besides; what they keep is kept in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return {"payments": ("--provider-books", str(folder / "provider-books.sqlite"))}

@@ -1,0 +1,10 @@
+"""How long to wait before something is tried again."""
+
+_FIRST_DELAY_MS = 200
+_LAST_DELAY_MS = 30_000
+_DOUBLINGS_MAX = 20
+
+
+def retry_delay_ms(attempts: int) -> int:
+    """Return how long to wait after that many attempts in vain before this one."""
+    return min(_FIRST_DELAY_MS << min(attempts, _DOUBLINGS_MAX), _LAST_DELAY_MS)

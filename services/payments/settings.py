@@ -1,0 +1,13 @@
+"""Settings of the payments service."""
+
+from dataclasses import dataclass
+
+from services.common.settings import Settings, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaymentsSettings(Settings):
+    """What the payments service can be told besides."""
+
+    provider_books: str = setting("", "file of the simulated provider's books; default: in memory")
+    provider_limit: int = setting(10_000, "the simulated provider declines amounts above this")
