@@ -1,0 +1,127 @@
+"""Values of configurations from files, directories and the environment."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connect.config_providers.properties import parse_properties
+from connect.config_providers.providers import (
+    MAX_FILE_BYTES,
+    DirectoryConfigProvider,
+    EnvVarConfigProvider,
+    FileConfigProvider,
+)
+from connect.config_providers.variables import resolved
+from millrace.connect.errors import ConfigException
+from millrace.connect.plugins import ConfigProvider
+
+
+def configured(provider: ConfigProvider, **settings: str) -> ConfigProvider:
+    provider.configure({name.replace("_", "."): value for name, value in settings.items()})
+    return provider
+
+
+def test_variables_are_replaced_and_what_nobody_knows_stays(tmp_path: Path) -> None:
+    secrets = tmp_path / "db.properties"
+    secrets.write_text("user=me\npassword = s3cret\n")
+    (tmp_path / "token").write_text("abc")
+    providers = {
+        "file": configured(FileConfigProvider()),
+        "dir": configured(DirectoryConfigProvider()),
+        "env": configured(EnvVarConfigProvider({"HOST": "db1"})),
+    }
+
+    configs = resolved(
+        {
+            "url": "pg://${file:" + f"{secrets}" + ":user}@${env:HOST}/x",
+            "password": f"${{file:{secrets}:password}}",
+            "token": f"${{dir:{tmp_path}:token}}",
+            "odd": "${file:}${vault:a:b}${env:NONE}$${x}",
+            "gone": f"${{file:{secrets}:none}}",
+            "null": None,
+        },
+        providers,
+    )
+
+    assert configs == {
+        "url": "pg://me@db1/x",
+        "password": "s3cret",
+        "token": "abc",
+        "odd": "${file:}${vault:a:b}${env:NONE}$${x}",
+        "gone": f"${{file:{secrets}:none}}",
+        "null": None,
+    }
+
+
+def test_only_allowed_paths_are_read(tmp_path: Path) -> None:
+    allowed, other = tmp_path / "allowed", tmp_path / "other"
+    for folder in (allowed, other):
+        folder.mkdir()
+        (folder / "a.properties").write_text("a=1")
+    provider = configured(FileConfigProvider(), allowed_paths=str(allowed))
+    directory = configured(DirectoryConfigProvider(), allowed_paths=str(allowed))
+
+    assert provider.get(f"{allowed}/a.properties") == {"a": "1"}
+    assert provider.get(f"{allowed}/../other/a.properties") == {}
+    assert provider.get(f"{allowed}/a.properties\0") == {}
+    assert directory.get(str(other)) == {}
+    assert directory.get(str(allowed), ["a.properties", "none"]) == {"a.properties": "a=1"}
+    assert directory.get(f"{allowed}/a.properties") == {}
+    for wrong in ("relative", f"{tmp_path}/none"):
+        with pytest.raises(ConfigException, match=r"is not absolute|does not exist"):
+            configured(FileConfigProvider(), allowed_paths=wrong)
+
+
+def test_what_is_not_a_file_or_too_large_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "large").write_bytes(b"a" * (MAX_FILE_BYTES + 1))
+    (tmp_path / "binary").write_bytes(b"\xff")
+    provider = configured(FileConfigProvider())
+
+    for name in ("pipe", "large", "binary", "none", "."):
+        with pytest.raises(ConfigException):
+            provider.get(str(tmp_path / name))
+    with pytest.raises(ConfigException):
+        provider.get("/dev/zero")
+    assert provider.get("") == {}
+    with pytest.raises(ConfigException, match="More than"):
+        configured(DirectoryConfigProvider()).get(str(tmp_path), ["large"])
+
+
+def test_the_environment_can_be_limited_by_name() -> None:
+    environment = {"DB_HOST": "a", "DB_PASSWORD": "b", "HOME": "c"}
+    provider = configured(EnvVarConfigProvider(environment), allowlist_pattern="DB_.*")
+
+    assert provider.get("") == {"DB_HOST": "a", "DB_PASSWORD": "b"}
+    assert provider.get("", ["DB_HOST", "HOME"]) == {"DB_HOST": "a"}
+    with pytest.raises(ConfigException, match="Path is not supported"):
+        provider.get("somewhere")
+    with pytest.raises(ConfigException, match="allowlist"):
+        configured(EnvVarConfigProvider(environment), allowlist_pattern="(")
+
+
+@pytest.mark.parametrize(
+    ("text", "properties"),
+    [
+        ("a=1\nb : 2\r\nc 3\r d=4", {"a": "1", "b": "2", "c": "3", "d": "4"}),
+        ("# no\n! no\n\n  \nkey", {"key": ""}),
+        ("a=1,\\\n   2,\\\n\t3", {"a": "1,2,3"}),
+        ("a=\\", {"a": ""}),
+        ("a=x\\\\\nb=y", {"a": "x\\", "b": "y"}),
+        ("a\\ b\\:c=\\t\\u00e9\\q", {"a b:c": "\té" + "q"}),
+        ("a=\\ud83d\\ude00 ", {"a": "😀 "}),
+        ("a=1\na=2", {"a": "2"}),
+        ("a==b", {"a": "=b"}),
+        ("= b", {"": "b"}),
+    ],
+)
+def test_properties_are_read_as_java_reads_them(text: str, properties: dict[str, str]) -> None:
+    assert parse_properties(text) == properties
+
+
+@given(st.text("ab=:\\ \n\r\t#!u0", max_size=30))
+def test_any_text_is_some_properties(text: str) -> None:
+    parse_properties(text)
