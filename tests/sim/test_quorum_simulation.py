@@ -10,7 +10,7 @@ import pytest
 from tests.sim.quorum_cluster import QuorumSimulation
 
 FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
-SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "200"))
+SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "100"))
 FAST_COUNT = min(20, SEED_COUNT)
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.sim.replica_cluster import ReplicaSimulation
 
 FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
-SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "200"))
+SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "100"))
 FAST_COUNT = min(50, SEED_COUNT)
 
 
@@ -59,9 +59,8 @@ def test_the_histories_have_something_in_them():
 
 
 def test_only_a_topic_that_allows_it_loses_what_was_committed():
-    loser = next(
-        (found for found in map(play, range(200)) if found.checker.lost_count),
-        None,
-    )
+    # It is rare: looked for first where it was last found.
+    seeds = sorted(range(200), key=lambda seed: seed != 140)
+    loser = next((found for found in map(play, seeds) if found.checker.lost_count), None)
     assert loser is not None
     assert loser.allows_unclean

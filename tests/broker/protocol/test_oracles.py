@@ -42,7 +42,7 @@ def test_an_oracle_agrees_on_messages_with_every_field_set(oracle, message):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("oracle", "message"), CASES)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_an_oracle_agrees_on_any_message(oracle, message, data):
     version = data.draw(st.sampled_from(known_versions(oracle, message)))
