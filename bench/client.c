@@ -3,6 +3,8 @@
  *   client produce BOOTSTRAP TOPIC COUNT SIZE [name=value ...]   produce COUNT records of SIZE bytes
  *   client consume BOOTSTRAP TOPIC COUNT                         read COUNT records from the start
  *   client latency BOOTSTRAP TOPIC RATE SECONDS SIZE [name=value ...]   end to end, open loop
+ *   client transactions BOOTSTRAP TOPIC SECONDS PRODUCERS RECORDS SIZE [name=value ...]
+ *                                                        each producer commits RECORDS at a time
  *
  * Trailing name=value pairs are librdkafka settings. Prints one line of JSON. Exits 1 when a record
  * was not delivered, delivered twice, or damaged.
@@ -241,6 +243,82 @@ static int latency(const char *bootstrap, const char *topic, double rate, double
     return run.received == count && failed == 0 ? 0 : 1;
 }
 
+/* --- transactions: from begin to commit one after the other, several producers at once --- */
+
+struct committer {
+    pthread_t thread;
+    const char *bootstrap, *topic;
+    double warm, end; /* what is begun before `warm` does not count */
+    int number, records, pair_count;
+    size_t size;
+    char **pairs;
+    long count, room;
+    double *seconds; /* of each call that commits */
+};
+
+static void check(const char *what, rd_kafka_error_t *error) {
+    if (error) die(what, rd_kafka_error_string(error));
+}
+
+static void *commit(void *argument) {
+    struct committer *run = argument;
+    char name[64], error[256];
+    snprintf(name, sizeof name, "%s-%d", run->topic, run->number);
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    set(conf, "bootstrap.servers", run->bootstrap);
+    set(conf, "transactional.id", name);
+    set_pairs(conf, run->pairs, run->pair_count);
+    rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
+    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, error, sizeof error);
+    if (!rk) die("producer", error);
+    check("init", rd_kafka_init_transactions(rk, 60000));
+    rd_kafka_topic_t *rkt = rd_kafka_topic_new(rk, run->topic, NULL);
+    char *payload = malloc(run->size);
+    fill(payload, run->size);
+    double start;
+    while ((start = now()) < run->end) {
+        check("begin", rd_kafka_begin_transaction(rk));
+        for (int i = 0; i < run->records; i++)
+            if (rd_kafka_produce(rkt, RD_KAFKA_PARTITION_UA, RD_KAFKA_MSG_F_COPY, payload,
+                                 run->size, NULL, 0, NULL) == -1)
+                die("produce", rd_kafka_err2str(rd_kafka_last_error()));
+        double ended = now();
+        check("commit", rd_kafka_commit_transaction(rk, 60000));
+        if (start < run->warm || now() > run->end) continue;
+        if (run->count == run->room)
+            run->seconds =
+                realloc(run->seconds, (size_t)(run->room = 2 * run->room + 1024) * sizeof(double));
+        run->seconds[run->count++] = now() - ended;
+    }
+    rd_kafka_topic_destroy(rkt);
+    rd_kafka_destroy(rk);
+    return NULL;
+}
+
+static int transactions(const char *bootstrap, const char *topic, double seconds, int producers,
+                        int records, size_t size, char **pairs, int pair_count) {
+    struct committer *runs = calloc((size_t)producers, sizeof *runs);
+    double warm = now() + seconds / 4 + 1, *all;
+    long count = 0;
+    for (int i = 0; i < producers; i++) {
+        char **own = calloc((size_t)pair_count + 1, sizeof *own); /* `set_pairs` cuts them up */
+        for (int pair = 0; pair < pair_count; pair++) own[pair] = strdup(pairs[pair]);
+        runs[i] = (struct committer){.bootstrap = bootstrap, .topic = topic, .number = i,
+                                     .warm = warm, .end = warm + seconds, .records = records,
+                                     .size = size, .pairs = own, .pair_count = pair_count};
+        pthread_create(&runs[i].thread, NULL, commit, &runs[i]);
+    }
+    for (int i = 0; i < producers; i++) pthread_join(runs[i].thread, NULL), count += runs[i].count;
+    all = malloc((size_t)(count + 1) * sizeof *all);
+    for (int i = 0, at = 0; i < producers; at += (int)runs[i++].count)
+        memcpy(all + at, runs[i].seconds, (size_t)runs[i].count * sizeof *all);
+    qsort(all, (size_t)count, sizeof *all, by_value);
+#define COMMIT_MS(q) (count ? all[(long)((double)(count - 1) * (q))] * 1e3 : -1)
+    printf("{\"transactions\": %ld, \"seconds\": %.6f, \"p50_ms\": %.3f, \"p99_ms\": %.3f}\n",
+           count, seconds, COMMIT_MS(0.5), COMMIT_MS(0.99));
+    return count && failed == 0 ? 0 : 1;
+}
+
 int main(int count, char **arguments) {
     const char *mode = count > 1 ? arguments[1] : "";
     if (!strcmp(mode, "produce") && count >= 6)
@@ -251,6 +329,10 @@ int main(int count, char **arguments) {
     if (!strcmp(mode, "latency") && count >= 7)
         return latency(arguments[2], arguments[3], atof(arguments[4]), atof(arguments[5]),
                        (size_t)atol(arguments[6]), arguments + 7, count - 7);
-    fprintf(stderr, "usage: client produce|consume|latency BOOTSTRAP TOPIC ...\n");
+    if (!strcmp(mode, "transactions") && count >= 8)
+        return transactions(arguments[2], arguments[3], atof(arguments[4]), atoi(arguments[5]),
+                            atoi(arguments[6]), (size_t)atol(arguments[7]), arguments + 8,
+                            count - 8);
+    fprintf(stderr, "usage: client produce|consume|latency|transactions BOOTSTRAP TOPIC ...\n");
     return 2;
 }
