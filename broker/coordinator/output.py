@@ -18,7 +18,7 @@ the replies it still holds into refusals (the shard's own `refuse(reply, code)`)
 effects, drops the shard and loads a new one from the log. There is no undo.
 """
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Generator, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -129,6 +129,10 @@ class Output:
             batch.append(record)
         if batch:
             yield batch
+
+
+LoadedSteps: TypeAlias = Generator[None, None, Output]
+"""How a shard that has replayed its log begins to serve: in steps, if it knows very many."""
 
 
 def joined(outputs: Iterable[Output], max_batch_bytes: int) -> Iterator[Output]:

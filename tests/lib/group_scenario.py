@@ -23,6 +23,7 @@ from broker.protocol.messages.offset_commit import (
 )
 from broker.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.lib.logs import last_of
 
 GROUP = "orders"
 START_TIMESTAMP_MS = 1_700_000_000_000
@@ -114,7 +115,7 @@ class Scenario:
     def reload(self) -> None:
         """Kill the coordinator and start another one from the records."""
         self.shard = self.reloaded_shard()
-        self.take(self.shard.loaded(self.now))
+        self.take(last_of(self.shard.loaded(self.now)))
 
     def reloaded_shard(self) -> GroupShard:
         shard = GroupShard(self.config, self.random)

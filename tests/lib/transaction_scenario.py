@@ -20,6 +20,7 @@ from broker.protocol.messages.add_partitions_to_txn import (
 )
 from broker.protocol.messages.end_txn import EndTxnRequest
 from broker.protocol.messages.init_producer_id import InitProducerIdRequest
+from tests.lib.logs import last_of
 
 ID = "copier"
 T0, T1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -58,7 +59,7 @@ class Scenario:
         self.shard = self.new_shard()
         for key, value in self.log:
             self.shard.replay(key, value)
-        self.take(self.shard.loaded(self.now))
+        self.take(last_of(self.shard.loaded(self.now)))
 
     def take(self, output: Output) -> Any:
         """Commit an output; return its answer, if it has one."""

@@ -14,6 +14,7 @@ from broker.coordinator.transaction.markers import SendMarkers
 from broker.coordinator.transaction.shard import TransactionShard
 from broker.errors import ErrorCode
 from broker.server.coordinators.marker_sender import MarkerSender, MarkerSenderParts
+from tests.lib.logs import last_of
 from tests.sim.transaction_network import OnAnswer
 
 WALL_MS = 1_700_000_000_000
@@ -65,7 +66,7 @@ class Coordinator:
         )
         for key, value in log:
             self.shard.replay(key, value)
-        self.run(self.shard.loaded(self.now), must_commit=True)
+        self.run(last_of(self.shard.loaded(self.now)), must_commit=True)
 
     @property
     def now(self) -> Instant:

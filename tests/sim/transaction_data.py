@@ -35,7 +35,7 @@ from broker.records.build import build_batch
 from broker.records.control import EndMarker, build_end_marker, end_marker
 from broker.server.coordinators.shard_batches import encoded_batches, transaction_append
 from broker.server.coordinators.shard_loading import load_with_transactions
-from tests.lib.logs import NOW_MS, read_batches
+from tests.lib.logs import NOW_MS, last_of, read_batches
 from tests.sim.transaction_people import (
     ABORT,
     COMMIT,
@@ -80,7 +80,7 @@ class TransactionData:
         shard = GroupShard(GroupConfig(), self.random, lambda: None)
         for _ in load_with_transactions(shard, self.partitions[OFFSETS].log):
             pass
-        shard.loaded(NOW)
+        last_of(shard.loaded(NOW))
         return shard
 
     def _write(self, output: Output) -> int:

@@ -46,6 +46,7 @@ from broker.coordinator.output import (
     TIMELESS,
     EndOfTransaction,
     Instant,
+    LoadedSteps,
     Output,
     RandomSource,
     Reply,
@@ -64,6 +65,9 @@ from broker.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from broker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from broker.records.header import NO_PRODUCER_ID
+
+MEMBERS_AT_ONCE = 1_000
+"""As many are given their sessions in one step after loading."""
 
 RequestT = TypeVar("RequestT")
 GroupRequestT = TypeVar(
@@ -121,17 +125,26 @@ class GroupShard:
         """Apply a marker, in log order, while loading."""
         self.state.offsets.end_transaction(producer_id, is_commit=is_commit)
 
-    def loaded(self, now: Instant) -> Output:
+    def loaded(self, now: Instant) -> LoadedSteps:
         """Give every loaded member a full session; groups over group.max.size rebalance."""
         step = Step(self.state, now)
         offsets.create_simple_groups(step)
+        left = MEMBERS_AT_ONCE
         for group in self.state.groups.values():
             for member in group.members.values():
                 step.restart_session(group, member)
             if len(group.members) > self.state.config.group_max_size:
                 rebalance.prepare_rebalance(step, group, "loaded with more than group.max.size")
+            left -= len(group.members)
+            if left <= 0:
+                left = MEMBERS_AT_ONCE
+                yield
         for consumer_group in self.state.consumer_groups.values():
             departures.restart_timers(step, consumer_group)
+            left -= len(consumer_group.members)
+            if left <= 0:
+                left = MEMBERS_AT_ONCE
+                yield
         return step.output
 
     def unload(self, code: ErrorCode) -> list[Reply]:

@@ -16,7 +16,7 @@ can move the next deadline: ask `next_deadline_ms()` after each.
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
-from broker.coordinator.output import Instant, Output, Reply, RequestContext, Token
+from broker.coordinator.output import Instant, LoadedSteps, Output, Reply, RequestContext, Token
 from broker.coordinator.transaction import (
     add_partitions,
     describe,
@@ -68,8 +68,9 @@ class TransactionShard:
         if record is not None:
             self.state.put(*record)
 
-    def loaded(self, now: Instant) -> Output:
-        """Go on with every transaction that was being ended."""
+    def loaded(self, now: Instant) -> LoadedSteps:
+        """Go on with every transaction that was being ended, in sweeps: this is one step."""
+        yield from ()
         step = Step(self.state, now)
         sweep.run(step, Sweep.END_PREPARED)
         if self.state.ongoing:

@@ -10,10 +10,13 @@ from broker.log.append import marker_of
 from broker.log.partition_log import PartitionLog
 from broker.records.batch import RecordBatch
 from broker.records.header import HEADER_BYTES, NO_PRODUCER_ID
+from broker.records.record import Record
 from broker.server.storage.reading import batches_in_pieces
 
-RECORDS_AT_ONCE = 500
-"""Some milliseconds' worth of replaying."""
+COST_AT_ONCE = 32 * 1024
+"""Some milliseconds' worth of replaying, in bytes of keys and values."""
+COST_OF_A_RECORD = 150
+"""What one costs beside its bytes, in the same."""
 
 
 class Replays(Protocol):
@@ -35,42 +38,54 @@ class ReplaysTransactions(Replays, Protocol):
 
 def load(shard: Replays, partition_log: PartitionLog) -> Iterator[None]:
     """Replay every record, yielding after some; raises CorruptBatch, KafkaError, OSError."""
-    for batch in paced(partition_log):
-        if batch is None:
-            yield
-        elif not batch.header.is_control:
-            for record in batch.records():
-                if record.key is not None:
-                    shard.replay(record.key, record.value)
+    pace = _Pace()
+    for batch in _batches(partition_log):
+        for record in () if batch.header.is_control else batch.records():
+            if record.key is not None:
+                shard.replay(record.key, record.value)
+            if pace.is_over(record):
+                yield
 
 
 def load_with_transactions(
     shard: ReplaysTransactions, partition_log: PartitionLog
 ) -> Iterator[None]:
     """Do the same where producers write in transactions."""
-    for batch in paced(partition_log):
-        if batch is None:
-            yield
-            continue
+    pace = _Pace()
+    for batch in _batches(partition_log):
         header = batch.header
         if header.is_control:
             marker = marker_of(header, batch.buffer[HEADER_BYTES:])
             if marker is not None:
                 shard.replay_end_of_transaction(header.producer_id, is_commit=marker.is_commit)
+            if pace.is_over():
+                yield
             continue
         producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
         for record in batch.records():
             if record.key is not None:
                 shard.replay(record.key, record.value, producer_id)
+            if pace.is_over(record):
+                yield
 
 
-def paced(partition_log: PartitionLog) -> Iterator[RecordBatch | None]:
-    """Yield every batch, and None whenever it is time to let others come in between."""
-    record_count = 0
+def _batches(partition_log: PartitionLog) -> Iterator[RecordBatch]:
     for piece in batches_in_pieces(partition_log, partition_log.log_end_offset):
-        for batch in piece:
-            yield batch
-            record_count += batch.header.record_count
-            if record_count >= RECORDS_AT_ONCE:
-                record_count = 0
-                yield None
+        yield from piece
+
+
+class _Pace:
+    """Tells when it is time to let others come in between, be it within a batch."""
+
+    def __init__(self) -> None:
+        self._cost = 0
+
+    def is_over(self, record: Record | None = None) -> bool:
+        """Count a record, or a marker; whether that was enough for one turn."""
+        self._cost += COST_OF_A_RECORD
+        if record is not None:
+            self._cost += len(record.key or b"") + len(record.value or b"")
+        if self._cost < COST_AT_ONCE:
+            return False
+        self._cost = 0
+        return True

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from broker.coordinator.output import Instant, Output, Reply, Token, joined
+from broker.coordinator.output import Instant, LoadedSteps, Output, Reply, Token, joined
 from broker.coordinator.output import RequestContext as ShardContext
 from broker.coordinator.partitioning import partition_for
 from broker.errors import ErrorCode, KafkaError
@@ -45,7 +45,7 @@ class Shard(Protocol):
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply one record, in log order, while loading."""
 
-    def loaded(self, now: Instant) -> Output:
+    def loaded(self, now: Instant) -> LoadedSteps:
         """Begin to serve: all records are replayed."""
 
     def unload(self, code: ErrorCode) -> list[Reply]:
@@ -95,7 +95,7 @@ class _Loading(NamedTuple, Generic[ShardT]):
 
     shard: ShardT
     partition: Partition
-    pieces: Iterator[None]
+    steps: LoadedSteps
 
 
 class Shards(Generic[ShardT]):
@@ -149,15 +149,21 @@ class Shards(Generic[ShardT]):
         """Load the first piece of a shard, which is nearly always all of it."""
         shard = self._kind.make()
         partition = self._partitions.get(self._kind.topic, number)
-        loading = _Loading(shard, partition, self._kind.load(shard, partition.log))
+        loading = _Loading(shard, partition, self._load(shard, partition))
         self._loading[number] = loading
         self._go_on_loading(number, loading)
+
+    def _load(self, shard: ShardT, partition: Partition) -> LoadedSteps:
+        yield from self._kind.load(shard, partition.log)
+        return (yield from shard.loaded(self._now()))
 
     def _go_on_loading(self, number: int, loading: _Loading[ShardT]) -> None:
         if self._loading.get(number) is not loading:
             return  # It is led elsewhere by now.
         try:
-            has_more = next(loading.pieces, self) is not self
+            next(loading.steps)
+        except StopIteration as done:
+            self._begin_to_serve(number, loading, done.value)
         except (CorruptBatch, KafkaError) as error:
             del self._loading[number]
             self._damaged.add(number)
@@ -167,10 +173,10 @@ class Shards(Generic[ShardT]):
                 loading.partition.log.directory,
                 error,
             )
-            return
-        if has_more:
+        else:
             self._loop.call_soon(self._go_on_loading, number, loading)
-            return
+
+    def _begin_to_serve(self, number: int, loading: _Loading[ShardT], said: Output) -> None:
         del self._loading[number]
         self._shards[number] = loading.shard
         outlets = Outlets(self._deliver, self._kind.refuse, partial(self._kind.begin, number))
@@ -179,7 +185,7 @@ class Shards(Generic[ShardT]):
         )
         # What the leader before has written, and nobody here knows yet to be committed.
         commits.note_append()
-        self._run(number, loading.shard.loaded(self._now()))
+        self._run(number, said)
 
     def _number_of(self, coordinator_key: str) -> int:
         """Return the shard of a key; raises NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""

@@ -24,6 +24,7 @@ from broker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from tests.lib.group_scenario import GROUP, Scenario
+from tests.lib.logs import last_of
 
 DAY_MS = 24 * 3_600_000
 UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT
@@ -267,7 +268,7 @@ def test_a_shard_that_is_loaded_knows_what_is_pending():
     shard.replay(*record(3), 8)
     shard.replay_end_of_transaction(7, is_commit=True)
     group.scenario.shard = shard
-    group.scenario.take(shard.loaded(group.scenario.now))
+    group.scenario.take(last_of(shard.loaded(group.scenario.now)))
     assert (group.fetch(), group.fetch(require_stable=True)) == (2, UNSTABLE)
     group.end(producer_id=8)
     assert group.fetch(require_stable=True) == 3
@@ -278,7 +279,7 @@ def test_a_group_that_only_has_pending_offsets_is_there_after_loading():
     shard = group.scenario.shard
     committed = OffsetAndMetadata(4, commit_timestamp_ms=1)
     shard.replay(*offset_record(GROUP, TopicPartition("t", 0), committed), 7)
-    group.scenario.take(shard.loaded(group.scenario.now))
+    group.scenario.take(last_of(shard.loaded(group.scenario.now)))
     assert list(group.scenario.groups) == [GROUP]
 
 
