@@ -2,8 +2,8 @@
 
 import pytest
 
+from broker.coordinator.group import pending_offsets
 from broker.coordinator.group.offset_store import OffsetStore
-from broker.coordinator.group.pending_offsets import PendingOffsets
 from broker.coordinator.group.shard import GroupShard
 from broker.log.partition_log import PartitionLog
 from broker.log.producers import entry as entry_module
@@ -13,7 +13,6 @@ from broker.log.producers.verification import NO_GUARD
 
 add_marker = ProducerState.add_marker
 take_over = ProducerState._take_over
-end_of_pending = PendingOffsets.end
 end_transaction = OffsetStore.end_transaction
 
 
@@ -101,20 +100,7 @@ def load_without_markers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def commit_by_the_order_of_markers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the last marker decide what a group has committed, not the last commit."""
-
-    def end(pending, producer_id, *, is_commit):
-        places = list(pending._by_producer.get(producer_id, ()))
-        others = {
-            place: dict(pending._by_group[place.group_id][place.partition]) for place in places
-        }
-        committed = end_of_pending(pending, producer_id, is_commit=is_commit)
-        for place, waiting in others.items():
-            left = pending._by_group.get(place.group_id, {}).get(place.partition)
-            if left is not None:
-                left.update({who: offset for who, offset in waiting.items() if who != producer_id})
-        return committed
-
-    monkeypatch.setattr(PendingOffsets, "end", end)
+    monkeypatch.setattr(pending_offsets, "overtake_earlier", lambda waiting, producer_id: None)
 
 
 MUTATIONS = [

@@ -31,7 +31,8 @@ class OffsetStore:
     def put(self, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata) -> None:
         """Remember a committed offset."""
         self.pending.overtake(GroupPartition(group_id, partition))
-        self._put(group_id, partition, committed)
+        topics = self._groups.setdefault(group_id, {})
+        topics.setdefault(partition.topic, {})[partition.partition] = committed
 
     def put_pending(
         self,
@@ -45,12 +46,8 @@ class OffsetStore:
 
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         """Let what a producer has pending count, or forget it."""
-        for place, offset in self.pending.end(producer_id, is_commit=is_commit):
-            self._put(*place, offset)
-
-    def _put(self, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata) -> None:
-        topics = self._groups.setdefault(group_id, {})
-        topics.setdefault(partition.topic, {})[partition.partition] = committed
+        for (group_id, topic), offsets in self.pending.end(producer_id, is_commit=is_commit):
+            self._groups.setdefault(group_id, {}).setdefault(topic, {}).update(offsets)
 
     def get(self, group_id: str, topic: str, partition: int) -> OffsetAndMetadata | None:
         """Return what is committed for a partition."""
