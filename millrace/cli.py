@@ -36,7 +36,7 @@ PROGRAMS: dict[str, tuple[str, tuple[str, ...], str]] = {
     **{name: ("broker", (name,), what) for name, what in TOOLS.items()},
     "registry": ("schemas.registry", (), "run the schema registry"),
 }
-SERVICES = ("orders", "fraud", "inventory", "order-details", "aggregator", "payments")
+SERVICES = ("orders", "fraud", "inventory", "order-details", "aggregator", "payments", "email")
 USAGE_WIDTH = max(map(len, PROGRAMS))
 
 

@@ -38,3 +38,6 @@ class Scenery:
 
     orders: list[DemoOrder]
     catalogue: dict[str, tuple[str, int]]
+
+    def customer_ids(self) -> set[str]:
+        return {order.customer_id for order in self.orders if order.customer_id is not None}

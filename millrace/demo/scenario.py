@@ -25,7 +25,7 @@ from millrace.demo.report import Run, build_report, count_reasons, find_faults, 
 from millrace.demo.sending import Sender
 from millrace.demo.services import SERVICES, start_services
 from millrace.demo.synthetic import make_scenery
-from millrace.demo.topics import delete_pipeline_topics, publish_catalogue
+from millrace.demo.topics import delete_pipeline_topics, publish_catalogue, publish_customers
 
 SHARED_BATCH_INTERVAL_MS = 100
 """With Spark on the same cores services and streams handle orders in batches: at 50 orders a second
@@ -170,6 +170,7 @@ async def _perform(
     async with aiohttp.ClientSession(connector=connector) as session:
         registry = RegistryReader(addresses.urls["registry"], session)
         await publish_catalogue(addresses.bootstrap_servers, registry, scenery.catalogue)
+        await publish_customers(addresses.bootstrap_servers, registry, scenery.customer_ids())
         observer = Observer(addresses.bootstrap_servers, registry)
         run_name = f"demo-{time.time_ns()}"
         sender = Sender(addresses.urls["orders"], run_name, session, observer, _JUDGED_SECONDS)

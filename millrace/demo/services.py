@@ -6,7 +6,7 @@ from pathlib import Path
 
 from millrace.demo.processes import Children
 
-SERVICES = ("orders", "fraud", "inventory", "order_details", "aggregator", "payments")
+SERVICES = ("orders", "fraud", "inventory", "order_details", "aggregator", "payments", "email")
 
 
 async def start_services(
@@ -33,4 +33,7 @@ async def start_services(
 def _own_arguments(folder: Path) -> dict[str, tuple[str, ...]]:
     """Return what single services are told besides; what they keep is kept in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    return {"payments": ("--provider-books", str(folder / "provider-books.sqlite"))}
+    return {
+        "payments": ("--provider-books", str(folder / "provider-books.sqlite")),
+        "email": ("--mailbox", str(folder / "mailbox")),
+    }

@@ -1,4 +1,4 @@
-"""Topics, for the demo: the catalogue goes in, and a cluster used before is made clean.
+"""Topics, for the demo: catalogue and customers go in, and a cluster used before is made clean.
 
 What an earlier run left in a cluster would change the outcome of the next: the same customers
 replayed would have spent already, and stock would be reserved. So with a cluster that is not
@@ -8,9 +8,8 @@ Topics that are not the pipeline's are left alone, and so are the registered sch
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
@@ -25,6 +24,8 @@ GROUPS = (
     "order-details",
     "aggregator",
     "payments",
+    "email",
+    "search",
     "millrace-streams",
 )
 TOPICS = (
@@ -33,6 +34,7 @@ TOPICS = (
     "order-decisions",
     "order-commands",
     "payments",
+    "order-confirmations",
     "customers",
     "products",
     "warehouse-inventory",
@@ -41,6 +43,7 @@ TOPICS = (
     "inventory-ledger-changelog",
     "aggregator-cases-changelog",
     "payments-orders-changelog",
+    "email-letters-changelog",
     "order-analytics",
     "order-alerts",
     "orders-bronze",
@@ -58,6 +61,9 @@ TOPICS = (
 _DELETE_SECONDS = 30.0
 _POLL_SECONDS = 0.1
 _SEND_BATCH = 1000
+
+_Record = tuple[str, str, bytes]
+"""Topic, key, value."""
 
 
 class TopicsInUseError(Exception):
@@ -135,39 +141,53 @@ async def publish_catalogue(
     """Publish every product and its stock, and return when all of it is acknowledged."""
     product = encoder(*await registry.latest("products-value"))
     stock_level = encoder(*await registry.latest("warehouse-inventory-value"))
+    now = datetime.now(UTC)
+
+    def records() -> Iterator[_Record]:
+        for product_id, (description, stock) in catalogue.items():
+            about = {"product_id": product_id, "updated_at": now}
+            yield "products", product_id, product({**about, "description": description})
+            yield "warehouse-inventory", product_id, stock_level({**about, "quantity": stock})
+
+    await _publish(bootstrap_servers, records())
+
+
+async def publish_customers(
+    bootstrap_servers: str, registry: RegistryReader, customer_ids: Iterable[str]
+) -> None:
+    """Publish customers with a name and an address each, and return when all are acknowledged."""
+    customer = encoder(*await registry.latest("customers-value"))
+    now = datetime.now(UTC)
+
+    def records() -> Iterator[_Record]:
+        for customer_id in sorted(set(customer_ids)):
+            about = {
+                "customer_id": customer_id,
+                "name": f"Customer {customer_id}",
+                "email": f"{customer_id}@customers.example",
+                "country": None,
+                "level": None,
+                "updated_at": now,
+            }
+            yield "customers", customer_id, customer(about)
+
+    await _publish(bootstrap_servers, records())
+
+
+async def _publish(bootstrap_servers: str, records: Iterable[_Record]) -> None:
     producer = AIOKafkaProducer(
         bootstrap_servers=bootstrap_servers, acks="all", enable_idempotence=True
     )
     await producer.start()
     try:
-        now = datetime.now(UTC)
         pending = []
-        for product_id, (description, stock) in catalogue.items():
-            about = {"product_id": product_id, "updated_at": now}
-            for topic, encode, event in (
-                ("products", product, {**about, "description": description}),
-                ("warehouse-inventory", stock_level, {**about, "quantity": stock}),
-            ):
-                pending.append(await _send(producer, topic, product_id, encode, event))
+        for topic, key, value in records:
+            traceparent = f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
+            headers = [("traceparent", traceparent.encode())]
+            pending.append(await producer.send(topic, value, key.encode(), headers=headers))
             if len(pending) >= _SEND_BATCH:
                 await asyncio.gather(*pending)
                 pending.clear()
         await asyncio.gather(*pending)
     finally:
         await producer.stop()
-
-
-async def _send(
-    producer: AIOKafkaProducer,
-    topic: str,
-    product_id: str,
-    encode: Callable[[dict[str, Any]], bytes],
-    event: dict[str, Any],
-) -> Any:
-    traceparent = f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
-    return await producer.send(
-        topic,
-        encode(event),
-        product_id.encode(),
-        headers=[("traceparent", traceparent.encode())],
-    )

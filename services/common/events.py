@@ -95,9 +95,9 @@ class Events:
         self._registry = registry
         self._readers: list[EventReader] = []
 
-    async def writer(self, topic: str, schema_name: str) -> EventWriter:
+    async def writer(self, topic: str, schema_name: str, version: int = 1) -> EventWriter:
         """Register the schema for the values of `topic` and return its writer."""
-        schema = loader.load(schema_name)
+        schema = loader.load(schema_name, version)
         return EventWriter(schema, await self._registry.register(f"{topic}-value", schema))
 
     def reader(self, schema_name: str, *field_names: str) -> EventReader:

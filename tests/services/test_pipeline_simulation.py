@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -13,6 +14,11 @@ from services.aggregator.app import AggregatorWorker
 from services.common.errands import AwayError
 from services.common.telemetry import Metrics, new_traceparent, trace_headers
 from services.common.verdicts import VerdictPublisher
+from services.email.app import EmailWorker
+from services.email.domain import TOLD
+from services.email.mailbox import DELIVERED, Delivery, Fate, Mail
+from services.email.message import Contact
+from services.email.postman import Postman
 from services.fraud.app import FraudWorker
 from services.inventory.app import InventoryWorker
 from services.inventory.store import CHANGELOG as LEDGER_CHANGELOG
@@ -74,6 +80,34 @@ class FlakyProvider(SimulatedProvider):
         return {order_id for (order_id,) in rows}
 
 
+class FlakyMailbox:
+    """Is away now and then, before or after it has taken a mail."""
+
+    def __init__(self, source: random.Random) -> None:
+        self._source = source
+        self.mails: dict[str, bytes] = {}
+
+    async def deliver(self, mails: Sequence[Mail]) -> list[Delivery]:
+        return [self._take(mail) for mail in mails]
+
+    def _take(self, mail: Mail) -> Delivery:
+        data = mail.message.as_bytes()
+        if self._source.random() < 0.2:
+            return Delivery(Fate.AWAY, "away")
+        assert self.mails.setdefault(mail.name, data) == data
+        return Delivery(Fate.AWAY, "away") if self._source.random() < 0.1 else DELIVERED
+
+
+class Everybody:
+    """Every customer has an address."""
+
+    async def contact(self, customer_id: str) -> Contact | None:
+        return Contact(customer_id, f"{customer_id}@example.com")
+
+    async def catch_up(self) -> None:
+        pass
+
+
 class World:
     """A bus, two instances of every service (the ledger: one and a stand-by), and orders."""
 
@@ -86,6 +120,7 @@ class World:
         self.orders: dict[str, OrderRequest] = {}
         self.teams: list[list[Instance]] = []
         self.provider = FlakyProvider(self.source)
+        self.mailbox = FlakyMailbox(self.source)
 
     async def start(self) -> None:
         self.order_writer = await self.events.writer("orders", "orders/order_event")
@@ -101,6 +136,7 @@ class World:
             self._details,
             self._aggregator,
             self._payments,
+            self._email,
         ):
             group = Group()
             team = [Instance(self.bus, group, await build()) for _ in range(2)]
@@ -134,6 +170,11 @@ class World:
         writer = await self.events.writer("payments", "payments/payment")
         read = self.bus.read_to_end
         return PaymentsWorker(self.provider, read, self.events, writer, Metrics())
+
+    async def _email(self) -> Any:
+        writer = await self.events.writer("order-confirmations", "mails/mail_sent")
+        postman = Postman(self.mailbox, "orders@shop.example", Everybody())
+        return EmailWorker(postman, self.bus.read_to_end, self.events, writer, Metrics())
 
     async def rebalance(self, team: list[Instance]) -> None:
         """Share the partitions out anew; the ledger's all go to one."""
@@ -292,6 +333,28 @@ def test_cancelled_orders_cost_nobody_anything(seed: int) -> None:
         for order_id, events in payments.items():
             results = {event["result"] for event in events}
             assert ("REFUNDED" in results) == (final[order_id] == "CANCELLED"), (seed, order_id)
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_each_order_and_state_has_one_mail(seed: int) -> None:
+    async def check() -> None:
+        world = await run_world(seed, 0.15, cancel_share=0.05)
+        history = await world.by_order("orders", "orders/order_event")
+        told = {
+            f"{order_id}.{event['state']}"
+            for order_id, events in history.items()
+            for event in events
+            if event["state"] in TOLD
+        }
+        assert set(world.mailbox.mails) == told, seed
+        confirmed = await world.by_order("order-confirmations", "mails/mail_sent")
+        assert {
+            f"{order_id}.{event['state']}"
+            for order_id, events in confirmed.items()
+            for event in events
+        } == told, seed
 
     asyncio.run(check())
 

@@ -1,0 +1,15 @@
+"""Settings of the email service."""
+
+from dataclasses import dataclass
+
+from services.common.settings import Settings, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmailSettings(Settings):
+    """What the email service can be told besides."""
+
+    mailbox: str = setting(
+        "mailbox", "where mails go: a folder, or smtp://, smtp+starttls://, smtps:// user:pass@host"
+    )
+    mail_from: str = setting("orders@millrace.example", "the address mails come from")
