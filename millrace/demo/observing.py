@@ -45,7 +45,9 @@ class Observer:
     async def run(self) -> None:
         """Follow the topics until cancelled."""
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap_servers, auto_offset_reset="earliest"
+            bootstrap_servers=self._bootstrap_servers,
+            auto_offset_reset="earliest",
+            isolation_level="read_committed",
         )
         await consumer.start()
         try:

@@ -2,8 +2,7 @@
 
 It reads `order-validations` and `orders`, both keyed by order id: the same instance holds a
 partition of both. `orders` tells when an order's time starts, and that a decision was taken
-over. A decision that was made but maybe not sent (a crash between the two) is found when the
-cases are read back, and is sent again: the orders service takes it once.
+over: only then may a case be dropped some day.
 
 Before an order fails for lack of checks, everything that is in `order-validations` by then is
 read: time spent stopped or behind is not held against the checks.
@@ -56,19 +55,17 @@ class AggregatorWorker:
         self._writer = writer
         self._metrics = metrics
         self._store = CaseStore(read_to_end, timeout_ms)
-        self._to_repeat: list[tuple[str, Case]] = []
         self._inputs: Inputs | None = None
 
     def connect(self, inputs: Inputs) -> None:
         self._inputs = inputs
 
     async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
-        self._to_repeat = await self._store.restore(held[ORDERS.name])
+        await self._store.restore(held[ORDERS.name])
         return {}
 
     def forget(self) -> None:
         self._store.forget()
-        self._to_repeat = []
 
     async def handle(self, record: ConsumerRecord, outbox: Outbox) -> None:
         if record.topic == ORDERS.name:
@@ -100,10 +97,7 @@ class AggregatorWorker:
             self._publish(order_id, case, outbox)
 
     async def tick(self, timestamp_ms: int, outbox: Outbox) -> None:
-        """Send again what may not have been sent; fail the orders whose time is over."""
-        for order_id, case in self._to_repeat:
-            self._publish(order_id, case, outbox)
-        self._to_repeat = []
+        """Fail the orders whose time is over."""
         if not self._store.is_any_due(timestamp_ms):
             return
         assert self._inputs is not None
@@ -114,7 +108,7 @@ class AggregatorWorker:
             self._publish(order_id, case, outbox)
 
     def flushed(self) -> None:
-        """Nothing waits for acknowledgements."""
+        """Nothing waits for that."""
 
     def _publish(self, order_id: str, case: Case, outbox: Outbox) -> None:
         decision = case.decision
@@ -138,7 +132,7 @@ async def assemble(
     writer = await events.writer(ORDER_DECISIONS.name, "orders/order_decision")
     worker = AggregatorWorker(
         settings.validation_timeout_ms,
-        partial(read_to_end, settings.bootstrap_servers),
+        partial(read_to_end, settings.bootstrap_servers, show=running.metrics.show_restoring),
         events,
         writer,
         running.metrics,

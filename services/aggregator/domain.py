@@ -36,7 +36,7 @@ class Case:
     """What is known of one order. Immutable.
 
     `created_at_ms` is None until the order itself was seen: a check may overtake it.
-    `is_settled`: the orders service has taken the decision over, it need not be sent again.
+    `is_settled`: the orders service has taken the decision over.
     """
 
     created_at_ms: int | None = None

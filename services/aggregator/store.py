@@ -61,20 +61,16 @@ class CaseStore:
                 due.append((partition, order_id))
         return due
 
-    async def restore(self, partitions: Iterable[int]) -> list[tuple[str, Case]]:
-        """Read cases back; return those whose decision may not have been taken over."""
+    async def restore(self, partitions: Iterable[int]) -> None:
+        """Read cases back."""
         self.forget()
         partitions = sorted(partitions)
         await self._store.restore(partitions)
-        unsettled = []
         for partition in partitions:
             for order_id, case in self._store.rows(partition).items():
                 self._watch(partition, order_id, case)
                 if case.is_settled:
                     self._closed.setdefault(partition, {})[order_id] = None
-                if case.decision is not None and not case.is_settled:
-                    unsettled.append((order_id, case))
-        return unsettled
 
     def forget(self) -> None:
         self._store.forget()

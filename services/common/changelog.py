@@ -4,9 +4,8 @@ A row belongs to the partition of the input it was made from and is written to t
 partition of the changelog, so whoever gets the input partition can read the rows back. Rows
 are JSON. Within one batch only the last state of a row is written.
 
-The order is: rows and output are acknowledged, then offsets are committed. After a crash the
-rows may therefore be ahead of the offsets, never behind; rules must give the same answer again
-for an input they have seen.
+Rows, output and offsets are one transaction, so what is read back is the state after exactly the
+records that are committed: each record changes the rows once.
 """
 
 import json
@@ -30,10 +29,8 @@ class Store(Generic[Row]):
         encode: Callable[[Row], Any],
         decode: Callable[[Any], Row],
         read_to_end: ReadToEnd,
-        change: Callable[[Outbox, str, int, bytes, bytes | None], None] = Outbox.change,
     ) -> None:
         self.topic = topic
-        self._change = change
         self._encode = encode
         self._decode = decode
         self._read_to_end = read_to_end
@@ -49,11 +46,11 @@ class Store(Generic[Row]):
     def put(self, partition: int, key: str, row: Row, outbox: Outbox) -> None:
         self._rows[partition][key] = row
         data = json.dumps(self._encode(row), separators=(",", ":")).encode()
-        self._change(outbox, self.topic, partition, key.encode(), data)
+        outbox.change(self.topic, partition, key.encode(), data)
 
     def delete(self, partition: int, key: str, outbox: Outbox) -> None:
         del self._rows[partition][key]
-        self._change(outbox, self.topic, partition, key.encode(), None)
+        outbox.change(self.topic, partition, key.encode(), None)
 
     async def restore(self, partitions: Iterable[int]) -> None:
         """Read the rows of these partitions back; others are dropped."""

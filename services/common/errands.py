@@ -48,7 +48,7 @@ class ErrandStore(Generic[E]):
         decode: Callable[[Any], E],
         read_to_end: ReadToEnd,
     ) -> None:
-        self._store: Store[E] = Store(topic.name, encode, decode, read_to_end, Outbox.change_last)
+        self._store: Store[E] = Store(topic.name, encode, decode, read_to_end)
         self._due: list[tuple[int, int, str]] = []
         self._done: dict[int, dict[str, None]] = {}
 

@@ -13,6 +13,8 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import TopicAlreadyExistsError, for_code
 from aiokafka.structs import ConsumerRecord
 
+from services.common.clock import now_seconds
+
 log = logging.getLogger(__name__)
 
 PARTITION_COUNT = 6
@@ -160,31 +162,64 @@ class EndOffsets:
         await self._consumer.topics()
 
 
+_PROGRESS_SECONDS = 2.0
+
+Progress = Callable[[str, int, int], None]
+"""Is told, now and then, of a topic how many offsets were read of how many."""
+
+
+def _no_progress(topic: str, read: int, total: int) -> None:
+    """Tell nobody."""
+
+
 async def read_to_end(
     bootstrap_servers: str,
     partitions: Iterable[TopicPartition],
     replay: Replay,
+    *,
+    show: Progress = _no_progress,
 ) -> dict[TopicPartition, int]:
-    """Replay the partitions from the beginning to where they end now; return where that is."""
+    """Replay the partitions from the beginning to where they end now; return where that is.
+
+    The end is that of everything written: what is still in a transaction is waited for. Offsets
+    may be committed a moment before the rows that are in the same transaction can be read.
+    """
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap_servers,
         auto_offset_reset="earliest",
         isolation_level="read_committed",
         fetch_max_wait_ms=100,
     )
-    await consumer.start()
+    asker = EndOffsets(bootstrap_servers)
+    await asker.start()
     try:
-        end_offsets = await consumer.end_offsets(list(partitions))
+        await consumer.start()
+        end_offsets = await asker.of(partitions)
         consumer.assign(list(end_offsets))
-        behind = await _behind(consumer, end_offsets)
-        while behind:
+        shown_at = now_seconds()
+        while behind := await _behind(consumer, end_offsets):
             for records in (await consumer.getmany(*behind, timeout_ms=200)).values():
                 for record in records:
                     await replay(record)
-            behind = await _behind(consumer, end_offsets)
+            if now_seconds() - shown_at >= _PROGRESS_SECONDS:
+                shown_at = now_seconds()
+                await _show(consumer, end_offsets, show)
+        await _show(consumer, end_offsets, show)
         return {partition: await consumer.position(partition) for partition in end_offsets}
     finally:
         await consumer.stop()
+        await asker.stop()
+
+
+async def _show(
+    consumer: AIOKafkaConsumer, end_offsets: dict[TopicPartition, int], show: Progress
+) -> None:
+    for topic in sorted({partition.topic for partition in end_offsets}):
+        ends = {p: end for p, end in end_offsets.items() if p.topic == topic}
+        read = sum([min(await consumer.position(p), end) for p, end in ends.items()])
+        total = sum(ends.values())
+        log.info("state is read back topic=%s offsets=%d of=%d", topic, read, total)
+        show(topic, read, total)
 
 
 async def _behind(

@@ -1,20 +1,23 @@
-"""The loop at the heart of every service: consume, handle, flush, commit.
+"""The loop at the heart of every service: consume, handle, commit.
 
 Rules, in the order of their importance:
 
-1. An offset is committed only when everything made out of the records before it (output and
-   changed rows) is acknowledged. So a crash anywhere repeats records and loses none.
+1. What is made out of a batch (output and changed rows) and the offsets behind it are committed in
+   one transaction: a crash at any line leaves each record handled exactly once (`transactions`).
+   A batch that puts nothing out changes nothing; its offsets go with the next one that does.
 2. Records are handled only while this instance holds their partition and has read back the
    state that belongs to it. Every rebalance ends the generation: state is dropped and read back
-   for what is held next. A batch fetched across a rebalance is put back.
+   for what is held next. A batch fetched across a rebalance is put back; one that is being
+   committed is finished before the partitions are given up; one of a generation that is over is
+   refused by the group, whatever this instance believes (KIP-447).
 3. A record that cannot be handled goes to `<topic>.dead-letter` and the partition goes on.
-4. When Kafka fails, everything is dropped and built anew from the committed offsets and the
-   changelogs: one way back, taken at every start.
+4. When Kafka fails or a transaction does, everything is dropped and built anew from the committed
+   offsets and the changelogs: one way back, taken at every start.
 
-Acknowledgements are awaited once per batch. While one batch is being acknowledged the next
-collects at the broker, so batches grow with the load and there is nothing to tune. Who shares the
-machine may want fewer and larger ones at low load too: `batch_interval_ms`. A record that comes
-alone does not wait for it, and of a stream of them each waits half of it on average.
+While one batch is being committed the next collects at the broker, so batches grow with the load
+and there is nothing to tune. Who shares the machine may want fewer and larger ones at low load
+too: `batch_interval_ms`. A record that comes alone does not wait for it, and of a stream of them
+each waits half of it on average.
 """
 
 import asyncio
@@ -33,6 +36,8 @@ from services.common.kafka import EndOffsets, Topic, build_producer, dead_letter
 from services.common.outbox import Outbox
 from services.common.settings import Settings
 from services.common.telemetry import Metrics
+from services.common.transactions.producer import TransactionalProducer, TransactionError
+from services.common.transactions.rules import Member
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +45,7 @@ _POLL_MS = 250
 _BATCH_RECORDS = 500
 _RETRY_SECONDS = 0.5
 _PROBE_SECONDS = 2.0
+_MEASURE_SECONDS = 1.0
 
 Batches = Mapping[TopicPartition, Sequence[ConsumerRecord]]
 
@@ -81,7 +87,11 @@ class Worker(Protocol):
         """Do what is due by the clock."""
 
     def flushed(self) -> None:
-        """Everything put out so far is acknowledged."""
+        """Everything put out so far is committed."""
+
+
+class _RevokedError(KafkaError):  # type: ignore[misc, unused-ignore]
+    """The partitions are about to be given up, and what the batch needs will not come any more."""
 
 
 class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
@@ -93,6 +103,8 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         settings: Settings,
         worker: Worker,
         metrics: Metrics,
+        *,
+        has_producer: bool = False,
     ) -> None:
         self.application = application
         self.assignor: type[AbstractPartitionAssignor] = RangePartitionAssignor
@@ -100,17 +112,21 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         self._worker = worker
         self._metrics = metrics
         self._outbox = Outbox()
+        self._has_producer = has_producer
         self._consumer: AIOKafkaConsumer | None = None
         self._producer: AIOKafkaProducer | None = None
+        self._transactions: TransactionalProducer | None = None
         self._end_offsets: EndOffsets | None = None
+        self._member: Member | None = None
         self._batch_lock = asyncio.Lock()
+        self._revoking = asyncio.Event()
         self._generation = 0
         self._restored_generation = -1
         self._assigned = asyncio.Event()
-        # Offsets behind the records handled; they may be committed once the output is flushed.
+        # Offsets behind the records handled since the last commit.
         self._handled: dict[TopicPartition, int] = {}
-        self._flushed: dict[TopicPartition, int] = {}
         self._committed_at = 0.0
+        self._measured_at = 0.0
         self._is_stopping = False
         worker.connect(self)
 
@@ -123,7 +139,8 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
                 await self._start()
                 while not self._is_stopping:
                     await self._cycle()
-                await self._commit()
+                async with self._batch_lock:
+                    await self._commit()
             except (KafkaError, OSError, TimeoutError) as error:
                 self._metrics.restarts.inc()
                 log.warning("processing failed, starting anew error=%r", error)
@@ -149,8 +166,15 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             wanted,
             replication_factor=self._settings.replication_factor,
         )
-        self._producer = build_producer(self._settings.bootstrap_servers, self.application)
-        await self._producer.start()
+        if self._has_producer:
+            self._producer = build_producer(self._settings.bootstrap_servers, self.application)
+            await self._producer.start()
+        self._transactions = TransactionalProducer(
+            self._settings.bootstrap_servers,
+            self.application,
+            timeout_ms=self._settings.session_timeout_ms,
+        )
+        await self._transactions.start(topic.name for topic in wanted)
         self._end_offsets = EndOffsets(self._settings.bootstrap_servers)
         await self._end_offsets.start()
         self._consumer = AIOKafkaConsumer(
@@ -170,24 +194,34 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
     async def _close(self) -> None:
         consumer, self._consumer = self._consumer, None
         producer, self._producer = self._producer, None
+        transactions, self._transactions = self._transactions, None
         end_offsets, self._end_offsets = self._end_offsets, None
-        for client in (consumer, producer, end_offsets):
+        for client in (consumer, producer, transactions, end_offsets):
             if client is not None:
                 await client.stop()
         self._end_generation()
-        self._outbox = Outbox()
 
     # -- rebalances, called by aiokafka
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
+        self._revoking.set()
         async with self._batch_lock:
             try:
                 await self._commit()
+            except KafkaError as error:
+                # The records are handled again, by whoever holds them next.
+                log.warning("offsets not committed error=%r", error)
             finally:
                 self._end_generation()
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        assert self._consumer is not None
+        # aiokafka does not tell what its consumer is in the group in any other way. Later is too
+        # late: a member that has been forgotten would commit as if it were in no group.
+        coordinator = self._consumer._coordinator  # noqa: SLF001
+        self._member = Member(self.application, coordinator.generation, coordinator.member_id)
         self._generation += 1
+        self._revoking.clear()
         self._assigned.set()
 
     def _end_generation(self) -> None:
@@ -195,7 +229,7 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         if not self._is_stopping:
             self._assigned.clear()
         self._handled.clear()
-        self._flushed.clear()
+        self._outbox = Outbox()
         self._worker.forget()
         self._metrics.partitions.set(0)
 
@@ -215,9 +249,11 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             if generation != self._generation:
                 self._put_back(batches)
                 return
-            await self._process(batches)
-            if now_seconds() - self._committed_at >= self._settings.commit_interval_ms / 1000:
-                await self._commit()
+            try:
+                await self._process(batches)
+            except _RevokedError:
+                self._end_generation()
+                return
         if 0 < sum(map(len, batches.values())) < _BATCH_RECORDS:
             next_at = begun_at + self._settings.batch_interval_ms / 1000
             await asyncio.sleep(max(0.0, next_at - now_seconds()))
@@ -225,11 +261,17 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
     async def _restore(self) -> None:
         if self._is_stopping or self._consumer is None:
             return
+        assert self._transactions is not None
         generation = self._generation
         held: dict[str, set[int]] = {topic.name: set() for topic in self._worker.inputs}
         for partition in self._consumer.assignment():
             held[partition.topic].add(partition.partition)
-        offsets = await self._worker.restore(held)
+        await self._transactions.take(set().union(*held.values()))
+        # These are settled, and so then are the changelogs: both are in the same transactions.
+        offsets = await self._transactions.committed(
+            self.application, sorted(self._consumer.assignment())
+        )
+        offsets |= await self._worker.restore(held)
         if generation != self._generation:
             return
         for partition, offset in offsets.items():
@@ -248,14 +290,26 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         started_at = now_seconds()
         await self._handle_all(batches)
         await self._worker.tick(timestamp_ms(), self._outbox)
-        if self._outbox:
-            assert self._producer is not None
-            await self._outbox.flush(self._producer)
-        self._flushed |= self._handled
-        self._handled.clear()
-        self._worker.flushed()
+        interval_seconds = self._settings.commit_interval_ms / 1000
+        if self._outbox or now_seconds() - self._committed_at >= interval_seconds:
+            await self._commit()
         if batches:
             self._metrics.batch_seconds.observe(now_seconds() - started_at)
+        if started_at - self._measured_at >= _MEASURE_SECONDS:
+            self._measured_at = started_at
+            await self._measure_lag()
+
+    async def _measure_lag(self) -> None:
+        assert self._consumer is not None
+        lags = dict.fromkeys((topic.name for topic in self._worker.inputs), 0)
+        for partition in self._consumer.assignment():
+            # Unknown until the first fetch is answered.
+            high_watermark = self._consumer.highwater(partition)
+            if high_watermark is not None:
+                position = await self._consumer.position(partition)
+                lags[partition.topic] += high_watermark - position
+        for topic, lag in lags.items():
+            self._metrics.lag.labels(topic).set(lag)
 
     async def _handle_all(self, batches: Batches) -> None:
         for topic in self._worker.inputs:
@@ -306,18 +360,38 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             ]
             if not behind:
                 return
-            await self._handle_all(await self._consumer.getmany(*behind, timeout_ms=_POLL_MS))
+            await self._handle_all(await self._fetch_unless_revoked(behind))
+
+    async def _fetch_unless_revoked(self, partitions: list[TopicPartition]) -> Batches:
+        """Fetch; raise _RevokedError when a rebalance begins: it waits for this batch to end."""
+        assert self._consumer is not None
+        fetching = asyncio.ensure_future(self._consumer.getmany(*partitions, timeout_ms=_POLL_MS))
+        revoking = asyncio.ensure_future(self._revoking.wait())
+        try:
+            await asyncio.wait({fetching, revoking}, return_when=asyncio.FIRST_COMPLETED)
+            if self._revoking.is_set():
+                raise _RevokedError
+            batches: Batches = fetching.result()
+            return batches
+        finally:
+            fetching.cancel()
+            revoking.cancel()
 
     async def _commit(self) -> None:
+        """Commit what was handled and what came of it; the batch lock is held."""
         self._committed_at = now_seconds()
-        if not self._flushed or self._consumer is None:
+        if not (self._outbox or self._handled) or self._consumer is None:
             return
-        offsets, self._flushed = self._flushed, {}
+        assert self._transactions is not None
+        assert self._member is not None
+        offsets, self._handled = self._handled, {}
         try:
-            await self._consumer.commit(offsets)
-        except KafkaError as error:
-            # The records will be handled again, by us or by the next owner.
-            log.warning("offsets not committed error=%r", error)
+            await self._transactions.commit(self._outbox.take(), offsets, self._member)
+        except TransactionError as error:
+            self._metrics.transactions.labels(error.outcome.value).inc()
+            raise
+        self._metrics.transactions.labels("committed").inc()
+        self._worker.flushed()
 
     # -- probes
 
@@ -337,5 +411,5 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
 
     @property
     def producer(self) -> AIOKafkaProducer | None:
-        """The producer, while connected; REST handlers may send with it too."""
+        """A producer outside of transactions, while connected, for whoever asked for one."""
         return self._producer

@@ -27,7 +27,9 @@ class Settings:
     neighbours: str = setting("", "servers to link to: name=http://..., with commas between")
     session_timeout_ms: int = setting(10_000, "a silent instance loses its partitions after this")
     replication_factor: int = setting(3, "replicas of a new topic; fewer where brokers are fewer")
-    commit_interval_ms: int = setting(250, "offsets are committed at most this often")
+    commit_interval_ms: int = setting(
+        250, "offsets alone, of records that put nothing out, are committed this often"
+    )
     batch_interval_ms: int = setting(0, "a batch is begun at most this often, unless one is full")
 
 

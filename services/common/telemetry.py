@@ -93,9 +93,35 @@ class Metrics:
         self.partitions = Gauge(
             "millrace_assigned_partitions", "Input partitions held", registry=self.registry
         )
+        self.lag = Gauge(
+            "millrace_lag",
+            "Records in the held partitions that are not handled yet",
+            ["topic"],
+            registry=self.registry,
+        )
+        self.restored = Gauge(
+            "millrace_restored_offsets",
+            "How far state has been read back",
+            ["topic"],
+            registry=self.registry,
+        )
+        self.to_restore = Gauge(
+            "millrace_offsets_to_restore",
+            "How much state there is to read back",
+            ["topic"],
+            registry=self.registry,
+        )
+        self.transactions = Counter(
+            "millrace_transactions", "Transactions by outcome", ["outcome"], registry=self.registry
+        )
         self.batch_seconds = Histogram(
             "millrace_batch_seconds",
-            "Time from records to acknowledged output",
+            "Time from records to committed output",
             registry=self.registry,
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5),
         )
+
+    def show_restoring(self, topic: str, read: int, total: int) -> None:
+        """Show how far the state in a topic has been read back."""
+        self.restored.labels(topic).set(read)
+        self.to_restore.labels(topic).set(total)

@@ -91,7 +91,7 @@ class FraudWorker:
         """Nothing is due by the clock: sessions go by event time."""
 
     def flushed(self) -> None:
-        """Nothing waits for acknowledgements."""
+        """Nothing waits for that."""
 
 
 def _slim(order: Event) -> bytes:
@@ -103,5 +103,9 @@ def _slim(order: Event) -> bytes:
 async def assemble(settings: Settings, url: str, events: Events, running: Running) -> None:
     writer = await events.writer(ORDER_VALIDATIONS.name, "orders/order_validation")
     publisher = VerdictPublisher("FRAUD", APPLICATION, writer, running.metrics)
-    worker = FraudWorker(partial(read_to_end, settings.bootstrap_servers), events, publisher)
+    worker = FraudWorker(
+        partial(read_to_end, settings.bootstrap_servers, show=running.metrics.show_restoring),
+        events,
+        publisher,
+    )
     running.processor = Processor(APPLICATION, settings, worker, running.metrics)

@@ -8,8 +8,8 @@ reservation, and no moment at which two orders each hold what the other needs.
 
 What it costs: the check is as fast as one process (some thousands of orders a second, far more
 than the rest of the pipeline), more instances make it safer, not faster; and a take-over reads
-the whole ledger. An owner that is only believed dead could still write until it notices; the
-transactions of exactly-once processing will fence it off.
+the whole ledger. An owner that is only believed dead writes nothing more: its transactions name
+its generation of the group, and the group has another by then.
 
 A stock level may be younger than the order that needs it, so before an order is refused the
 stock levels are read to their end. Their topic is compacted and so its own changelog: the
@@ -126,14 +126,14 @@ class InventoryWorker:
         """Nothing is due by the clock: time-outs come as FAILED orders."""
 
     def flushed(self) -> None:
-        """Nothing waits for acknowledgements."""
+        """Nothing waits for that."""
 
 
 async def assemble(settings: Settings, url: str, events: Events, running: Running) -> None:
     await events.writer(WAREHOUSE_INVENTORY.name, "inventory/stock_level")
     writer = await events.writer(ORDER_VALIDATIONS.name, "orders/order_validation")
     worker = InventoryWorker(
-        partial(read_to_end, settings.bootstrap_servers),
+        partial(read_to_end, settings.bootstrap_servers, show=running.metrics.show_restoring),
         events,
         VerdictPublisher("INVENTORY", APPLICATION, writer, running.metrics),
     )

@@ -95,7 +95,7 @@ class OrderDetailsWorker:
         """Nothing is due by the clock."""
 
     def flushed(self) -> None:
-        """Nothing waits for acknowledgements."""
+        """Nothing waits for that."""
 
 
 def _verdict(breaches: list[Breach]) -> Verdict:

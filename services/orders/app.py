@@ -32,9 +32,12 @@ from services.orders.worker import APPLICATION, OrdersWorker
 async def assemble(settings: OrdersSettings, url: str, events: Events, running: Running) -> None:
     writer = await events.writer(ORDERS.name, "orders/order_event")
     worker = OrdersWorker(
-        partial(read_to_end, settings.bootstrap_servers), events, writer, running.metrics
+        partial(read_to_end, settings.bootstrap_servers, show=running.metrics.show_restoring),
+        events,
+        writer,
+        running.metrics,
     )
-    processor = Processor(APPLICATION, settings, worker, running.metrics)
+    processor = Processor(APPLICATION, settings, worker, running.metrics, has_producer=True)
     directory = Directory()
     processor.assignor = advertising_range(url, directory)
     running.processor = processor

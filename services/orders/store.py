@@ -2,9 +2,8 @@
 
 The view is a fold over topic `orders`, with the verdicts from `order-validations` beside: both
 are read from the beginning when a partition is taken over and followed from there, so it needs
-no changelog of its own. What this instance writes
-itself is put in as soon as it is acknowledged, and is met again in the topic; an event whose
-version is already here changes nothing.
+no changelog of its own. What this instance writes itself is put in as soon as it is committed,
+and is met again in the topic; an event whose version is already here changes nothing.
 
 Events are kept as the bytes they came in, so an order of hundreds of lines costs no objects.
 

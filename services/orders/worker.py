@@ -59,7 +59,7 @@ class UnknownOrderError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Staged:
-    """An event that is put out but not yet acknowledged."""
+    """An event that is put out but not yet committed."""
 
     partition: int
     event: OrderEvent
@@ -164,7 +164,7 @@ class OrdersWorker:
         """Nothing is due by the clock."""
 
     def flushed(self) -> None:
-        """Show what is acknowledged."""
+        """Show what is committed."""
         for staged in self._staged:
             order_id, version = staged.event["order_id"], staged.event["version"]
             state = OrderState(staged.event["state"])

@@ -145,7 +145,7 @@ class PaymentsWorker:
         self._metrics.verdicts.labels(answer.result).inc()
 
     def flushed(self) -> None:
-        """Nothing waits for acknowledgements."""
+        """Nothing waits for that."""
 
 
 class _Answer(NamedTuple):
@@ -161,7 +161,7 @@ class _Answer(NamedTuple):
 async def assemble(settings: PaymentsSettings, url: str, events: Events, running: Running) -> None:
     worker = PaymentsWorker(
         SimulatedProvider(settings.provider_books, Decimal(settings.provider_limit)),
-        partial(read_to_end, settings.bootstrap_servers),
+        partial(read_to_end, settings.bootstrap_servers, show=running.metrics.show_restoring),
         events,
         await events.writer(PAYMENTS.name, "payments/payment"),
         running.metrics,

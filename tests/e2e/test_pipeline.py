@@ -48,8 +48,8 @@ def assert_judged_once(pipeline: Pipeline, order_ids: list[str]) -> dict[str, st
     decisions = pipeline.events("order-decisions", "orders/order_decision")
     for order_id in order_ids:
         assert [event["version"] for event in history[order_id]] == [1, 2]
-        assert len({(event["check"], event["result"]) for event in verdicts[order_id]}) == 3
-        assert len({event["decision"] for event in decisions[order_id]}) == 1
+        assert sorted(event["check"] for event in verdicts[order_id]) == list(CHECKS)
+        assert len(decisions[order_id]) == 1
     return {order_id: history[order_id][-1]["state"] for order_id in order_ids}
 
 

@@ -1,14 +1,15 @@
 """A pipeline without Kafka: topics in memory, workers stepped by hand, crashes on demand.
 
-What Kafka promises is kept (order within a partition, acknowledged records stay), what it does
-not promise is left to the test's random source: which instance goes on next, how far, what of an
-unacknowledged batch got written when an instance dies, and that uncommitted records come again.
+What Kafka promises is kept (order within a partition, committed records stay, a transaction is
+visible whole or not at all, and refused to a member of a generation that is over), what it does not
+promise is left to the test's random source: which instance goes on next, how far, whether its
+transaction had been decided when it died, and that uncommitted records come again.
 """
 
 import json
 import random
 from collections import defaultdict
-from collections.abc import Awaitable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from aiokafka.partitioner import murmur2
@@ -108,58 +109,15 @@ def record(
 
 
 class CrashError(Exception):
-    """The instance died while it was writing."""
-
-
-class _Acknowledgement:
-    def __init__(self, sender: "_BusSender") -> None:
-        self._sender = sender
-
-    def __await__(self) -> Iterator[None]:
-        self._sender.acknowledge()
-        return iter(())
-
-
-class _BusSender:
-    """Writes what was sent when an acknowledgement is awaited.
-
-    At a crash it writes, of each partition, some beginning of what was sent.
-    """
-
-    def __init__(self, bus: Bus, source: random.Random, crash_share: float) -> None:
-        self._bus = bus
-        self._source = source
-        self._crash_share = crash_share
-        self._sent: list[tuple[Any, ...]] = []
-
-    async def send(
-        self, topic: str, value: Any, key: Any, partition: Any, *, headers: Any
-    ) -> Awaitable[None]:
-        self._sent.append((topic, key, value, headers, partition))
-        return _Acknowledgement(self)
-
-    def acknowledge(self) -> None:
-        sent, self._sent = self._sent, []
-        if sent and self._source.random() < self._crash_share:
-            self._write_some(sent)
-            raise CrashError
-        for entry in sent:
-            self._bus.append(*entry)
-
-    def _write_some(self, sent: list[tuple[Any, ...]]) -> None:
-        by_place: dict[tuple[Any, Any], list[tuple[Any, ...]]] = defaultdict(list)
-        for entry in sent:
-            by_place[entry[0], entry[1] if entry[4] is None else entry[4]].append(entry)
-        for entries in by_place.values():
-            for entry in entries[: self._source.randint(0, len(entries))]:
-                self._bus.append(*entry)
+    """The instance died, or was refused: it has to read its state back."""
 
 
 class Group:
-    """The committed offsets of one application."""
+    """The committed offsets of one application, and its generation."""
 
     def __init__(self) -> None:
         self.committed: dict[TopicPartition, int] = {}
+        self.generation = 0
 
 
 class Instance:
@@ -170,6 +128,7 @@ class Instance:
         self.group = group
         self.worker = worker
         self.held: list[TopicPartition] = []
+        self.generation = -1
         self._positions: dict[TopicPartition, int] = {}
         self._outbox = Outbox()
         worker.connect(self)
@@ -177,6 +136,7 @@ class Instance:
     async def take(self, numbers: Iterable[int]) -> None:
         """Hold these partitions of every input, from what is committed."""
         numbers = list(numbers)
+        self.generation = self.group.generation
         self._outbox = Outbox()
         self.worker.forget()
         topics: list[Topic] = list(self.worker.inputs)
@@ -197,16 +157,31 @@ class Instance:
         return self.bus.topics[partition.topic][partition.partition]
 
     async def step(self, source: random.Random, crash_share: float = 0.0) -> None:
-        """Handle some records and flush; maybe commit. Raise CrashError at times."""
+        """Handle some records and commit. Raise CrashError at times."""
         order = {topic.name: place for place, topic in enumerate(self.worker.inputs)}
         chosen = [partition for partition in self.held if source.random() < 0.6]
         for partition in sorted(chosen, key=lambda one: (order[one.topic], one.partition)):
             await self._handle_up_to(partition, source.randint(0, 5))
         await self.worker.tick(self.bus.clock_ms, self._outbox)
-        await self._outbox.flush(_BusSender(self.bus, source, crash_share))
-        self.worker.flushed()
-        if source.random() < 0.5:
+        # Offsets behind records that put nothing out are committed at any time, or not.
+        if self._outbox or source.random() < 0.5:
+            self._commit(source.random() < crash_share, source.random() < 0.5)
+            self.worker.flushed()
+
+    def _commit(self, dies: bool, is_decided: bool) -> None:
+        """Commit what was put out and the offsets, in one transaction.
+
+        Whoever dies before the coordinator has decided leaves nothing, later everything.
+        """
+        records = self._outbox.take()
+        if self.generation != self.group.generation:
+            raise CrashError
+        if is_decided or not dies:
+            for one in records:
+                self.bus.append(one.topic, one.key, one.value, one.headers, one.partition)
             self.group.committed.update(self._positions)
+        if dies:
+            raise CrashError
 
     async def _handle_up_to(self, partition: TopicPartition, count: int) -> None:
         start = self._positions[partition]

@@ -190,11 +190,13 @@ class Pipeline:
         asyncio.run(run())
 
     def read(self, topic: str) -> list[ConsumerRecord]:
-        """Return every record of a topic, partition by partition."""
+        """Return every committed record of a topic, partition by partition."""
 
         async def run() -> list[ConsumerRecord]:
             consumer = AIOKafkaConsumer(
-                bootstrap_servers=self.bootstrap_servers, auto_offset_reset="earliest"
+                bootstrap_servers=self.bootstrap_servers,
+                auto_offset_reset="earliest",
+                isolation_level="read_committed",
             )
             admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
             await admin.start()

@@ -56,7 +56,7 @@ def test_next_owner_does_what_was_left() -> None:
     store = a_store(bus)
     store.put(0, "open", Job(10), outbox)
     store.put(0, "done", Job(None), outbox)
-    for change in outbox.last_changes:
+    for change in outbox.changes:
         bus.append(change.topic, change.key, change.value, (), change.partition)
     again = a_store(bus)
     assert names(again, 10) == ["open"]

@@ -2,17 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka.errors import CommitFailedError, KafkaTimeoutError
+from aiokafka.errors import KafkaTimeoutError
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
 from services.common.kafka import Topic
-from services.common.outbox import Outbox
+from services.common.outbox import Outbox, Outgoing
 from services.common.processor import Inputs, Processor
 from services.common.settings import Settings
 from services.common.telemetry import Metrics
+from services.common.transactions.producer import TransactionError
+from services.common.transactions.rules import Member, Outcome
 from tests.lib.pipeline_bus import record
 
 FIRST, SECOND = Topic("first"), Topic("second")
@@ -21,7 +24,7 @@ S0 = TopicPartition("second", 0)
 
 
 class EchoWorker:
-    """Notes what it handles and passes it on; `bad` cannot be handled."""
+    """Notes what it handles and passes it on, but for `silent`; `bad` cannot be handled."""
 
     inputs = (FIRST, SECOND)
     outputs = ()
@@ -44,7 +47,8 @@ class EchoWorker:
         self.handled.append(b"forget")
 
     async def handle(self, one: ConsumerRecord, outbox: Outbox) -> None:
-        outbox.send("out", "k", one.value, [])
+        if one.value != b"silent":
+            outbox.send("out", "k", one.value, [])
         if one.value == b"bad":
             raise ValueError("bad record")
         if one.value == b"catch up":
@@ -72,8 +76,7 @@ class FakeConsumer:
                 for offset, value in enumerate(contents)
             ]
         self.positions = dict.fromkeys(self.logs, 0)
-        self.commits: list[dict[TopicPartition, int]] = []
-        self.commit_failure: Exception | None = None
+        self._coordinator = SimpleNamespace(generation=1, member_id="member")
         self.during_fetch: Callable[[], Awaitable[None]] | None = None
 
     def assignment(self) -> set[TopicPartition]:
@@ -84,6 +87,9 @@ class FakeConsumer:
 
     async def position(self, partition: TopicPartition) -> int:
         return self.positions[partition]
+
+    def highwater(self, partition: TopicPartition) -> int | None:
+        return len(self.logs[partition]) or None
 
     async def getmany(self, *partitions: TopicPartition, **_: Any) -> dict[Any, Any]:
         found = {}
@@ -97,11 +103,6 @@ class FakeConsumer:
             await act()
         return found
 
-    async def commit(self, offsets: dict[TopicPartition, int]) -> None:
-        if self.commit_failure is not None:
-            raise self.commit_failure
-        self.commits.append(offsets)
-
 
 class FakeEndOffsets:
     def __init__(self, consumer: FakeConsumer) -> None:
@@ -111,19 +112,35 @@ class FakeEndOffsets:
         return {partition: len(self._consumer.logs[partition]) for partition in partitions}
 
 
-class FakeProducer:
+class FakeTransactions:
+    """Notes what is committed, and by whom."""
+
     def __init__(self) -> None:
         self.sent: list[tuple[str, bytes]] = []
+        self.commits: list[dict[TopicPartition, int]] = []
+        self.members: list[Member] = []
+        self.taken: list[set[int]] = []
+        self.offsets: dict[TopicPartition, int] = {}
         self.failure: Exception | None = None
+        self.during_commit: Callable[[], Awaitable[None]] | None = None
 
-    async def send(self, topic: str, value: bytes, *_: Any, headers: Any) -> Any:
-        future = asyncio.get_running_loop().create_future()
+    async def take(self, numbers: set[int]) -> None:
+        self.taken.append(numbers)
+
+    async def committed(self, group_id: str, partitions: Any) -> dict[TopicPartition, int]:
+        return {p: offset for p, offset in self.offsets.items() if p in partitions}
+
+    async def commit(
+        self, records: list[Outgoing], offsets: dict[TopicPartition, int], member: Member
+    ) -> None:
+        if self.during_commit is not None:
+            act, self.during_commit = self.during_commit, None
+            await act()
         if self.failure is not None:
-            future.set_exception(self.failure)
-        else:
-            self.sent.append((topic, value))
-            future.set_result(None)
-        return future
+            raise self.failure
+        self.sent += [(one.topic, one.value) for one in records]
+        self.commits.append(dict(offsets))
+        self.members.append(member)
 
 
 class Rig:
@@ -135,12 +152,13 @@ class Rig:
         settings = Settings(commit_interval_ms=0)
         self.processor = Processor("echo", settings, self.worker, self.metrics)
         self.consumer = FakeConsumer(**values)
-        self.producer = FakeProducer()
+        self.transactions = FakeTransactions()
         self.processor._consumer = self.consumer
-        self.processor._producer = self.producer
+        self.processor._transactions = self.transactions
         self.processor._end_offsets = FakeEndOffsets(self.consumer)
 
     async def rebalance(self) -> None:
+        self.consumer._coordinator.generation += 1
         await self.processor.on_partitions_revoked(self.consumer.assignment())
         await self.processor.on_partitions_assigned(self.consumer.assignment())
 
@@ -157,9 +175,29 @@ def test_records_are_handled_passed_on_and_committed() -> None:
         assert rig.processor.is_restored
         await rig.turn()
         assert rig.worker.handled == [b"a", b"b", b"c"]
-        assert rig.producer.sent == [("out", b"a"), ("out", b"b"), ("out", b"c")]
-        assert rig.consumer.commits == [{P0: 2, P1: 1}]
+        assert rig.transactions.sent == [("out", b"a"), ("out", b"b"), ("out", b"c")]
+        assert rig.transactions.commits == [{P0: 2, P1: 1}]
         assert rig.worker.flushed_count == 1
+
+    asyncio.run(check())
+
+
+def test_lag_is_what_is_not_handled_yet() -> None:
+    async def check() -> None:
+        rig = Rig(first_0=[b"a"], second_0=[])
+        await rig.processor.on_partitions_assigned([])
+        await rig.turn()
+        fetch = rig.consumer.getmany
+
+        async def fetch_then_more_comes(*partitions: TopicPartition, **_: Any) -> dict[Any, Any]:
+            found = await fetch(*partitions)
+            rig.consumer.logs[P0] += [record("first", 0, n, b"k", b"b") for n in (1, 2)]
+            return found
+
+        rig.consumer.getmany = fetch_then_more_comes
+        await rig.turn()
+        lags = {t: rig.metrics.lag.labels(t)._value.get() for t in ("first", "second")}
+        assert lags == {"first": 2, "second": 0}
 
     asyncio.run(check())
 
@@ -175,17 +213,122 @@ def test_topic_that_is_named_first_is_handled_first() -> None:
     asyncio.run(check())
 
 
-def test_nothing_is_committed_before_the_output_is_acknowledged() -> None:
+def test_batch_that_is_not_committed_is_not_shown() -> None:
     async def check() -> None:
         rig = Rig(first_0=[b"a"])
         await rig.processor.on_partitions_assigned([])
         await rig.turn()
-        rig.producer.failure = KafkaTimeoutError()
+        rig.transactions.failure = KafkaTimeoutError()
         with pytest.raises(KafkaTimeoutError):
             await rig.turn()
-        await rig.processor._commit()
-        assert rig.consumer.commits == []
         assert rig.worker.flushed_count == 0
+
+    asyncio.run(check())
+
+
+def test_offsets_behind_records_that_put_nothing_out_go_with_the_next_that_do() -> None:
+    async def check() -> None:
+        rig = Rig(first_0=[b"silent"])
+        rig.processor._settings = Settings(commit_interval_ms=3_600_000)
+        await rig.processor.on_partitions_assigned([])
+        await rig.turn()
+        rig.processor._committed_at = float("inf")
+        await rig.turn()
+        assert rig.transactions.commits == []
+        rig.consumer.logs[P0].append(record("first", 0, 1, b"k", b"loud"))
+        await rig.turn()
+        assert rig.transactions.commits == [{P0: 2}]
+
+    asyncio.run(check())
+
+
+def test_state_is_restored_after_the_producer_was_replaced_and_from_settled_offsets() -> None:
+    async def check() -> None:
+        rig = Rig(first_0=[b"a", b"b"], first_1=[b"c"])
+        rig.transactions.offsets = {P0: 1}
+        await rig.processor.on_partitions_assigned([])
+        await rig.turn()
+        assert rig.transactions.taken == [{0, 1}]
+        await rig.turn()
+        assert rig.worker.handled == [b"b", b"c"]
+
+    asyncio.run(check())
+
+
+def test_commits_name_the_generation_in_which_the_partitions_were_assigned() -> None:
+    async def check() -> None:
+        rig = Rig(first_0=[b"a"])
+        await rig.processor.on_partitions_assigned([])
+        await rig.turn()
+        # The member has been forgotten, and nobody has told the processor yet.
+        rig.consumer._coordinator.generation, rig.consumer._coordinator.member_id = -1, ""
+        await rig.turn()
+        assert rig.transactions.members == [Member("echo", 1, "member")]
+
+    asyncio.run(check())
+
+
+def test_rebalance_waits_until_the_batch_is_committed() -> None:
+    async def check() -> None:
+        rig = Rig(first_0=[b"a"])
+        await rig.processor.on_partitions_assigned([])
+        await rig.turn()
+        rebalances: list[asyncio.Future[None]] = []
+
+        async def begin_rebalance() -> None:
+            rebalances.append(asyncio.ensure_future(rig.rebalance()))
+            await asyncio.sleep(0)
+            assert rig.processor.is_restored
+
+        rig.transactions.during_commit = begin_rebalance
+        await rig.turn()
+        await rebalances[0]
+        assert rig.transactions.commits == [{P0: 1}]
+        assert rig.transactions.members[0].generation_id == 1
+        assert not rig.processor.is_restored
+
+    asyncio.run(check())
+
+
+def test_batch_that_needs_more_records_is_dropped_when_the_partitions_are_given_up() -> None:
+    async def check() -> None:
+        rig = Rig(first_0=[b"a", b"catch up"], second_0=[b"needed"])
+        await rig.processor.on_partitions_assigned([])
+        await rig.turn()
+        rebalances: list[asyncio.Future[None]] = []
+        fetch = rig.consumer.getmany
+
+        async def fetch_in_rebalance(*partitions: TopicPartition, **_: Any) -> dict[Any, Any]:
+            if not partitions:
+                # Not all at once: what is behind is asked for by name.
+                return await fetch(P0)
+            rebalances.append(asyncio.ensure_future(rig.rebalance()))
+            # As with aiokafka: in a rebalance nothing is returned before its end.
+            await asyncio.shield(rebalances[0])
+            return await fetch(*partitions)
+
+        rig.consumer.getmany = fetch_in_rebalance
+        async with asyncio.timeout(5):
+            await rig.turn()
+            await asyncio.wait(rebalances)
+        assert rig.transactions.commits == []
+        assert rig.worker.handled == [b"a", b"forget", b"forget"]
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("outcome", [Outcome.GENERATION_OVER, Outcome.FENCED, Outcome.ABORTED])
+def test_refused_transaction_at_a_rebalance_is_left_to_the_next_owner(outcome: Outcome) -> None:
+    async def check() -> None:
+        rig = Rig(first_0=[b"silent"])
+        rig.processor._settings = Settings(commit_interval_ms=3_600_000)
+        await rig.processor.on_partitions_assigned([])
+        await rig.turn()
+        rig.processor._committed_at = float("inf")
+        await rig.turn()
+        rig.transactions.failure = TransactionError(outcome, "test")
+        await rig.rebalance()
+        assert rig.worker.handled == [b"silent", b"forget"]
 
     asyncio.run(check())
 
@@ -197,8 +340,12 @@ def test_bad_record_goes_aside_and_the_next_is_handled() -> None:
         await rig.turn()
         await rig.turn()
         assert rig.worker.handled == [b"a", b"b"]
-        assert rig.producer.sent == [("out", b"a"), ("first.dead-letter", b"bad"), ("out", b"b")]
-        assert rig.consumer.commits == [{P0: 3}]
+        assert rig.transactions.sent == [
+            ("out", b"a"),
+            ("first.dead-letter", b"bad"),
+            ("out", b"b"),
+        ]
+        assert rig.transactions.commits == [{P0: 3}]
         count = rig.metrics.registry.get_sample_value(
             "millrace_dead_letters_total", {"topic": "first"}
         )
@@ -227,15 +374,15 @@ def test_batch_fetched_across_a_rebalance_is_put_back() -> None:
 
 def test_partitions_are_committed_before_they_are_given_up() -> None:
     async def check() -> None:
-        rig = Rig(first_0=[b"a"])
+        rig = Rig(first_0=[b"silent"])
         rig.processor._settings = Settings(commit_interval_ms=3_600_000)
         await rig.processor.on_partitions_assigned([])
         await rig.turn()
         rig.processor._committed_at = float("inf")
         await rig.turn()
-        assert rig.consumer.commits == []
+        assert rig.transactions.commits == []
         await rig.rebalance()
-        assert rig.consumer.commits == [{P0: 1}]
+        assert rig.transactions.commits == [{P0: 1}]
 
     asyncio.run(check())
 
@@ -267,18 +414,6 @@ def test_next_batch_begins_at_its_time_unless_one_was_full(
     assert rests == ([] if rest_seconds is None else [rest_seconds])
 
 
-def test_commit_that_fails_is_left_to_redelivery() -> None:
-    async def check() -> None:
-        rig = Rig(first_0=[b"a"])
-        rig.consumer.commit_failure = CommitFailedError()
-        await rig.processor.on_partitions_assigned([])
-        await rig.turn()
-        await rig.turn()
-        assert rig.worker.handled == [b"a"]
-
-    asyncio.run(check())
-
-
 def test_worker_says_where_to_start() -> None:
     async def check() -> None:
         rig = Rig(first_0=[b"a", b"b"])
@@ -304,6 +439,6 @@ def test_catching_up_handles_what_is_there_before_the_record_goes_on() -> None:
         rig.consumer.positions[S0] = 0
         await rig.turn()
         assert rig.worker.handled == [b"needed", b"catch up"]
-        assert rig.consumer.commits == [{P0: 1, S0: 1}]
+        assert rig.transactions.commits == [{P0: 1, S0: 1}]
 
     asyncio.run(check())
