@@ -21,6 +21,7 @@ from streams.settings import Settings
 from streams.tables import ROCKSDB_OPTIONS, ChangelogTable
 from streams.telemetry import Metrics
 from streams.topologies import TABLES, add_topologies
+from streams.transport import CommittedApp
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def build_app(
 ) -> Topologies:
     """Declare everything; nothing is started and no connection is made."""
     session_seconds = settings.session_timeout_ms / 1000
-    app = faust.App(
+    app = CommittedApp(
         settings.application_id,
         broker=[URL(f"kafka://{one}") for one in settings.bootstrap_servers.split(",")],
         store="rocksdb://?driver=rocksdict",

@@ -137,8 +137,9 @@ class Delivery:
         if self._restored != set(self.app.tables):
             return
         starts = await self._starts()
+        ends = await self.log_reader.end_offsets(starts)
         if generation == self.generation:
-            self.positions.begin(starts)
+            self.positions.begin(starts, ends)
             self._gate.set()
             self.metrics.partitions.set(len(starts))
             log.info("gate open generation=%d partitions=%d", generation, len(starts))
@@ -198,13 +199,37 @@ class Delivery:
             lags[partition.topic] += max(0, ends[partition] - self.positions.handled(partition))
         for topic, lag in lags.items():
             self.metrics.lag.labels(topic).set(lag)
-        for reader, partition in self.positions.stalled(ends):
+        stalled = self.positions.stalled(ends)
+        for reader, partition in await self._pass_over(stalled, ends):
             agent = self._agents[reader]
             lock = self._locks[agent.table.name]
             # Whoever holds it is at work, or waits for Kafka.
             if not lock.locked():
                 async with lock:
                     await self._fill(agent, partition, ends[partition], self.generation)
+
+    async def _pass_over(
+        self, stalled: list[tuple[str, TopicPartition]], ends: Mapping[TopicPartition, int]
+    ) -> list[tuple[str, TopicPartition]]:
+        """Move past ends that hold no records, such as markers of transactions; return the rest."""
+        starts: dict[TopicPartition, int] = {}
+        for reader, partition in stalled:
+            wanted = self.positions.wanted_by(reader, partition)
+            if wanted is not None:
+                starts[partition] = min(wanted, starts.get(partition, wanted))
+        ranges = {one: Range(start, ends[one]) for one, start in starts.items()}
+        generation = self.generation
+        holding = {
+            TopicPartition(one.topic, one.partition) async for one in self.log_reader.read(ranges)
+        }
+        if generation != self.generation:
+            return []
+        for reader, partition in stalled:
+            lock = self._locks[self._agents[reader].table.name]
+            # Whoever holds it has records in hand that are not handled yet.
+            if partition not in holding and not lock.locked():
+                self.positions.reached(reader, partition, ends[partition])
+        return [one for one in stalled if one[1] in holding]
 
     # -- records
 

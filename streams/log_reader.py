@@ -1,4 +1,7 @@
-"""Reading partitions directly, beside Faust's consumer: to know for certain what the log holds."""
+"""Reading partitions directly, beside Faust's consumer: to know for certain what the log holds.
+
+Only what is committed counts: a partition ends where the first open transaction begins.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -84,5 +87,6 @@ class LogReader:
             bootstrap_servers=self._bootstrap_servers,
             # From an offset that is no longer there: on from the first one that is.
             auto_offset_reset="earliest",
+            isolation_level="read_committed",
             fetch_max_wait_ms=_FETCH_MAX_WAIT_MS,
         )

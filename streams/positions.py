@@ -12,7 +12,9 @@ reader has handled everything: between the two is what is in hand. A delivered r
 - the wanted offset: `take` it, handle it, then it is `done`; or `give_back` what is not;
 - a lower offset: it was handled already, skip it;
 - a higher offset: a gap. There may be records in it that Faust has lost, or none (compaction,
-  transaction markers). Only the log can tell, so whoever finds a gap reads it from the log.
+  transaction markers). Only the log can tell, so whoever finds a gap reads it from the log;
+- a higher offset, where nothing can have been lost: what lay behind the partition's end when the
+  assignment had begun was fetched after it, in order. Every transaction leaves such a hole.
 
 `stalled` finds what no later record can show: the end of a partition that was lost.
 
@@ -47,11 +49,18 @@ class Positions:
     _handled: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     _committed: dict[TopicPartition, int] = field(default_factory=dict)
     _behind: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    _ends: dict[TopicPartition, int] = field(default_factory=dict)
 
-    def begin(self, committed: Mapping[TopicPartition, int]) -> None:
-        """Start a new assignment from the offsets that the group has committed."""
+    def begin(
+        self, committed: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+    ) -> None:
+        """Start a new assignment from the offsets that the group has committed.
+
+        `ends` is where the partitions end now, when nothing is dropped any more.
+        """
         self.end()
         self._committed.update(committed)
+        self._ends.update(ends)
         self._next_offsets = {
             (reader, partition): offset
             for partition, offset in committed.items()
@@ -65,6 +74,7 @@ class Positions:
         self._handled.clear()
         self._committed.clear()
         self._behind.clear()
+        self._ends.clear()
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -75,7 +85,8 @@ class Positions:
         wanted = self._next_offsets.get((reader, partition))
         if wanted is None or offset < wanted:
             return Verdict.SKIP
-        return Verdict.HANDLE if offset == wanted else Verdict.GAP
+        is_certain = offset == wanted or wanted >= self._ends[partition]
+        return Verdict.HANDLE if is_certain else Verdict.GAP
 
     def wanted_by(self, reader: str, partition: TopicPartition) -> int | None:
         return self._next_offsets.get((reader, partition))

@@ -162,7 +162,7 @@ class EmailWorker:
         self._metrics.verdicts.labels(status.value).inc()
 
     def flushed(self) -> None:
-        """Nothing waits for acknowledgements."""
+        """Nothing waits for that."""
 
 
 async def assemble(settings: EmailSettings, url: str, events: Events, running: Running) -> None:
@@ -171,7 +171,7 @@ async def assemble(settings: EmailSettings, url: str, events: Events, running: R
     running.tables.append(customers.table)
     worker = EmailWorker(
         Postman(open_mailbox(settings.mailbox), settings.mail_from, customers),
-        partial(read_to_end, settings.bootstrap_servers),
+        partial(read_to_end, settings.bootstrap_servers, show=running.metrics.show_restoring),
         events,
         await events.writer(ORDER_CONFIRMATIONS.name, "mails/mail_sent"),
         running.metrics,

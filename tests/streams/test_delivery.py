@@ -80,7 +80,7 @@ class Bench:
             self.app, Codec("http://127.0.0.1:1"), Metrics(), self.log, self.sent
         )
         self.delivery.add_agent("reader", "orders", self.table, handle)
-        self.delivery.positions.begin({ORDERS: 0})
+        self.delivery.positions.begin({ORDERS: 0}, {ORDERS: 100})
         self.delivery._gate.set()
 
     async def put(self, *values: bytes, is_done: Callable[[], bool] | None = None) -> None:
@@ -198,7 +198,7 @@ def test_records_that_faust_lost_are_read_from_the_log_first(tmp_path: Path) -> 
             seen.append(record.value)
 
         bench = Bench(handle, tmp_path)
-        bench.delivery.positions.begin({ORDERS: -3})
+        bench.delivery.positions.begin({ORDERS: -3}, {ORDERS: 100})
         bench.log.records = [log_record(-3, b"x"), log_record(-1, b"y")]
         await bench.put(b"a", b"b")
         return seen

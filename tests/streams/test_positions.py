@@ -10,7 +10,7 @@ ORDERS = TopicPartition("orders", 0)
 
 def begun(offset: int = 0, readers: tuple[str, ...] = ("a",)) -> Positions:
     positions = Positions({"orders": readers})
-    positions.begin({ORDERS: offset})
+    positions.begin({ORDERS: offset}, {ORDERS: 100})
     return positions
 
 
@@ -63,6 +63,17 @@ def test_commit_waits_for_the_slowest_reader() -> None:
     assert positions.to_commit() == {ORDERS: 1}
     positions.committed({ORDERS: 1})
     assert positions.to_commit() == {}
+
+
+def test_hole_behind_the_end_at_the_beginning_holds_nothing() -> None:
+    positions = Positions({"orders": ("a",)})
+    positions.begin({ORDERS: 0}, {ORDERS: 2})
+    positions.done("a", ORDERS, 0)
+    # Offset 1 was there already: it may have been dropped in the rebalance.
+    assert positions.judge("a", ORDERS, 3) is Verdict.GAP
+    positions.reached("a", ORDERS, 3)
+    assert positions.judge("a", ORDERS, 4) is Verdict.HANDLE
+    assert positions.judge("a", ORDERS, 2) is Verdict.SKIP
 
 
 def test_reader_behind_the_end_that_does_not_move_is_stalled() -> None:
