@@ -36,7 +36,16 @@ PROGRAMS: dict[str, tuple[str, tuple[str, ...], str]] = {
     **{name: ("broker", (name,), what) for name, what in TOOLS.items()},
     "registry": ("schemas.registry", (), "run the schema registry"),
 }
-SERVICES = ("orders", "fraud", "inventory", "order-details", "aggregator", "payments", "email")
+SERVICES = (
+    "orders",
+    "fraud",
+    "inventory",
+    "order-details",
+    "aggregator",
+    "payments",
+    "email",
+    "search",
+)
 USAGE_WIDTH = max(map(len, PROGRAMS))
 
 

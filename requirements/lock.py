@@ -14,6 +14,7 @@ SETS = {
     "dev": ("dev",),
     "demo": ("spark", "streams"),
     "spark-jre": ("spark", "spark-jre"),
+    "elasticsearch": ("elasticsearch",),
 }
 HERE = Path(__file__).parent
 PROJECT = HERE.parent / "pyproject.toml"

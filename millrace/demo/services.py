@@ -1,19 +1,28 @@
 """The services in the demo: which there are, what each is told, started side by side."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from millrace.demo.processes import Children
 
-SERVICES = ("orders", "fraud", "inventory", "order_details", "aggregator", "payments", "email")
+SERVICES = (
+    "orders",
+    "fraud",
+    "inventory",
+    "order_details",
+    "aggregator",
+    "payments",
+    "email",
+    "search",
+)
 
 
 async def start_services(
     children: Children, common: Sequence[str], folder: Path, ports: Sequence[int]
 ) -> dict[str, str]:
     """Start every service with the common arguments; return their addresses when all are ready."""
-    own = _own_arguments(folder)
+    own = _own_arguments(folder, dict(zip(SERVICES, ports, strict=True)))
     async with asyncio.TaskGroup() as group:
         starting = {
             service: group.create_task(
@@ -30,10 +39,12 @@ async def start_services(
     return {service: task.result().address for service, task in starting.items()}
 
 
-def _own_arguments(folder: Path) -> dict[str, tuple[str, ...]]:
+def _own_arguments(folder: Path, ports: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
     """Return what single services are told besides; what they keep is kept in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     return {
+        "orders": ("--search-url", f"http://127.0.0.1:{ports['search']}"),
         "payments": ("--provider-books", str(folder / "provider-books.sqlite")),
         "email": ("--mailbox", str(folder / "mailbox")),
+        "search": ("--index", str(folder / "orders.sqlite")),
     }

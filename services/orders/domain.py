@@ -15,9 +15,10 @@ payment of a VALIDATED order, and commands: the customer cancels, the warehouse 
 
 from collections.abc import Mapping
 from datetime import datetime
-from decimal import Decimal
 from enum import StrEnum
 from typing import Any
+
+from services.common.json_values import moment, money
 
 OrderEvent = dict[str, Any]
 """An event of schema millrace.orders.OrderEvent."""
@@ -129,18 +130,8 @@ def to_json(event: OrderEvent) -> dict[str, Any]:
         "country": event["country"],
         "lines": [{**line, "unit_price": money(line["unit_price"])} for line in event["lines"]],
         "total": money(event["total"]),
-        "ordered_at": _moment(event["ordered_at"]),
-        "created_at": _moment(event["created_at"]),
-        "updated_at": _moment(event["occurred_at"]),
+        "ordered_at": moment(event["ordered_at"]),
+        "created_at": moment(event["created_at"]),
+        "updated_at": moment(event["occurred_at"]),
         "correlation_id": event["correlation_id"],
     }
-
-
-def money(amount: Decimal) -> str:
-    """Return an amount with two decimal places, or more if it has more: 2.55, 0.0125."""
-    text = f"{amount:.4f}"
-    return text[:-2] if text.endswith("00") else text.removesuffix("0")
-
-
-def _moment(moment: datetime) -> str:
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -34,6 +34,7 @@ from services.orders.requests import (
     parse_json,
     parse_order,
 )
+from services.orders.searching import add_search
 from services.orders.settings import OrdersSettings
 from services.orders.store import NotHeldError, StoredOrder
 
@@ -62,6 +63,7 @@ def add_routes(app: web.Application, settings: OrdersSettings, running: Running)
         ]
     )
     app.cleanup_ctx.append(routes.session)
+    add_search(app, settings)
 
 
 async def get_openapi(_: web.Request) -> web.Response:

@@ -11,3 +11,4 @@ class OrdersSettings(Settings):
 
     produce_timeout_ms: int = setting(5_000, "an order not acknowledged in this time gets 503")
     default_wait_ms: int = setting(10_000, "how long .../validated waits when not told")
+    search_url: str = setting("", "the search service; without one GET /v1/orders is answered 501")

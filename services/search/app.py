@@ -1,0 +1,80 @@
+"""Search: orders in, documents out.
+
+The index is the state, and it knows how far it has read (`index`), so there is no changelog. A
+batch becomes one write at the end of it, of the newest document of each order. An index that is
+away stops the reading: everything is dropped and begun again from the positions of the index.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aiokafka.structs import ConsumerRecord, TopicPartition
+
+from services.common.events import Events
+from services.common.kafka import ORDERS, Topic
+from services.common.outbox import Outbox
+from services.common.processor import Inputs, Processor
+from services.common.runner import Running
+from services.search.domain import Document, document_of, newest
+from services.search.index import OrderIndex, choose_index
+from services.search.settings import SearchSettings
+
+APPLICATION = "search"
+
+
+class SearchWorker:
+    """Brings the index to where the orders on its partitions are."""
+
+    inputs = (ORDERS,)
+    outputs: tuple[Topic, ...] = ()
+
+    def __init__(self, index: OrderIndex, events: Events) -> None:
+        self._index = index
+        self._events = events
+        self._orders = events.reader("orders/order_event")
+        self._documents: list[Document] = []
+        self._positions: dict[int, int] = {}
+
+    def connect(self, inputs: Inputs) -> None:
+        """It asks nothing of the processor."""
+
+    async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
+        self.forget()
+        await self._index.open()
+        positions = await self._index.positions()
+        return {
+            TopicPartition(ORDERS.name, number): positions.get(number, 0)
+            for number in held[ORDERS.name]
+        }
+
+    def forget(self) -> None:
+        self._documents = []
+        self._positions = {}
+
+    async def handle(self, record: ConsumerRecord, outbox: Outbox) -> None:
+        order = await self._events.decode(self._orders, record.value)
+        self._documents.append(document_of(order))
+        self._positions[record.partition] = record.offset + 1
+
+    async def tick(self, timestamp_ms: int, outbox: Outbox) -> None:
+        """Write what the batch brought."""
+        if self._positions:
+            await self._index.put(newest(self._documents), self._positions)
+            self.forget()
+
+    def flushed(self) -> None:
+        """Nothing waits for acknowledgements."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchService:
+    """What the routes need."""
+
+    index: OrderIndex
+
+
+async def assemble(settings: SearchSettings, url: str, events: Events, running: Running) -> None:
+    index = choose_index(settings.index, settings.index_name)
+    running.service = SearchService(index)
+    worker = SearchWorker(index, events)
+    running.processor = Processor(APPLICATION, settings, worker, running.metrics)

@@ -1,0 +1,15 @@
+"""Settings of the search service."""
+
+from dataclasses import dataclass
+
+from services.common.settings import Settings, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchSettings(Settings):
+    """What the search service can be told besides."""
+
+    index: str = setting(
+        "orders.sqlite", "a file, or Elasticsearch at http://user:password@host:9200"
+    )
+    index_name: str = setting("millrace-orders", "what the index is called in Elasticsearch")
