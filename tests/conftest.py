@@ -31,7 +31,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest groups first when the tests run side by side."""
+    """Put the longest groups first when the tests run side by side.
+
+    A test whose name holds an address has another one in every process, so none could be shared
+    out: raises `pytest.UsageError`.
+    """
+    if unsteady := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"tests named after an address: {', '.join(unsteady)}")
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return
     marks: dict[str, set[str]] = defaultdict(set)

@@ -167,7 +167,6 @@ def test_nothing_at_all_is_nothing() -> None:
         (None, Struct(Schema.struct({}))),
         (None, object()),
     ],
-    ids=repr,
 )
 def test_what_is_not_of_the_schema_is_refused(schema: Schema | None, value: Any) -> None:
     with pytest.raises(DataException):

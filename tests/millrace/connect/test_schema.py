@@ -58,12 +58,12 @@ INVALID: list[tuple[Schema, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "value"), VALID, ids=str)
+@pytest.mark.parametrize(("schema", "value"), VALID)
 def test_a_value_of_its_schema_is_valid(schema: Schema, value: Any) -> None:
     schema.validate(value)
 
 
-@pytest.mark.parametrize(("schema", "value"), INVALID, ids=str)
+@pytest.mark.parametrize(("schema", "value"), INVALID)
 def test_a_value_of_another_type_is_refused(schema: Schema, value: Any) -> None:
     with pytest.raises(DataException):
         schema.validate(value)
