@@ -141,11 +141,11 @@ class Controller:
         """Fence the broker whose session ended first, else hold the elections that are due.
 
         One thing at a time, so that the next decision sees what the one before has changed: ask
-        again while `next_deadline_ms` is past.
+        again while `next_deadline_ms` is past. Without records nothing is due any more.
         """
-        broker_id = self._view.sessions.first_ended(moment.now_ms)
-        if broker_id is not None:
-            return self.lose_broker(broker_id, moment)
+        while (broker_id := self._view.sessions.first_ended(moment.now_ms)) is not None:
+            if records := self.lose_broker(broker_id, moment):
+                return records
         return [] if self._elections is None else self._elections.tick(moment.now_ms)
 
     def lose_broker(self, broker_id: int, moment: Moment) -> list[Message]:

@@ -45,18 +45,22 @@ class PeriodicElections:
             self._unclean_ms = now_ms
 
     def tick(self, now_ms: int) -> list[Message]:
-        """Return the records of the elections that are due."""
+        """Return the records of the elections that are due, of one kind at a time.
+
+        Both kinds are looked at in the same interval: without records neither is due any more.
+        """
         if now_ms >= self._unclean_ms:
             records = _elect(self._view, _leaderless(self._view), Election.UNCLEAN)
             is_done = len(records) < MAX_ELECTIONS
             self._unclean_ms = now_ms + UNCLEAN_CHECK_INTERVAL_MS if is_done else now_ms
-        elif now_ms >= self._balance_ms:
+            if records:
+                return records
+        if now_ms >= self._balance_ms:
             records = _elect(self._view, each_imbalanced(self._view), Election.PREFERRED)
             is_done = len(records) < MAX_ELECTIONS
             self._balance_ms = self._next_balance_ms(now_ms) if is_done else now_ms
-        else:
-            records = []
-        return records
+            return records
+        return []
 
     def _next_balance_ms(self, now_ms: int) -> int:
         interval_ms = self._view.config.leader_imbalance_check_interval_ms
