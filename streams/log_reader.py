@@ -11,6 +11,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.structs import ConsumerRecord
 
+from schemas.stopping import stop
 from streams.positions import TopicPartition
 
 _FETCH_MAX_WAIT_MS = 50
@@ -34,8 +35,7 @@ class LogReader:
 
     async def close(self) -> None:
         consumer, self._ends = self._ends, None
-        if consumer is not None:
-            await consumer.stop()
+        await stop(consumer)
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return where these partitions end now."""
@@ -69,7 +69,7 @@ class LogReader:
                         if record.offset < ends[partition]:
                             yield record
         finally:
-            await consumer.stop()
+            await stop(consumer)
 
     async def last_values(self, topic: str, partitions: list[int]) -> dict[int, dict[bytes, bytes]]:
         """Return the last value of every key, from the first record to where they end now."""

@@ -30,6 +30,7 @@ from schemas.registry.changes import Change
 from schemas.registry.domain import Registry
 from schemas.registry.records import Record
 from schemas.registry.refusals import operation_timeout, schema_too_large
+from schemas.stopping import stop
 
 TOPIC = "_schemas"
 _PARTITION = TopicPartition(TOPIC, 0)
@@ -186,9 +187,7 @@ class SchemaTopic:
     async def _disconnect(self) -> None:
         clients = (self._consumer, self._asker, self._producer)
         self._consumer = self._asker = self._producer = None
-        for client in clients:
-            if client is not None:
-                await client.stop()
+        await stop(*clients)
 
 
 async def _create_topic(bootstrap_servers: str, replication_factor: int) -> str:

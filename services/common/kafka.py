@@ -13,6 +13,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import TopicAlreadyExistsError, for_code
 from aiokafka.structs import ConsumerRecord
 
+from schemas.stopping import stop
 from services.common.clock import now_seconds
 
 log = logging.getLogger(__name__)
@@ -151,7 +152,7 @@ class EndOffsets:
         await self._consumer.start()
 
     async def stop(self) -> None:
-        await self._consumer.stop()
+        await stop(self._consumer)
 
     async def of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         offsets: dict[TopicPartition, int] = await self._consumer.end_offsets(list(partitions))
@@ -207,8 +208,7 @@ async def read_to_end(
         await _show(consumer, end_offsets, show)
         return {partition: await consumer.position(partition) for partition in end_offsets}
     finally:
-        await consumer.stop()
-        await asker.stop()
+        await stop(consumer, asker)
 
 
 async def _show(

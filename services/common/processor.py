@@ -31,6 +31,7 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
+from schemas.stopping import stop
 from services.common.clock import now_seconds, timestamp_ms
 from services.common.kafka import EndOffsets, Topic, build_producer, dead_letter_of, ensure_topics
 from services.common.outbox import Outbox
@@ -196,9 +197,7 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         producer, self._producer = self._producer, None
         transactions, self._transactions = self._transactions, None
         end_offsets, self._end_offsets = self._end_offsets, None
-        for client in (consumer, producer, transactions, end_offsets):
-            if client is not None:
-                await client.stop()
+        await stop(consumer, producer, transactions, end_offsets)
         self._end_generation()
 
     # -- rebalances, called by aiokafka

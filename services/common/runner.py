@@ -123,7 +123,10 @@ async def _assemble_and_run(
     async with asyncio.TaskGroup() as group:
         helpers = [group.create_task(table.run()) for table in running.tables]
         helpers.append(group.create_task(_announce(name, url, running)))
-        await running.processor.run()
+        processing = group.create_task(running.processor.run())
+        await asyncio.wait([processing])
+        if processing.cancelled():  # by itself: a task group would take that for its end
+            raise RuntimeError("the processing was cancelled by something within it")
         for helper in helpers:
             helper.cancel()
 

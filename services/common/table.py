@@ -12,6 +12,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord
 
+from schemas.stopping import stop
 from services.common.kafka import EndOffsets, Topic, ensure_topics
 from services.common.settings import Settings
 
@@ -52,8 +53,7 @@ class FollowedTable:
                 await asyncio.sleep(_RETRY_SECONDS)
             finally:
                 end_offsets, self._end_offsets = self._end_offsets, None
-                if end_offsets is not None:
-                    await end_offsets.stop()
+                await stop(end_offsets)
 
     async def catch_up(self) -> None:
         """Return when everything that is in the topic now is in the table.
@@ -90,7 +90,7 @@ class FollowedTable:
                 await self._read(consumer)
                 self._is_loaded = self._is_loaded or self._has_reached(end_offsets)
         finally:
-            await consumer.stop()
+            await stop(consumer)
 
     async def _read(self, consumer: AIOKafkaConsumer) -> None:
         for records in (await consumer.getmany(timeout_ms=500)).values():
