@@ -16,13 +16,15 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.sim import replica_mutations
+from tests.sim import replica_mutations, transaction_data_mutations, transaction_mutations
 from tests.sim.consumer_group_world import ConsumerGroupWorld
 from tests.sim.migrating_group_world import MigratingGroupWorld
 from tests.sim.quorum_cluster import QuorumSimulation
 from tests.sim.replica_cluster import NoProgress, ReplicaSimulation
 from tests.sim.test_consumer_group_simulation import EVENT_COUNT
 from tests.sim.test_group_simulation import play as play_groups
+from tests.sim.transaction_cluster import TransactionSimulation
+from tests.sim.transaction_data import STEP_COUNT, TransactionData
 
 CHUNK = 25
 PROGRESS_SECONDS = 10.0
@@ -50,12 +52,32 @@ def play_consumer_groups(seed: int) -> int:
     return EVENT_COUNT
 
 
+def play_transactions(seed: int) -> int:
+    """Coordinators of transactions and of groups, over partitions that are a model."""
+    simulation = TransactionSimulation(seed)
+    simulation.run()
+    return simulation.scheduler.event_count
+
+
+def play_transaction_data(seed: int) -> int:
+    """The partitions of transactions, with real logs."""
+    TransactionData(seed).run()
+    return STEP_COUNT
+
+
 SIMULATIONS: dict[str, Callable[[int], int]] = {
     "replication": play_replication,
     "quorum": play_quorum,
     "groups": play_groups,
     "consumer-groups": play_consumer_groups,
+    "transactions": play_transactions,
+    "transaction-data": play_transaction_data,
 }
+PLANTED: list[tuple[Callable[[int], int], Callable[[pytest.MonkeyPatch], None]]] = [
+    *((play_replication, each) for each in replica_mutations.MUTATIONS),
+    *((play_transactions, each) for each in transaction_mutations.MUTATIONS),
+    *((play_transaction_data, each) for each in transaction_data_mutations.MUTATIONS),
+]
 # A history of the quorum costs as much as three of the others.
 SEEDS_FOR_ONE = {"quorum": 4}
 
@@ -112,14 +134,16 @@ def play_all(names: list[str], first: int, seed_count: int, processes: int) -> i
     return failure_count
 
 
-def first_finding(mutation: Callable[[pytest.MonkeyPatch], None]) -> str | None:
+def first_finding(
+    play_seed: Callable[[int], int], mutation: Callable[[pytest.MonkeyPatch], None]
+) -> str | None:
     """Return which seed finds a planted bug, and as what; a standstill is told only beside that."""
     stuck = ""
     with pytest.MonkeyPatch.context() as monkeypatch:
         mutation(monkeypatch)
         for seed in range(PLANTED_LIMIT):
             try:
-                play_replication(seed)
+                play_seed(seed)
             except NoProgress:
                 stuck = stuck or f" (stands still at seed {seed})"
             except Exception as error:  # noqa: BLE001 - a violation, or an assertion of the core
@@ -130,16 +154,15 @@ def first_finding(mutation: Callable[[pytest.MonkeyPatch], None]) -> str | None:
 def planted(index: int) -> str | None:
     """Find one planted bug, in a process of the pool."""
     logging.disable(logging.CRITICAL)
-    return first_finding(replica_mutations.MUTATIONS[index])
+    return first_finding(*PLANTED[index])
 
 
 def find_planted(processes: int) -> int:
     """Tell of every planted bug which seed finds it; return how many were not found."""
     missing = 0
-    mutations = replica_mutations.MUTATIONS
     with ProcessPoolExecutor(processes) as pool:
-        for mutation, found in zip(
-            mutations, pool.map(planted, range(len(mutations))), strict=True
+        for (_, mutation), found in zip(
+            PLANTED, pool.map(planted, range(len(PLANTED))), strict=True
         ):
             missing += found is None
             _say(f"{mutation.__name__}: {found or f'not found in {PLANTED_LIMIT} seeds'}")

@@ -13,7 +13,7 @@ from tests.sim.transaction_mutations import MUTATIONS
 FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
 SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "8"))
 SEED_LIMIT = 200
-THINGS_THAT_HAPPEN = {"appended", "committed", "aborted", "told", "elected", "CompleteCommit"}
+THINGS_THAT_HAPPEN = {"appended", "committed", "aborted", "told", "elected", "copied"}
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + SEED_COUNT))

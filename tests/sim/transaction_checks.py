@@ -6,6 +6,7 @@
   what its producer was told.
 - A transaction is prepared once, however often its end is asked for.
 - A producer that was replaced has nothing appended any more.
+- What groups have committed is what was processed: every record once.
 """
 
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ class ClientTransaction:
     wanted: bool | None = None
     outcomes: dict[int, bool] = field(default_factory=dict)
     values: list[int] = field(default_factory=list)
+    copied: range = range(0)
+    """The part of its input that it copies."""
 
 
 @dataclass
@@ -104,7 +107,20 @@ class Checks:
         for partition in simulation.data.partitions:
             for producer_id, state in partition.producers.items():
                 assert not state.open, (partition.number, producer_id, state)
+        self._check_copies(simulation)
         states = simulation.newest.shard.state
         for name, transaction in states.transactions.items():
             assert transaction.state in EXPIRABLE, (name, transaction)
         assert not states.ongoing
+
+    def _check_copies(self, simulation: Any) -> None:
+        """What each group has committed is what committed transactions have copied, each once."""
+        copied: dict[str, list[int]] = {}
+        for transaction in self.transactions:
+            if True in transaction.outcomes.values():
+                copied.setdefault(transaction.name, []).extend(transaction.copied)
+        for name, positions in copied.items():
+            assert sorted(positions) == list(range(len(positions))), (name, sorted(positions))
+            committed = simulation.offsets.offset_of(name)
+            assert committed == len(positions), (name, committed, len(positions))
+            self.counts["copied"] = self.counts.get("copied", 0) + committed

@@ -4,6 +4,10 @@ Coordinators are replaced at any moment, also between PREPARE and the markers, a
 may not know for a while. Requests and answers are late, lost and repeated. Producers crash, are
 replaced while they live, take too long. Then all heals, and everything must come to an end.
 
+Each producer copies: it goes on where its group has committed, and commits how far it has come in
+the transaction that has what it made of it. The group's shard is a real one, and has leaders of its
+own that come and go.
+
 Clients of version 1 have ordered connections: a request that arrives after its producer has gone on
 ends the wrong transaction there (KIP-890 tells why, and is version 2).
 """
@@ -19,7 +23,8 @@ from tests.sim.scheduler import Scheduler
 from tests.sim.transaction_checks import Checks
 from tests.sim.transaction_coordinator import WALL_MS, Coordinator
 from tests.sim.transaction_network import Network, OnAnswer
-from tests.sim.transaction_partitions import Data
+from tests.sim.transaction_offsets import OffsetsPartition
+from tests.sim.transaction_partitions import PARTITION_COUNT, Data
 from tests.sim.transaction_producer import TIMEOUT_MS, Producer
 
 NAMES = ("a", "b")
@@ -46,7 +51,8 @@ class TransactionSimulation:
             expiration_check_interval_ms=5_000,
         )
         self.checks = Checks()
-        self.data = Data(self)
+        self.offsets = OffsetsPartition(PARTITION_COUNT, self)
+        self.data = Data(self, self.offsets)
         self.producers: list[Producer] = []
         self.committed_count = 0
         self.is_ending = False
@@ -125,7 +131,9 @@ class TransactionSimulation:
         choice = self.random.random()
         if choice < 0.35:
             self.elect()
-        elif choice < 0.6:
+        elif choice < 0.5:
+            self.offsets.elect()
+        elif choice < 0.7:
             partition = self.random.choice(self.data.partitions)
             partition.is_down = not partition.is_down
         else:
@@ -154,6 +162,7 @@ class TransactionSimulation:
         self.is_ending = True
         self.scheduler.run_until(FAULTS_END_MS + QUIET_MS)
         self.elect()
+        self.offsets.elect()
         self.scheduler.run_until(FAULTS_END_MS + 2 * QUIET_MS)
         self.checks.at_the_end(self)
         return self.checks

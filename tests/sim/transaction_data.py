@@ -14,28 +14,16 @@ group's offset is that of the last one that was committed.
 
 from collections.abc import Callable
 from random import Random
-from typing import Any
 
-from broker.coordinator.group.config import GroupConfig
-from broker.coordinator.group.records import OffsetRecord, decode_record
-from broker.coordinator.group.shard import GroupShard
-from broker.coordinator.output import EndOfTransaction, Instant, InTransaction, Output
-from broker.coordinator.output import RequestContext as ShardContext
+from broker.coordinator.output import EndOfTransaction
 from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendOrigin
 from broker.log.partition_log import PartitionLog
 from broker.log.producers.verification import TransactionAppend
-from broker.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from broker.protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
 from broker.records.build import build_batch
-from broker.records.control import EndMarker, build_end_marker, end_marker
-from broker.server.coordinators.shard_batches import encoded_batches, transaction_append
-from broker.server.coordinators.shard_loading import load_with_transactions
-from tests.lib.logs import NOW_MS, last_of, read_batches
+from broker.records.control import EndMarker, build_end_marker
+from tests.lib.logs import NOW_MS
+from tests.sim.transaction_group import GroupPartition
 from tests.sim.transaction_people import (
     ABORT,
     COMMIT,
@@ -47,11 +35,10 @@ from tests.sim.transaction_people import (
     Transaction,
 )
 from tests.sim.transaction_reader import read_committed
-from tests.sim.transaction_replicas import MAX_BYTES, REPLICA_COUNT, Replicated
+from tests.sim.transaction_replicas import REPLICA_COUNT, Replicated
 
 DATA, OFFSETS = "data", "offsets"
-GROUP, TOPIC = "group", "input"
-NOW = Instant(0, NOW_MS)
+STEP_COUNT = 1_000
 
 
 class TransactionData:
@@ -60,8 +47,9 @@ class TransactionData:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.coordinator = Coordinator()
-        self.partitions = {DATA: Replicated(self.random), OFFSETS: Replicated(self.random)}
-        self.shard = self._new_shard()
+        data = Replicated(self.random)
+        self.group = GroupPartition(self.random)
+        self.partitions = {DATA: data, OFFSETS: self.group}
         self.producers = [
             Producer(number, self.random.choice([1, 2])) for number in range(PRODUCER_COUNT)
         ]
@@ -71,34 +59,7 @@ class TransactionData:
         self.next_value = 0
         self.owners: dict[int, Transaction] = {}
         """Of each value that was asked to be written, where that is known."""
-        self.committed_offsets: list[int] = []
         self.commit_count = 0
-
-    # --- the group ---
-
-    def _new_shard(self) -> GroupShard:
-        shard = GroupShard(GroupConfig(), self.random, lambda: None)
-        for _ in load_with_transactions(shard, self.partitions[OFFSETS].log):
-            pass
-        last_of(shard.loaded(NOW))
-        return shard
-
-    def _write(self, output: Output) -> int:
-        """Do what the shell does with an output; gives the end of what was written."""
-        end_offset = self.partitions[OFFSETS].log.log_end_offset
-        for batch in encoded_batches(output, MAX_BYTES, NOW_MS):
-            end_offset = self.partitions[OFFSETS].append(
-                batch, transaction_append(output), AppendOrigin.COORDINATOR
-            )
-        return end_offset
-
-    def committed_offset(self) -> int:
-        """Give the group's stable offset, -1 when there is none or it may change."""
-        topics = [OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])]
-        request = OffsetFetchRequestGroup(group_id=GROUP, topics=topics)
-        output = self.shard.fetch_offsets("t", ShardContext(9), request, NOW, require_stable=True)
-        answer: Any = output.replies[0].response
-        return int(answer.topics[0].partitions[0].committed_offset)
 
     # --- producers ---
 
@@ -264,28 +225,11 @@ class TransactionData:
                 )
                 end_offset = partition.append(batch, TransactionAppend(guard), AppendOrigin.CLIENT)
             else:
-                end_offset = self._commit_offset(ask, guard)
+                end_offset = self.group.commit(ask.producer_id, ask.epoch, ask.value, guard)
         except KafkaError as error:
             on_code(error.code)
             return
         self.when_committed(partition, end_offset, on_code)
-
-    def _commit_offset(self, ask: Ask, guard: int) -> int:
-        producers = self.partitions[OFFSETS].log.producers
-        producers.validate_in_transaction(ask.producer_id, ask.epoch, guard)
-        wanted = TxnOffsetCommitRequestPartition(
-            partition_index=0, committed_offset=ask.value, committed_metadata=""
-        )
-        request = TxnOffsetCommitRequest(
-            group_id=GROUP,
-            producer_id=ask.producer_id,
-            producer_epoch=ask.epoch,
-            topics=[TxnOffsetCommitRequestTopic(name=TOPIC, partitions=[wanted])],
-        )
-        output = self.shard.commit_in_transaction("t", ShardContext(3), request, NOW)
-        assert isinstance(output.transaction, InTransaction)
-        output.transaction = output.transaction._replace(guard=guard)
-        return self._write(output)
 
     def when_committed(
         self, partition: Replicated, end_offset: int, on_code: Callable[[ErrorCode], None]
@@ -332,7 +276,7 @@ class TransactionData:
                     )
                 else:
                     end = EndOfTransaction(transaction.producer_id, epoch, is_commit, 0, version)
-                    end_offset = self._end_offsets(end)
+                    end_offset = self.group.end(end)
             except KafkaError as error:
                 answer(error.code)
                 return
@@ -344,13 +288,6 @@ class TransactionData:
                 self.late.append(lambda: write(lambda code: None))
 
         self.under_way.append(deliver)
-
-    def _end_offsets(self, end: EndOfTransaction) -> int:
-        marker = EndMarker(end.is_commit, end.coordinator_epoch)
-        self.partitions[OFFSETS].log.producers.validate_marker(
-            end.producer_id, end.producer_epoch, marker, end.transaction_version
-        )
-        return self._write(self.shard.end_transaction("t", end, NOW))
 
     # --- readers ---
 
@@ -369,30 +306,11 @@ class TransactionData:
         for log in self.partitions[DATA].logs:
             assert log.last_stable_offset == log.high_watermark == log.log_end_offset
             assert set(read_committed(log, self.random)) == committed
-        offsets = self.partitions[OFFSETS].log
+        offsets = self.group.log
         assert offsets.last_stable_offset == offsets.log_end_offset
-        assert self.committed_offset() == self.last_in_the_log()
-        loaded = self._new_shard()
-        assert loaded.state.offsets == self.shard.state.offsets
-
-    def last_in_the_log(self) -> int:
-        """Give the last offset in the group's log that is of a committed transaction."""
-        pending: dict[int, tuple[int, int]] = {}
-        found = (-1, -1)
-        for batch in read_batches(self.partitions[OFFSETS].log):
-            producer_id = batch.header.producer_id
-            for record in batch.records():
-                if batch.header.is_control:
-                    marker = end_marker(record)
-                    waited = pending.pop(producer_id, found)
-                    if marker is not None and marker.is_commit:
-                        found = max(found, waited)
-                else:
-                    decoded = decode_record(record.key or b"", record.value)
-                    assert isinstance(decoded, OffsetRecord)
-                    assert decoded.committed is not None
-                    pending[producer_id] = record.offset, decoded.committed.offset
-        return found[1]
+        assert self.group.stable_offset() == self.group.last_in_the_log()
+        loaded = self.group.loaded_shard()
+        assert loaded.state.offsets == self.group.shard.state.offsets
 
     # --- the history ---
 
@@ -430,8 +348,6 @@ class TransactionData:
 
     def elect(self, partition: Replicated) -> None:
         partition.elect(self.random.randrange(REPLICA_COUNT))
-        if partition is self.partitions[OFFSETS]:
-            self.shard = self._new_shard()
 
     def restart(self, partition: Replicated) -> None:
         replica = self.random.randrange(REPLICA_COUNT)
@@ -439,8 +355,8 @@ class TransactionData:
         if replica == partition.leader:
             self.elect(partition)
 
-    def run(self, steps: int = 1_000) -> None:
-        for _ in range(steps):
+    def run(self) -> None:
+        for _ in range(STEP_COUNT):
             self.step()
             if self.random.random() < 0.2:
                 self.check()

@@ -9,6 +9,11 @@ from broker.coordinator.transaction import add_partitions, end_txn, markers, rec
 from broker.coordinator.transaction.transaction import Transaction
 from broker.server.coordinators import marker_sender
 from tests.sim.transaction_coordinator import SHARD, Coordinator
+from tests.sim.transaction_data_mutations import (
+    let_aborted_offsets_count,
+    load_offsets_as_if_outside_transactions,
+    load_without_markers,
+)
 from tests.sim.transaction_partitions import DataPartition
 
 original_prepare = Transaction.prepare
@@ -151,4 +156,7 @@ MUTATIONS = [
     take_a_refusal_for_a_marker,
     forget_the_partitions_of_what_is_prepared,
     verify_nothing,
+    let_aborted_offsets_count,
+    load_offsets_as_if_outside_transactions,
+    load_without_markers,
 ]

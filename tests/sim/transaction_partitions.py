@@ -26,6 +26,7 @@ from tests.sim.transaction_network import OnAnswer
 
 TOPIC = "t"
 PARTITION_COUNT = 3
+"""With records; one more, behind them, has the offsets of groups."""
 BROKER = 1
 
 
@@ -37,6 +38,8 @@ class Batch:
     epoch: int
     transaction: Any
     value: int
+    offset: int = -1
+    """In the partition of the groups' offsets: what its group has processed."""
 
 
 @dataclass
@@ -65,7 +68,7 @@ class DataPartition:
         if batch.epoch < state.epoch:
             on_answer(ErrorCode.INVALID_PRODUCER_EPOCH)
         elif batch.value in self.values:
-            on_answer(ErrorCode.NONE)
+            self._tell(on_answer)
         elif state.open and state.epoch == batch.epoch:
             self._append(state, batch, on_answer)
         else:
@@ -77,6 +80,8 @@ class DataPartition:
 
         def verified(result: Any) -> None:
             code = _code_of(result)
+            if self.producers.get(batch.producer_id) is not state:
+                code = ErrorCode.NOT_COORDINATOR  # Another one leads by now.
             if code == ErrorCode.NONE and (state.guard is not guard or batch.epoch < state.epoch):
                 code = ErrorCode.CONCURRENT_TRANSACTIONS
             if code == ErrorCode.NONE:
@@ -99,6 +104,10 @@ class DataPartition:
             self.values.add(batch.value)
             state.open.append(batch)
             self.simulation.checks.on_append(batch)
+        self._tell(on_answer)
+
+    def _tell(self, on_answer: OnAnswer) -> None:
+        """Say that the batch is there."""
         on_answer(ErrorCode.NONE)
 
     def write_marker(self, marker: Any) -> ErrorCode:
@@ -121,9 +130,12 @@ class DataPartition:
 class Data:
     """All partitions, led by one broker; also the cluster as the marker sender sees it."""
 
-    def __init__(self, simulation: Any) -> None:
+    def __init__(self, simulation: Any, offsets: DataPartition) -> None:
         self.simulation = simulation
-        self.partitions = [DataPartition(number, simulation) for number in range(PARTITION_COUNT)]
+        self.partitions = [
+            *(DataPartition(number, simulation) for number in range(PARTITION_COUNT)),
+            offsets,
+        ]
         topic = SimpleNamespace(
             partitions={each.number: SimpleNamespace(leader=BROKER) for each in self.partitions}
         )

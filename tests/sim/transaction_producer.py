@@ -43,6 +43,8 @@ class Producer:
         self.name = name
         self.is_crashed = False
         self.identity = (-1, -1)
+        self.position: int | None = None
+        """Up to where it has copied its input, None when it has to ask its group."""
         self._process = self._live()
         self._step(None)
 
@@ -93,13 +95,37 @@ class Producer:
                 raise Fatal(code)
             yield self.random.randint(5, 50)
 
+    def _find_position(self) -> Process:
+        """Ask the group how far its input is copied."""
+        offsets = self.simulation.offsets
+
+        def deliver(on_answer: OnAnswer) -> None:
+            if not offsets.is_down:
+                offsets.fetch(self.name, on_answer)
+
+        while self.position is None:
+            answer = yield lambda on_answer: self.simulation.network.call(deliver, on_answer)
+            if isinstance(answer, list):
+                self.position = answer[0]
+            else:
+                yield self.random.randint(5, 50)
+
     def _transact(self) -> Process:
+        yield from self._find_position()
         transaction = ClientTransaction(self.name)
         self.simulation.checks.transactions.append(transaction)
         is_broken = False
+        assert self.position is not None
+        start, self.position = self.position, None
+        end = start
         for _ in range(self.random.randint(0, 3)):
             number = self.random.randrange(PARTITION_COUNT)
             is_broken = not (yield from self._produce(transaction, number)) or is_broken
+            end += 1
+        if end > start:
+            produced = yield from self._produce(transaction, PARTITION_COUNT, offset=end)
+            is_broken = is_broken or not produced
+        transaction.copied = range(start, end)
         if self.random.random() < 0.1:
             yield 2 * TIMEOUT_MS + 2_000
         if not transaction.values and self.simulation.client_version == 1:
@@ -115,15 +141,16 @@ class Producer:
         is_second = self.simulation.client_version == 2
         answer = yield from self._until_known("end_transaction", 5 if is_second else 4, request)
         self.simulation.checks.on_told(transaction, wanted)
+        self.position = end if wanted else None
         if is_second:
             self.identity = answer.producer_id, answer.producer_epoch
 
-    def _produce(self, transaction: ClientTransaction, number: int) -> Process:
-        """Have a value appended; False when the transaction must be aborted."""
+    def _produce(self, transaction: ClientTransaction, number: int, offset: int = -1) -> Process:
+        """Have a value appended, or an offset; False when the transaction must be aborted."""
         if self.simulation.client_version == 1:
             yield from self._add(number)
         value = self.simulation.next_value()
-        batch = Batch(*self.identity, transaction, value)
+        batch = Batch(*self.identity, transaction, value, offset)
         partition = self.simulation.data.partitions[number]
 
         def deliver(on_answer: OnAnswer) -> None:

@@ -10,8 +10,13 @@ from tests.sim.transaction_replicas import MAX_BYTES
 
 
 def read_committed(log: PartitionLog, random: Random) -> list[int]:
-    """Read as a consumer of committed data does, from the start of one replica's log."""
-    found: list[int] = []
+    """Give the numbers that a consumer of committed data reads, from one replica's log."""
+    return [int(value) for value in read_values(log, random)]
+
+
+def read_values(log: PartitionLog, random: Random) -> list[bytes]:
+    """Read as a consumer of committed data does, from the log's start."""
+    found: list[bytes] = []
     offset, end_offset = log.log_start_offset, log.last_stable_offset
     while offset < end_offset:
         read = log.read(
@@ -37,6 +42,6 @@ def read_committed(log: PartitionLog, random: Random) -> list[int]:
                         aborted.discard(producer_id)
                 elif producer_id not in aborted:
                     assert record.value is not None
-                    found.append(int(record.value))
+                    found.append(record.value)
         offset = batches[-1].next_offset
     return found

@@ -47,6 +47,12 @@ class Replicated:
     def log(self) -> PartitionLog:
         return self.logs[self.leader]
 
+    @property
+    def is_level(self) -> bool:
+        """Whether all replicas have all there is, and know that it is committed."""
+        end_offset = self.log.log_end_offset
+        return all(log.log_end_offset == log.high_watermark == end_offset for log in self.logs)
+
     def append(self, batch: bytes, transaction: TransactionAppend, origin: AppendOrigin) -> int:
         info = self.log.append_as_leader(
             batch,

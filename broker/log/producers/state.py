@@ -117,6 +117,9 @@ class ProducerState:
         if checks_sequence and self._verifications:
             verification = self._verifications.get(header.producer_id)
             if verification is not None:
+                if entry is not None:
+                    # Who is fenced is to hear that, not that something is missing before it.
+                    entry.validate_epoch(header.producer_epoch)
                 is_known = entry is not None and bool(entry.batches)
                 verification.validate_sequence(header, is_known=is_known)
         if entry is None:
