@@ -11,6 +11,7 @@ import pytest
 from broker.coordinator.consumer_group import (
     departures,
     heartbeat,
+    new_targets,
     reconciliation,
     subscriptions,
     targets,
@@ -34,6 +35,12 @@ def test_a_partition_is_held_by_one_and_the_group_comes_to_rest(seed):
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + SEED_COUNT))
 def test_a_group_changes_its_kind_under_its_members(seed):
+    MigratingGroupWorld(seed=seed).run(EVENT_COUNT)
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + max(SEED_COUNT // 2, 1)))
+def test_a_group_may_change_while_it_is_being_assigned(seed, monkeypatch):
+    monkeypatch.setattr(new_targets, "COST_AT_ONCE", 1)
     MigratingGroupWorld(seed=seed).run(EVENT_COUNT)
 
 

@@ -36,6 +36,7 @@ from broker.coordinator.consumer_group.member import (
     MemberSubscription,
     Owned,
 )
+from broker.coordinator.consumer_group.new_targets import NewTargets
 from broker.coordinator.consumer_group.regex import Matching, ResolvedRegex
 from broker.errors import ErrorCode, KafkaError
 
@@ -70,6 +71,7 @@ class ConsumerGroup:
     # Soft state: not in the log, and anew after a reload.
     seen_topics_version: int = -1  # of the cluster's topics, when the group looked last
     matchings: dict[str, Matching] = field(default_factory=dict)
+    new_targets: NewTargets | None = None
 
     # What it is.
 

@@ -74,7 +74,7 @@ def go_on_matching(step: Step, group: ConsumerGroup, pattern: str) -> bool:
     """Look at some more topics, and come back at once if there are more still."""
     topics = group.matchings[pattern].advance()
     if topics is None:
-        step.schedule(Deadline(DeadlineKind.MATCHING, group.group_id, pattern), 0)
+        step.go_on_later(Deadline(DeadlineKind.MATCHING, group.group_id, pattern))
         return False
     del group.matchings[pattern]
     before = group.regexes.get(pattern)

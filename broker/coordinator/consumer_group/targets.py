@@ -2,62 +2,94 @@
 
 Not more often than `group.consumer.assignment.interval.ms` (KIP-1263): members that arrive together
 are assigned together. Until then the old targets hold.
+
+It runs in steps: a thousand members of ten thousand partitions keep nobody else waiting. The
+targets are for the epoch in which it began; if the group is in another by then, more are due.
 """
 
 import logging
 from collections import Counter
 
-from broker.coordinator.consumer_group.assignors import range as range_assignor
-from broker.coordinator.consumer_group.assignors import uniform
-from broker.coordinator.consumer_group.assignors.spec import (
-    RANGE,
-    UNIFORM,
-    GroupSpec,
-    MemberSpec,
-    make_spec,
-)
+from broker.coordinator.consumer_group.assignors.spec import MemberSpec
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
 from broker.coordinator.consumer_group.member import Assignment, ConsumerMember, MemberSubscription
+from broker.coordinator.consumer_group.new_targets import NewTargets
 from broker.coordinator.consumer_group.records import Target, TargetEpoch
 from broker.coordinator.consumer_group.replay import write
-from broker.coordinator.group.step import Step
+from broker.coordinator.group.step import Deadline, DeadlineKind, Step
 
 logger = logging.getLogger(__name__)
-
-ASSIGNORS = {UNIFORM: uniform.assign, RANGE: range_assignor.assign}
 
 RECORD_BYTES_PER_PARTITION = 8
 RECORD_BYTES_FOR_TOPICS = 1 << 17
 
 
 def maybe_assign(step: Step, group: ConsumerGroup) -> bool:
-    """Compute and write the targets if they are due; return whether they are up to date."""
+    """Compute and write the targets if they are due; return whether they are up to date.
+
+    What takes long is gone on with at the next deadline.
+    """
     if group.target_epoch >= group.group_epoch:
         return True
     interval_ms = step.consumer_config(group.group_id).assignment_interval_ms
     # A clock that was set back must not keep a group waiting.
     elapsed_ms = step.now.timestamp_ms - group.assignment_timestamp_ms
-    if group.assignment_timestamp_ms and 0 <= elapsed_ms < interval_ms:
+    is_early = bool(group.assignment_timestamp_ms) and 0 <= elapsed_ms < interval_ms
+    if is_early or group.new_targets is not None:
         return False
-    name = preferred_assignor(step, group)
-    targets = ASSIGNORS[name](specification(step, group))
-    most = max((sum(map(len, target.values())) for target in targets.values()), default=0)
+    group.new_targets = begin_to_assign(step, group)
+    go_on_assigning(step, group)
+    return group.target_epoch >= group.group_epoch
+
+
+def begin_to_assign(step: Step, group: ConsumerGroup) -> NewTargets:
+    """Take down what the group is like."""
+    return NewTargets(
+        group_id=group.group_id,
+        epoch=group.group_epoch,
+        assignor=preferred_assignor(step, group),
+        before=dict(group.targets),
+        static_member_ids=dict(group.static_member_ids),
+    ).of(*known_of(step, group))
+
+
+def go_on_assigning(step: Step, group: ConsumerGroup) -> None:
+    """Compute some more, and write the targets once there is no more."""
+    new = group.new_targets
+    if new is None:
+        return
+    if not new.advance():
+        step.go_on_later(Deadline(DeadlineKind.ASSIGNING, group.group_id))
+        return
+    group.new_targets = None
     limit_bytes = step.shard.config.max_batch_bytes - RECORD_BYTES_FOR_TOPICS
-    if most * RECORD_BYTES_PER_PARTITION > max(limit_bytes, 0):
+    if new.most_partitions * RECORD_BYTES_PER_PARTITION > max(limit_bytes, 0):
         logger.error(
             "group cannot be assigned group=%s: %d partitions of one member do not fit a record",
-            group.group_id, most,
+            group.group_id, new.most_partitions,
         )  # fmt: skip
-        return False
-    for member_id, target in targets.items():
-        if group.targets.get(member_id) != target:
-            write(step, Target(group.group_id, member_id, target))
-    # Last: if the batch had to be split and not all of it is kept, this is done again.
-    write(step, TargetEpoch(group.group_id, group.group_epoch, step.now.timestamp_ms))
+        return
+    write_targets(step, group, new)
     logger.debug(
-        "group assigned group=%s epoch=%d assignor=%s", group.group_id, group.group_epoch, name
+        "group assigned group=%s epoch=%d assignor=%s", group.group_id, new.epoch, new.assignor
     )
-    return True
+
+
+def write_targets(step: Step, group: ConsumerGroup, new: NewTargets) -> None:
+    """Write the targets of whoever is still there.
+
+    Who has come since has none yet, but for a static member: it gets its predecessor's.
+    """
+    for member_id, record in new.records.items():
+        if member_id in group.members:
+            step.append(record)
+            group.replay_target(member_id, new.targets[member_id])
+    for instance_id, before in new.static_member_ids.items():
+        member_id = group.static_member_ids.get(instance_id, before)
+        if member_id != before and before in new.targets:
+            write(step, Target(group.group_id, member_id, new.targets[before]))
+    # Last: if the batch had to be split and not all of it is kept, this is done again.
+    write(step, TargetEpoch(group.group_id, new.epoch, step.now.timestamp_ms))
 
 
 def preferred_assignor(step: Step, group: ConsumerGroup) -> str:
@@ -68,8 +100,8 @@ def preferred_assignor(step: Step, group: ConsumerGroup) -> str:
     return available[min(wanted)[1]]
 
 
-def specification(step: Step, group: ConsumerGroup) -> GroupSpec:
-    """Say of the group what an assignor needs to know."""
+def known_of(step: Step, group: ConsumerGroup) -> tuple[dict[str, MemberSpec], dict[bytes, int]]:
+    """Say of the group what an assignor needs to know: its members, and how large topics are."""
     topics = step.shard.image().topics
     # Mostly all members subscribe to the same.
     known: dict[tuple[frozenset[str], str], frozenset[bytes]] = {}
@@ -81,7 +113,7 @@ def specification(step: Step, group: ConsumerGroup) -> GroupSpec:
         members[member_id] = MemberSpec(known[key], group.targets.get(member_id, {}))
     topic_ids = frozenset[bytes]().union(*known.values())
     counts = {topic_id: len(topics.by_id[topic_id].partitions) for topic_id in topic_ids}
-    return make_spec(members, counts)
+    return members, counts
 
 
 def subscribed_topic_ids(

@@ -16,6 +16,7 @@ Any input can move the next deadline: ask `next_deadline_ms()` after each.
 
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from typing import Final, TypeVar
 
 from broker.coordinator.consumer_group import (
@@ -24,6 +25,7 @@ from broker.coordinator.consumer_group import (
     departures,
     heartbeat,
     subscriptions,
+    targets,
 )
 from broker.coordinator.consumer_group import records as consumer_records
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
@@ -66,6 +68,7 @@ from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRespo
 from broker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from broker.records.header import NO_PRODUCER_ID
 
+DEADLINES_AT_ONCE = 100
 MEMBERS_AT_ONCE = 1_000
 """As many are given their sessions in one step after loading."""
 
@@ -332,9 +335,9 @@ class GroupShard:
         return self.state.timers.next_deadline_ms()
 
     def on_deadline(self, now: Instant) -> Output:
-        """Act on every deadline that has passed."""
+        """Act on deadlines that have passed; of very many the rest is due still."""
         step = Step(self.state, now)
-        for deadline in self.state.timers.pop_due(now.now_ms):
+        for deadline in islice(self.state.timers.pop_due(now.now_ms), DEADLINES_AT_ONCE):
             self._on_deadline(step, deadline)
         return step.output
 
@@ -396,5 +399,7 @@ def on_consumer_deadline(step: Step, group: ConsumerGroup, deadline: Deadline) -
             classic_members.on_classic_deadline(step, group, deadline.member_id)
         case DeadlineKind.MATCHING:
             subscriptions.on_matching(step, group, deadline.member_id)
+        case DeadlineKind.ASSIGNING:
+            targets.go_on_assigning(step, group)
         case _:
             pass  # The group was a classic group when it was set.

@@ -32,6 +32,9 @@ from broker.metadata.features import GROUP_VERSION
 from broker.metadata.image import MetadataImage
 from broker.metadata.parts.configs import GROUP_RESOURCE
 
+A_MOMENT_MS = 1
+"""Not none: what is due now is acted on within one turn."""
+
 
 class DeadlineKind(Enum):
     """What a deadline is for."""
@@ -44,6 +47,7 @@ class DeadlineKind(Enum):
     CLASSIC_JOIN = "a classic member's time to join a consumer group again"
     CLASSIC_SYNC = "a classic member's time to sync in a consumer group"
     MATCHING = "the rest of the topics for a pattern"
+    ASSIGNING = "the rest of the targets"
 
 
 class Deadline(NamedTuple):
@@ -152,6 +156,10 @@ class Step:
     def schedule(self, deadline: Deadline, delay_ms: int) -> None:
         """Set or move a deadline."""
         self.shard.timers.schedule(deadline, self.now.now_ms + delay_ms)
+
+    def go_on_later(self, deadline: Deadline) -> None:
+        """Come back to what is not done yet once others have had their turn."""
+        self.schedule(deadline, A_MOMENT_MS)
 
     def cancel(self, deadline: Deadline) -> None:
         """Drop a deadline."""

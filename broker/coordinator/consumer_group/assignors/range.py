@@ -5,21 +5,23 @@ so that they can be joined. A member keeps the lowest of what it has; what is le
 order, to those who have too little.
 """
 
-from broker.coordinator.consumer_group.assignors.spec import GroupSpec
+from broker.coordinator.consumer_group.assignors.spec import GroupSpec, Steps
 from broker.coordinator.consumer_group.member import Assignment
 
 
-def assign(spec: GroupSpec) -> dict[str, Assignment]:
+def assign(spec: GroupSpec) -> Steps[dict[str, Assignment]]:
     """Assign every topic by itself."""
     subscribers: dict[bytes, list[str]] = {}
     for member_id, member in spec.members.items():
         for topic_id in member.topic_ids:
             subscribers.setdefault(topic_id, []).append(member_id)
+        yield len(member.topic_ids)
     targets: dict[str, dict[bytes, frozenset[int]]] = {each: {} for each in spec.members}
     for topic_id, member_ids in subscribers.items():
         for member_id, partitions in assign_topic(spec, topic_id, member_ids).items():
             if partitions:
                 targets[member_id][topic_id] = frozenset(partitions)
+        yield len(member_ids) + spec.partition_counts[topic_id]
     return dict(targets)
 
 

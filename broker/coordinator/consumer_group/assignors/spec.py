@@ -1,10 +1,14 @@
 """What an assignor is given, and the names of those there are."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias, TypeVar
 
 from broker.coordinator.consumer_group.member import Assignment
+
+T = TypeVar("T")
+Steps: TypeAlias = Generator[int, None, T]
+"""Work in steps: after each, about how many members, topics and partitions were touched in it."""
 
 UNIFORM: Final = "uniform"
 RANGE: Final = "range"
@@ -37,7 +41,7 @@ class GroupSpec:
 
 def make_spec(
     members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]
-) -> GroupSpec:
+) -> Steps[GroupSpec]:
     """Make the specification, taking from the targets so far what cannot stay.
 
     A log that was cut between the batches of a large assignment has targets of two epochs.
@@ -54,5 +58,7 @@ def make_spec(
             others |= mine
             if mine:
                 target[topic_id] = mine
+            yield len(partitions)
         kept[member_id] = MemberSpec(member.topic_ids, target)
+        yield len(member.topic_ids)
     return GroupSpec(kept, partition_counts)

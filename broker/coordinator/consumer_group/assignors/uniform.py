@@ -7,14 +7,14 @@ whoever has more already is the one to have it. Otherwise it is `uniform_mixed` 
 from collections import deque
 
 from broker.coordinator.consumer_group.assignors import uniform_mixed
-from broker.coordinator.consumer_group.assignors.spec import GroupSpec
+from broker.coordinator.consumer_group.assignors.spec import GroupSpec, Steps
 from broker.coordinator.consumer_group.member import Assignment
 
 
-def assign(spec: GroupSpec) -> dict[str, Assignment]:
+def assign(spec: GroupSpec) -> Steps[dict[str, Assignment]]:
     """Assign all topics together."""
     if not spec.is_homogeneous:
-        return uniform_mixed.assign(spec)
+        return (yield from uniform_mixed.assign(spec))
     if not spec.members:
         return {}
     topic_ids = next(iter(spec.members.values())).topic_ids
@@ -31,11 +31,13 @@ def assign(spec: GroupSpec) -> dict[str, Assignment]:
         targets[member_id] = target
         if room:
             missing[member_id] = room
-    fill(spec, targets, missing)
-    return {
-        member_id: {topic_id: frozenset(partitions) for topic_id, partitions in target.items()}
-        for member_id, target in targets.items()
-    }
+        yield quotas[member_id] + len(target)
+    yield from fill(spec, targets, missing)
+    frozen: dict[str, Assignment] = {}
+    for member_id, target in targets.items():
+        frozen[member_id] = {topic_id: frozenset(each) for topic_id, each in target.items()}
+        yield quotas[member_id]
+    return frozen
 
 
 def compute_quotas(spec: GroupSpec, partition_count: int) -> dict[str, int]:
@@ -53,17 +55,19 @@ def compute_quotas(spec: GroupSpec, partition_count: int) -> dict[str, int]:
 
 def fill(
     spec: GroupSpec, targets: dict[str, dict[bytes, set[int]]], missing: dict[str, int]
-) -> None:
+) -> Steps[None]:
     """Give what nobody has to those who have too little."""
     taken: dict[bytes, set[int]] = {}
     for target in targets.values():
         for topic_id, partitions in target.items():
             taken.setdefault(topic_id, set()).update(partitions)
+        yield len(target)
     left = deque[tuple[bytes, list[int]]]()
     for topic_id, count in sorted(spec.partition_counts.items()):
         free = sorted(set(range(count)) - taken.get(topic_id, set()))
         if free:
             left.append((topic_id, free))
+        yield count
     for member_id, room in missing.items():
         target = targets[member_id]
         while room:
@@ -72,4 +76,5 @@ def fill(
             if len(free) > room:
                 left.appendleft((topic_id, free[room:]))
             room = max(room - len(free), 0)
+        yield missing[member_id]
     assert not left, "a partition was left over"

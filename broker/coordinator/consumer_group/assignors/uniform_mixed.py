@@ -8,17 +8,21 @@ subscriber that would still have less than its owner.
 
 from heapq import heapify, heappop, heappush, heapreplace
 
-from broker.coordinator.consumer_group.assignors.spec import GroupSpec
+from broker.coordinator.consumer_group.assignors.spec import GroupSpec, Steps
 from broker.coordinator.consumer_group.member import Assignment
 
 
-def assign(spec: GroupSpec) -> dict[str, Assignment]:
+def assign(spec: GroupSpec) -> Steps[dict[str, Assignment]]:
     """Assign all topics together."""
     balance = Balance(spec)
-    balance.hand_out()
-    while any(balance.level(topic_id) for topic_id in balance.topic_ids):
-        pass
-    return balance.targets()
+    yield from balance.take_over()
+    yield from balance.hand_out()
+    has_moved = True
+    while has_moved:
+        has_moved = False
+        for topic_id in balance.topic_ids:
+            has_moved |= yield from balance.level(topic_id)
+    return (yield from balance.targets())
 
 
 class Balance:
@@ -28,12 +32,18 @@ class Balance:
         self._spec = spec
         self._sizes: dict[str, int] = {}
         self._parts: dict[bytes, dict[str, set[int]]] = {}
+        self.topic_ids: list[bytes] = []
+        """Those that give the least choice first: many partitions, few subscribers."""
+
+    def take_over(self) -> Steps[None]:
+        """Begin with what everyone has."""
+        spec = self._spec
         for member_id, member in spec.members.items():
             self._sizes[member_id] = sum(map(len, member.target.values()))
             for topic_id in member.topic_ids:
                 part = set(member.target.get(topic_id, ()))
                 self._parts.setdefault(topic_id, {})[member_id] = part
-        # The topics that give the least choice first: many partitions, few subscribers.
+            yield len(member.topic_ids) + self._sizes[member_id]
         self.topic_ids = sorted(
             self._parts,
             key=lambda each: (
@@ -43,7 +53,7 @@ class Balance:
             ),
         )
 
-    def hand_out(self) -> None:
+    def hand_out(self) -> Steps[None]:
         """Give what nobody has to the subscriber with the least."""
         for topic_id in self.topic_ids:
             parts = self._parts[topic_id]
@@ -57,14 +67,16 @@ class Balance:
                 parts[member_id].add(partition)
                 self._sizes[member_id] = size + 1
                 heapreplace(heap, (size + 1, member_id))
+            yield len(parts) + self._spec.partition_counts[topic_id]
 
-    def level(self, topic_id: bytes) -> bool:
+    def level(self, topic_id: bytes) -> Steps[bool]:
         """Move partitions of one topic while that evens out; return whether any was moved."""
         parts = self._parts[topic_id]
         lows = [(self._sizes[member_id], member_id) for member_id in parts]
         highs = [(-size, member_id) for size, member_id in lows if parts[member_id]]
         heapify(lows)
         heapify(highs)
+        yield len(lows) + len(highs)
         has_moved = False
         while highs:
             high, giver = -highs[0][0], highs[0][1]
@@ -76,6 +88,7 @@ class Balance:
             elif high - low < 2:
                 break
             else:
+                yield len(parts[giver])
                 self._move(topic_id, giver, taker)
                 has_moved = True
                 for member_id in (giver, taker):
@@ -95,11 +108,12 @@ class Balance:
         self._sizes[giver] -= 1
         self._sizes[taker] += 1
 
-    def targets(self) -> dict[str, Assignment]:
+    def targets(self) -> Steps[dict[str, Assignment]]:
         """Return what each member is to have."""
         targets: dict[str, dict[bytes, frozenset[int]]] = {each: {} for each in self._spec.members}
         for topic_id, parts in self._parts.items():
             for member_id, part in parts.items():
                 if part:
                     targets[member_id][topic_id] = frozenset(part)
+            yield len(parts)
         return dict(targets)

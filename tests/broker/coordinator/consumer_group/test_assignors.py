@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from broker.coordinator.consumer_group.assignors import range as range_assignor
 from broker.coordinator.consumer_group.assignors import uniform
 from broker.coordinator.consumer_group.assignors.spec import MemberSpec, make_spec
+from tests.lib.logs import last_of
 
 ASSIGNORS = {"uniform": uniform.assign, "range": range_assignor.assign}
 TOPICS = [bytes([number]) * 16 for number in range(1, 5)]
@@ -30,8 +31,8 @@ def assigned(name, subscriptions, counts, targets=None):
         member_id: MemberSpec(topics, (targets or {}).get(member_id, {}))
         for member_id, topics in subscriptions.items()
     }
-    spec = make_spec(members, counts_of(subscriptions, counts))
-    result = ASSIGNORS[name](spec)
+    spec = last_of(make_spec(members, counts_of(subscriptions, counts)))
+    result = last_of(ASSIGNORS[name](spec))
     assert result.keys() == subscriptions.keys()
     owned = partitions(result)
     assert len(owned) == len(set(owned)), "a partition is given twice"
