@@ -6,6 +6,10 @@ whoever leads then: a marker is sent until it is written, or until its partition
 transaction whose outcome is decided may not stay open anywhere. A leader that writes one twice
 leaves an empty transaction's marker, which changes nothing.
 
+A leader answers when all of a request is replicated. A partition that takes long (a follower is
+frozen, and not out of the ISR yet) would keep the markers of all others from being sent: so those
+of a partition that ran out of time go over a connection of their own, until one is written.
+
 Invariant: every partition that is open is queued at one leader, under way to one, or waits for the
 next try.
 """
@@ -89,7 +93,9 @@ class MarkerSender:
         self._parts = parts
         self._coordinator_epoch = coordinator_epoch
         self._on_written = on_written
-        self._leaders: dict[int, _Leader] = {}
+        self._leaders: dict[tuple[int, bool], _Leader] = {}
+        """By broker, and whether it is for what takes long."""
+        self._slow: set[TopicPartition] = set()
         self._waiting: Entries = {}
         self._open: dict[int, dict[_Sending, None]] = {}
         """By shard: what is forgotten when the shard is given up."""
@@ -110,6 +116,8 @@ class MarkerSender:
             self._waiting.pop(sending, None)
             for leader in self._leaders.values():
                 leader.queued.pop(sending, None)
+        if not self._open:
+            self._slow.clear()
 
     def on_metadata_change(self) -> None:
         """Look again soon: whoever leads now may be another one."""
@@ -121,9 +129,9 @@ class MarkerSender:
 
     def on_brokers_changed(self) -> None:
         """Do not wait for an answer of a broker that is gone, or has come back elsewhere."""
-        for broker_id, leader in list(self._leaders.items()):
-            if self._address_of(broker_id) != leader.connection.address:
-                del self._leaders[broker_id]
+        for lane, leader in list(self._leaders.items()):
+            if self._address_of(lane[0]) != leader.connection.address:
+                del self._leaders[lane]
                 leader.connection.close()
                 self._assign(leader.queued)
                 self._try_later(leader.under_way or {})
@@ -148,6 +156,7 @@ class MarkerSender:
             for partition in partitions:
                 self._queue(sending, partition, gone)
             if gone:
+                self._slow.difference_update(gone)
                 self._done(sending, gone)
         if self._flushing is None and not self._is_stopped:
             self._flushing = self._parts.loop.call_soon(self._flush)
@@ -160,19 +169,20 @@ class MarkerSender:
         if image is None:
             gone.append(partition)
             return
-        leader = None if image.leader == NO_LEADER else self._leader(image.leader)
+        is_slow = partition in self._slow
+        leader = None if image.leader == NO_LEADER else self._leader(image.leader, is_slow)
         if leader is None:
             self._try_later({sending: [partition]})
         else:
             leader.queued.setdefault(sending, []).append(partition)
 
-    def _leader(self, broker_id: int) -> _Leader | None:
-        leader = self._leaders.get(broker_id)
+    def _leader(self, broker_id: int, is_slow: bool) -> _Leader | None:
+        leader = self._leaders.get((broker_id, is_slow))
         if leader is None:
             address = self._address_of(broker_id)
             if address is None:
                 return None
-            leader = self._leaders[broker_id] = _Leader(self._parts.connect(address))
+            leader = self._leaders[broker_id, is_slow] = _Leader(self._parts.connect(address))
         return leader
 
     def _address_of(self, broker_id: int) -> tuple[str, int] | None:
@@ -222,10 +232,14 @@ class MarkerSender:
 
     def _on_answer(self, leader: _Leader, answer: Message | None) -> None:
         entries, leader.under_way = leader.under_way or {}, None
-        written = _written(answer) if isinstance(answer, WriteTxnMarkersResponse) else {}
+        written: dict[int, frozenset[TopicPartition]] = {}
+        if isinstance(answer, WriteTxnMarkersResponse):
+            written = _written(answer)
+            self._slow |= _timed_out(answer)
         for sending, partitions in entries.items():
             done = written.get(sending.markers.producer_id, frozenset())
             left = [partition for partition in partitions if partition not in done]
+            self._slow.difference_update(done)
             if left:
                 self._try_later({sending: left})
             if len(left) < len(partitions):
@@ -261,6 +275,17 @@ class MarkerSender:
         self._retry = None
         waiting, self._waiting = self._waiting, {}
         self._assign(waiting)
+
+
+def _timed_out(answer: WriteTxnMarkersResponse) -> set[TopicPartition]:
+    """Give the partitions whose markers are not replicated yet."""
+    return {
+        TopicPartition(topic.name, partition.partition_index)
+        for marker in answer.markers
+        for topic in marker.topics
+        for partition in topic.partitions
+        if partition.error_code == ErrorCode.REQUEST_TIMED_OUT
+    }
 
 
 def _written(answer: WriteTxnMarkersResponse) -> dict[int, frozenset[TopicPartition]]:

@@ -2,8 +2,9 @@
 
 Transaction coordinators ask it of the leaders, and administrators for a transaction that hangs. v2
 brings the version of transactions, by which late markers are told (KIP-1228). Each marker is
-answered when every replica in sync has it. Those of `__consumer_offsets` are written by the group's
-shard, which lets the offsets of the transaction count, or forgets them.
+answered when every replica in sync has it, or after PATIENCE_MS: a coordinator has more of them
+for this broker, and asks again for what takes longer. Those of `__consumer_offsets` are written by
+the group's shard, which lets the offsets of the transaction count, or forgets them.
 """
 
 from typing import NamedTuple
@@ -32,13 +33,14 @@ from broker.server.replication.parked_writes import ParkedWrite, ParkedWrites
 from broker.server.replication.partitions import Leader, Partition
 
 ALL_IN_SYNC_REPLICAS = -1
+PATIENCE_MS = 2_000
 
-NOT_READY = {
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.NOT_COORDINATOR,
+TOLD_AS = {
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.NOT_COORDINATOR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-"""What a group's shard says; a transaction coordinator knows NOT_LEADER_OR_FOLLOWER for it."""
+"""What a group's shard says, in words for a transaction coordinator."""
 
 Result = WritableTxnMarkerPartitionResult
 
@@ -65,7 +67,7 @@ class WriteTxnMarkers:
     def __init__(
         self, config: BrokerConfig, led_logs: LedLogs, parked_produces: ParkedWrites, groups: Groups
     ) -> None:
-        self._timeout_ms = config.transaction.commit_timeout_ms
+        self._timeout_ms = min(PATIENCE_MS, config.transaction.commit_timeout_ms)
         self._partitions, self._clock = led_logs.partitions, led_logs.clock
         self._failures = led_logs.failures
         self._parked_produces = parked_produces
@@ -179,4 +181,4 @@ def _refuse(result: Result, error_code: ErrorCode) -> None:
 
 
 def _told(code: ErrorCode) -> ErrorCode:
-    return ErrorCode.NOT_LEADER_OR_FOLLOWER if code in NOT_READY else code
+    return TOLD_AS.get(code, code)

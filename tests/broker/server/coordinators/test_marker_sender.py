@@ -78,6 +78,7 @@ class Cluster:
         self.leaders = {0: 1, 1: 2}
         self.brokers = {number: self.broker(number) for number in (1, 2)}
         self.connections: dict[int, Connection] = {}
+        self.slow_connections: dict[int, Connection] = {}
         self.written: list[tuple[int, str, TopicPartition]] = []
         parts: Any = MarkerSenderParts(self.loop, self, self.connect, "INTERNAL", BACKOFF_MS)
         self.sender = MarkerSender(parts, lambda number: 40 + number, self.on_written)
@@ -94,7 +95,12 @@ class Cluster:
         return SimpleNamespace(topics=topics, brokers=self.brokers)
 
     def connect(self, address: tuple[str, int]) -> Connection:
-        made = self.connections[address[1]] = Connection(address)
+        made = Connection(address)
+        known = self.connections.get(address[1])
+        if known is None or known.is_closed:
+            self.connections[address[1]] = made
+        else:
+            self.slow_connections[address[1]] = made
         return made
 
     def on_written(self, number: int, markers: SendMarkers, partitions: Any) -> None:
@@ -146,6 +152,28 @@ def test_what_is_refused_is_sent_to_the_leader_of_then():
     cluster.wait()
     cluster.connections[2].answer()
     assert cluster.written == [(0, "a", T0)]
+
+
+def test_a_partition_that_takes_long_keeps_no_other_waiting():
+    cluster = Cluster()
+    cluster.leaders[1] = 1
+    cluster.send("a", T0)
+    cluster.connections[1].answer(ErrorCode.REQUEST_TIMED_OUT)
+    cluster.wait()
+    slow = cluster.slow_connections[1]
+    assert len(slow.asked) == 1, "it is asked for again, and nobody answers for long"
+    cluster.send("b", T0)
+    cluster.send("c", T1)
+    (request, _) = cluster.connections[1].asked[0]
+    assert [marker.topics[0].partition_indexes for marker in request.markers] == [[1]]
+    cluster.connections[1].answer()
+    assert cluster.written == [(0, "c", T1)]
+    slow.answer()
+    slow.answer()
+    assert [name for _, name, _ in cluster.written] == ["c", "a", "b"]
+    cluster.send("d", T0)
+    cluster.connections[1].answer()
+    assert not slow.asked, "it is as the others are once more"
 
 
 def test_a_lost_answer_is_asked_for_again():
