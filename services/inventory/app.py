@@ -15,15 +15,21 @@ A stock level may be younger than the order that needs it, so before an order is
 stock levels are read to their end. Their topic is compacted and so its own changelog: the
 ledger reads it from the beginning when it takes over, and its own changelog holds only what was
 decided about orders.
+
+Goods that are shipped leave the stock: the new level goes to the same topic, in the transaction
+that ends the reservation, so it is lowered once. The ledger knows what it wrote itself and passes
+it over: of two shipments in a row the first one's level is old by the time it is read.
+A stock-taking says what lies there when its record is written; the newest level counts.
 """
 
 import logging
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import partial
 
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
-from schemas.wire import MalformedEventError
+from schemas.wire import EventWriter, MalformedEventError
 from services.common.assignment import single_owner
 from services.common.clock import timestamp_ms
 from services.common.events import Event, Events
@@ -38,6 +44,7 @@ from services.common.outbox import Outbox
 from services.common.processor import Inputs, Processor
 from services.common.runner import Running
 from services.common.settings import Settings
+from services.common.telemetry import child_headers
 from services.common.verdicts import Verdict, VerdictPublisher
 from services.inventory.domain import Entry
 from services.inventory.store import CHANGELOG, LedgerStore
@@ -46,19 +53,21 @@ log = logging.getLogger(__name__)
 
 APPLICATION = "inventory"
 _ENDED_WITHOUT_DELIVERY = ("FAILED", "CANCELLED")
+_OWN = ("written-by", APPLICATION.encode())
 
 
 class InventoryWorker:
     """Keeps the ledger by what the topics say."""
 
     inputs = (WAREHOUSE_INVENTORY, ORDERS)
-    outputs = (ORDER_VALIDATIONS, CHANGELOG)
+    outputs = (ORDER_VALIDATIONS, WAREHOUSE_INVENTORY, CHANGELOG)
 
     def __init__(
         self,
         read_to_end: ReadToEnd,
         events: Events,
         publisher: VerdictPublisher,
+        stock_writer: EventWriter,
     ) -> None:
         self._read_to_end = read_to_end
         self._store = LedgerStore(read_to_end)
@@ -66,6 +75,7 @@ class InventoryWorker:
         self._stock_levels = events.reader("inventory/stock_level", "quantity")
         self._orders = events.reader("orders/order_event", "order_id", "state", "lines")
         self._publisher = publisher
+        self._stock_writer = stock_writer
         self._inputs: Inputs | None = None
 
     def connect(self, inputs: Inputs) -> None:
@@ -91,7 +101,8 @@ class InventoryWorker:
 
     async def handle(self, record: ConsumerRecord, outbox: Outbox) -> None:
         if record.topic == WAREHOUSE_INVENTORY.name:
-            await self._take_stock(record)
+            if _OWN not in record.headers:
+                await self._take_stock(record)
             return
         order = await self._events.decode(self._orders, record.value)
         if order["state"] == "CREATED":
@@ -102,6 +113,22 @@ class InventoryWorker:
             released = self._store.ledger.release(order["order_id"])
             if released is not None:
                 self._store.put_entry(order["order_id"], released, outbox)
+        elif order["state"] == "SHIPPED":
+            self._ship(order["order_id"], record, outbox)
+
+    def _ship(self, order_id: str, record: ConsumerRecord, outbox: Outbox) -> None:
+        shipped = self._store.ledger.ship(order_id)
+        if shipped is None:
+            return
+        entry, levels = shipped
+        self._store.put_entry(order_id, entry, outbox)
+        updated_at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
+        for product_id, quantity in levels.items():
+            self._store.ledger.put_stock(product_id, quantity)
+            level = {"product_id": product_id, "quantity": quantity, "updated_at": updated_at}
+            headers = [*child_headers(record.headers, APPLICATION), _OWN]
+            value = self._stock_writer.encode(level)
+            outbox.send(WAREHOUSE_INVENTORY.name, product_id, value, headers)
 
     async def _take_stock(self, record: ConsumerRecord) -> None:
         quantity = None
@@ -130,12 +157,13 @@ class InventoryWorker:
 
 
 async def assemble(settings: Settings, url: str, events: Events, running: Running) -> None:
-    await events.writer(WAREHOUSE_INVENTORY.name, "inventory/stock_level")
+    stock_writer = await events.writer(WAREHOUSE_INVENTORY.name, "inventory/stock_level")
     writer = await events.writer(ORDER_VALIDATIONS.name, "orders/order_validation")
     worker = InventoryWorker(
         partial(read_to_end, settings.bootstrap_servers, show=running.metrics.show_restoring),
         events,
         VerdictPublisher("INVENTORY", APPLICATION, writer, running.metrics),
+        stock_writer,
     )
     running.processor = Processor(APPLICATION, settings, worker, running.metrics)
     running.processor.assignor = single_owner(timestamp_ms())

@@ -5,7 +5,8 @@
 An order is reserved whole or not at all: when every product it asks for has at least that much
 available (a product that is named on several lines counts with the sum). An order is judged
 once; asked again, the ledger gives the answer it gave. A reservation ends when the order ends:
-`release` gives the goods back.
+`release` gives the goods back, `ship` takes them out of the stock, which leaves what is available
+as it was.
 
 Invariant: reserved[p] is the sum over open reservations of p, and no `reserve` makes
 reserved[p] > stock[p]. A stock-taking may: goods can vanish after they were promised.
@@ -33,10 +34,11 @@ class Entry:
     code: str | None = None
     reason: str | None = None
     is_released: bool = False
+    is_shipped: bool = False
 
     @property
     def is_open(self) -> bool:
-        return self.code is None and not self.is_released
+        return self.code is None and not self.is_released and not self.is_shipped
 
 
 @dataclass(slots=True)
@@ -71,6 +73,21 @@ class Ledger:
         if entry is None or not entry.is_open:
             return None
         return Entry({}, is_released=True)
+
+    def ship(self, order_id: str) -> tuple[Entry, Quantities] | None:
+        """Return the entry that ends this order's reservation, and what then lies where it took.
+
+        None if there is no reservation to end. Products no longer kept have no level to lower.
+        """
+        entry = self.entries.get(order_id)
+        if entry is None or not entry.is_open:
+            return None
+        levels = {
+            product_id: self.stock[product_id] - quantity
+            for product_id, quantity in entry.quantities.items()
+            if product_id in self.stock
+        }
+        return Entry({}, is_shipped=True), levels
 
     def put_stock(self, product_id: str, quantity: int | None) -> None:
         """Set what lies in the warehouse; None: the product is no longer kept there."""
@@ -113,6 +130,7 @@ def entry_to_row(entry: Entry) -> dict[str, Any]:
         "code": entry.code,
         "reason": entry.reason,
         "is_released": entry.is_released,
+        "is_shipped": entry.is_shipped,
     }
     return {name: value for name, value in row.items() if value}
 

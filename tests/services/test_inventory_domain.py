@@ -68,6 +68,20 @@ def test_order_that_comes_again_after_its_release_reserves_nothing() -> None:
     assert ledger.available("apple") == 1
 
 
+def test_shipping_takes_what_was_promised_out_of_the_stock_once() -> None:
+    ledger = ledger_with(apple=5, pear=1)
+    decide(ledger, "a", ("apple", 2), ("pear", 1))
+    ledger.put_stock("pear", None)  # no longer kept
+    shipped = ledger.ship("a")
+    assert shipped is not None
+    entry, levels = shipped
+    assert levels == {"apple": 3}
+    ledger.put_entry("a", entry)
+    ledger.put_stock("apple", 3)
+    assert ledger.available("apple") == 3
+    assert ledger.ship("a") is ledger.release("a") is ledger.ship("never seen") is None
+
+
 def test_closed_entries_are_bounded(monkeypatch) -> None:
     monkeypatch.setattr(domain, "CLOSED_ENTRIES_KEPT", 2)
     ledger = ledger_with()
@@ -77,7 +91,7 @@ def test_closed_entries_are_bounded(monkeypatch) -> None:
 
 
 class LedgerHistories(RuleBasedStateMachine):
-    """Any history of orders, repeats, releases and restarts from the changelog."""
+    """Any history of orders, repeats, releases, shipments and restarts from the changelog."""
 
     STOCK = 7
 
@@ -86,6 +100,8 @@ class LedgerHistories(RuleBasedStateMachine):
         self.ledger = ledger_with(apple=self.STOCK, pear=self.STOCK)
         self.rows: dict[str, dict] = {}
         self.verdicts: dict[str, str | None] = {}
+        self.levels = {"apple": self.STOCK, "pear": self.STOCK}
+        self.shipped: Counter[str] = Counter()
 
     def put(self, order_id: str, entry: Entry) -> None:
         self.ledger.put_entry(order_id, entry)
@@ -108,9 +124,19 @@ class LedgerHistories(RuleBasedStateMachine):
         if entry is not None:
             self.put(order_id, entry)
 
+    @rule(order_id=st.integers(0, 9).map(str))
+    def ship(self, order_id: str) -> None:
+        shipped = self.ledger.ship(order_id)
+        if shipped is not None:
+            self.shipped.update(self.ledger.entries[order_id].quantities)
+            self.levels |= shipped[1]
+            for product_id, quantity in shipped[1].items():
+                self.ledger.put_stock(product_id, quantity)
+            self.put(order_id, shipped[0])
+
     @rule()
     def restart(self) -> None:
-        restored = ledger_with(apple=self.STOCK, pear=self.STOCK)
+        restored = ledger_with(**self.levels)
         for order_id, row in self.rows.items():
             restored.put_entry(order_id, entry_from_row(row))
         assert restored.entries == self.ledger.entries
@@ -124,7 +150,8 @@ class LedgerHistories(RuleBasedStateMachine):
             if entry.is_open:
                 promised.update(entry.quantities)
         assert +self.ledger.reserved == +promised
-        assert all(quantity <= self.STOCK for quantity in promised.values())
+        assert self.ledger.stock == {p: self.STOCK - self.shipped[p] for p in ("apple", "pear")}
+        assert all(self.ledger.available(product_id) >= 0 for product_id in self.ledger.stock)
 
 
 TestLedgerHistories = LedgerHistories.TestCase

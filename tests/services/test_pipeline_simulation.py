@@ -111,9 +111,9 @@ class Everybody:
 class World:
     """A bus, two instances of every service (the ledger: one and a stand-by), and orders."""
 
-    def __init__(self, seed: int, cancel_share: float) -> None:
+    def __init__(self, seed: int, cancel_share: float, ship_share: float) -> None:
         self.source = random.Random(seed)
-        self.cancel_share = cancel_share
+        self.shares = {"CANCEL": cancel_share, "SHIP": ship_share}
         self.bus = Bus({LEDGER_CHANGELOG.name: 1})
         self.registry = FakeRegistry()
         self.events = fake_events(self.registry)
@@ -156,7 +156,8 @@ class World:
 
     async def _inventory(self) -> Any:
         publisher = await self._publisher("INVENTORY")
-        return InventoryWorker(self.bus.read_to_end, self.events, publisher)
+        writer = await self.events.writer("warehouse-inventory", "inventory/stock_level")
+        return InventoryWorker(self.bus.read_to_end, self.events, publisher, writer)
 
     async def _details(self) -> Any:
         publisher = await self._publisher("ORDER_DETAILS")
@@ -211,10 +212,10 @@ class World:
         data = self.order_writer.encode(event)
         self.bus.append("orders", order_id.encode(), data, trace_headers(TRACE))
 
-    def cancel(self, number: int) -> None:
-        """Write a cancellation, as the desk does; the order may be anywhere in its life."""
+    def command(self, number: int, command: str) -> None:
+        """Write a command, as the desk does; the order may be anywhere in its life."""
         order_id = f"order-{number}"
-        event = {"order_id": order_id, "command": "CANCEL", "requested_at": NOON}
+        event = {"order_id": order_id, "command": command, "requested_at": NOON}
         data = self.command_writer.encode(event)
         self.bus.append("order-commands", order_id.encode(), data, trace_headers(TRACE))
 
@@ -226,8 +227,9 @@ class World:
             if posted < order_count and self.source.random() < 0.3:
                 self.post(posted)
                 posted += 1
-            if posted and self.source.random() < self.cancel_share:
-                self.cancel(self.source.randrange(posted))
+            for command, share in self.shares.items():
+                if posted and share and self.source.random() < share:
+                    self.command(self.source.randrange(posted), command)
             team = self.source.choice(self.teams)
             try:
                 await self.source.choice(team).step(self.source, crash_share)
@@ -250,8 +252,10 @@ class World:
         return found
 
 
-async def run_world(seed: int, crash_share: float, cancel_share: float = 0.0) -> World:
-    world = World(seed, cancel_share)
+async def run_world(
+    seed: int, crash_share: float, cancel_share: float = 0.0, ship_share: float = 0.0
+) -> World:
+    world = World(seed, cancel_share, ship_share)
     # Far below every deadline: nothing may time out here.
     world.bus.clock_ms = int(NOON.timestamp() * 1000)
     await world.start()
@@ -307,14 +311,17 @@ def test_each_check_and_each_decision_is_written_once(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_stock_is_never_oversold_and_comes_back_from_failed_orders(seed: int) -> None:
     async def check() -> None:
-        world = await run_world(seed, 0.2)
+        world = await run_world(seed, 0.2, ship_share=0.05)
         history = await world.by_order("orders", "orders/order_event")
-        sold: dict[str, int] = defaultdict(int)
+        promised: dict[str, int] = defaultdict(int)
+        left = dict.fromkeys(PRODUCTS, STOCK)
         for order_id, events in history.items():
-            if events[-1]["state"] == "PAID":
-                for line in world.orders[order_id].lines:
-                    sold[line["product_id"]] += line["quantity"]
-        assert all(quantity <= STOCK for quantity in sold.values()), sold
+            for line in world.orders[order_id].lines:
+                if events[-1]["state"] == "PAID":
+                    promised[line["product_id"]] += line["quantity"]
+                elif events[-1]["state"] == "SHIPPED":
+                    left[line["product_id"]] -= line["quantity"]
+        assert sum(left.values()) < len(PRODUCTS) * STOCK, "nothing was shipped"
         ledgers = [
             instance.worker._store.ledger
             for team in world.teams
@@ -322,7 +329,9 @@ def test_stock_is_never_oversold_and_comes_back_from_failed_orders(seed: int) ->
             if isinstance(instance.worker, InventoryWorker) and instance.held
         ]
         (ledger,) = ledgers
-        assert {p: n for p, n in ledger.reserved.items() if n} == dict(sold)
+        assert {p: n for p, n in ledger.reserved.items() if n} == dict(promised)
+        assert ledger.stock == left
+        assert all(ledger.available(product_id) >= 0 for product_id in PRODUCTS), (left, promised)
 
     asyncio.run(check())
 
