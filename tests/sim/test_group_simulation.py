@@ -12,6 +12,7 @@ import pytest
 
 from broker.coordinator.group.classic_group import GroupState
 from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.group.offset_store import NO_TOPIC_ID
 from broker.coordinator.group.step import Deadline, DeadlineKind
 from broker.errors import ErrorCode
 from tests.lib.group_scenario import Client, Scenario, protocols, subscription
@@ -244,7 +245,11 @@ class Simulation(Scenario):
         if self.choice.random() < 0.5:
             self.take(self.shard.expire_offsets(self.now.timestamp_ms))
         else:
-            self.take(self.shard.on_topic_deleted(self.choice.choice("tu")))
+            self.take(
+                self.shard.on_topic_deleted(
+                    self.choice.choice("tu"), NO_TOPIC_ID, self.now.timestamp_ms
+                )
+            )
 
     def coordinator_restarts(self) -> None:
         self.reload()

@@ -362,17 +362,25 @@ def create_simple_groups(step: Step) -> None:
             step.shard.groups.setdefault(group_id, ClassicGroup(group_id))
 
 
-def remove_topic(step: Step, topic: str, topic_id: bytes = NO_TOPIC_ID) -> None:
-    """Remove what groups committed for a topic that has been deleted."""
+def remove_topic(step: Step, topic: str, topic_id: bytes) -> None:
+    """Remove what groups committed for a topic that has been deleted.
+
+    What was committed after the time of this step is of another topic with that name.
+    """
+
+    def is_of_it(offset: OffsetAndMetadata) -> bool:
+        is_older = offset.commit_timestamp_ms <= step.now.timestamp_ms
+        return is_older and offset.belongs_to(topic_id)
+
     doomed = [
         (group_id, TopicPartition(topic, partition))
         for group_id, partition, committed in step.shard.offsets.of_topic(topic)
-        if committed.belongs_to(topic_id)
+        if is_of_it(committed)
     ]
     doomed += [
         place
         for place, offsets in step.shard.offsets.pending.of_topic(topic)
-        if all(offset.belongs_to(topic_id) for offset in offsets)
+        if all(map(is_of_it, offsets))
     ]
     for group_id, partition in dict.fromkeys(doomed):
         remove_offset(step, group_id, partition)

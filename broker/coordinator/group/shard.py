@@ -41,7 +41,6 @@ from broker.coordinator.group import (
 )
 from broker.coordinator.group.classic_group import GroupEvent
 from broker.coordinator.group.config import GroupConfig
-from broker.coordinator.group.offset_store import NO_TOPIC_ID
 from broker.coordinator.group.records import OffsetRecord, decode_record
 from broker.coordinator.group.step import Deadline, DeadlineKind, ShardState, Step
 from broker.coordinator.output import (
@@ -311,9 +310,9 @@ class GroupShard:
             liveness.on_connection_closed(step, group, parked.member_id)
         return step.output
 
-    def on_topic_deleted(self, topic: str, topic_id: bytes = NO_TOPIC_ID) -> Output:
-        """Remove what groups committed for a deleted topic."""
-        step = Step(self.state, TIMELESS)
+    def on_topic_deleted(self, topic: str, topic_id: bytes, timestamp_ms: int) -> Output:
+        """Remove what groups had committed for a topic when it was deleted."""
+        step = Step(self.state, Instant(now_ms=TIMELESS.now_ms, timestamp_ms=timestamp_ms))
         offsets.remove_topic(step, topic, topic_id)
         return step.output
 

@@ -74,7 +74,8 @@ class Groups(Shards[GroupShard]):
 
     def on_topic_deleted(self, topic: str, topic_id: bytes) -> None:
         """Drop the offsets that were committed for a topic that is gone."""
-        self.run_all(lambda shard: shard.on_topic_deleted(topic, topic_id))
+        timestamp_ms = self._clock.timestamp_ms()
+        self.run_one_by_one(lambda shard: shard.on_topic_deleted(topic, topic_id, timestamp_ms))
 
     def on_metadata_change(self, delta: MetadataDelta) -> None:
         """Follow the topics of the cluster."""

@@ -249,13 +249,6 @@ class Shards(Generic[ShardT]):
             if shard is not None:
                 self._run(asked.shard_number, shard.forget(asked, self._now()))
 
-    def run_all(self, act: Callable[[ShardT], Output]) -> None:
-        """Put one input to every shard."""
-        for number, shard in list(self._shards.items()):
-            # An append that fails for one may take others along.
-            if self._shards.get(number) is shard:
-                self._run(number, act(shard))
-
     def run_one_by_one(self, act: Callable[[ShardT], Output]) -> None:
         """Put one input to every shard, one a turn: each may have very many keys."""
         self._run_next(act, list(self._shards.items()))

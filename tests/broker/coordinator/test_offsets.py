@@ -4,6 +4,7 @@ import pytest
 
 from broker.coordinator.group.classic_group import GroupState
 from broker.coordinator.group.config import MAX_NAME_BYTES, GroupConfig
+from broker.coordinator.group.offset_store import NO_TOPIC_ID
 from broker.coordinator.output import RequestContext
 from broker.errors import ErrorCode
 from broker.protocol.messages.offset_commit import (
@@ -239,12 +240,15 @@ def test_who_may_not_delete_offsets():
 def test_a_deleted_topic_takes_its_offsets_along():
     scenario = Scenario()
     commit_one(scenario, 10, OLD_ID)
-    scenario.take(scenario.shard.on_topic_deleted("t", NEW_ID))
+    scenario.take(scenario.shard.on_topic_deleted("t", NEW_ID, scenario.now.timestamp_ms))
     assert scenario.fetch(None) == {("t", 0): 5}
-    scenario.take(scenario.shard.on_topic_deleted("t", OLD_ID))
+    scenario.take(scenario.shard.on_topic_deleted("t", OLD_ID, scenario.now.timestamp_ms))
     assert scenario.fetch(None) == {}
     scenario.commit({("t", 0): 1}, group_id="other")
-    scenario.take(scenario.shard.on_topic_deleted("t"))
+    before_ms = scenario.now.timestamp_ms - 1
+    scenario.take(scenario.shard.on_topic_deleted("t", NO_TOPIC_ID, before_ms))
+    assert scenario.fetch(None, group_id="other") == {("t", 0): 1}, "it is of a namesake"
+    scenario.take(scenario.shard.on_topic_deleted("t", NO_TOPIC_ID, scenario.now.timestamp_ms))
     assert scenario.fetch(None, group_id="other") == {}
 
 

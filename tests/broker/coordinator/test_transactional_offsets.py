@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.offset import OffsetAndMetadata
-from broker.coordinator.group.offset_store import OffsetStore
+from broker.coordinator.group.offset_store import NO_TOPIC_ID, OffsetStore
 from broker.coordinator.group.records import offset_record
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.output import EndOfTransaction, InTransaction, RequestContext
@@ -231,7 +231,9 @@ def test_deleting_a_group_takes_what_is_pending_too():
 def test_deleting_a_topic_takes_what_is_pending_too():
     group = Transactions()
     group.commit(5)
-    group.scenario.take(group.scenario.shard.on_topic_deleted("t"))
+    group.scenario.take(
+        group.scenario.shard.on_topic_deleted("t", NO_TOPIC_ID, group.scenario.now.timestamp_ms)
+    )
     group.end()
     assert group.fetch(require_stable=True) == -1
 
