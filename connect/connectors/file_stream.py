@@ -1,0 +1,278 @@
+"""FileStreamSource and FileStreamSink: the lines of a file as records, and records as lines.
+
+Settings, offsets and results are those of Kafka's connect-file: the source's partition is
+{"filename": ...}, its offset {"position": ...} the bytes before the next line; a line ends with
+\\n, \\r or \\r\\n. Without `file` they use standard input and output, which have no offsets.
+
+Kafka's source counts characters and seeks bytes, so that it goes wrong after the first character
+that is not ASCII; this one counts bytes, which is the same for ASCII.
+"""
+
+import os
+import re
+import select
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from typing import IO, Any, Final
+
+from connect.clock import timestamp_ms
+from millrace.connect import (
+    ConfigDef,
+    ConnectException,
+    ExactlyOnceSupport,
+    Importance,
+    Schema,
+    SinkConnector,
+    SinkRecord,
+    SinkTask,
+    SourceConnector,
+    SourceRecord,
+    SourceTask,
+    TopicPartition,
+)
+from millrace.connect.config.types import Type
+from millrace.connect.config.validators import NonEmptyString
+from millrace.connect.connectors import Settings, SourceOffset, SourcePartition
+from millrace.connect.data.string_form import string_form
+
+FILENAME: Final = "filename"
+POSITION: Final = "position"
+_PACKAGE = "org.apache.kafka.connect.file"
+_READ_BYTES = 1 << 16
+_WAIT_SECONDS = 1.0
+# Behind a \r at the end of what was read, a \n may follow.
+_LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
+_VERSION = "1.0"
+_STRING = Schema.string()
+
+_FILE_DOC = "The file to {}. Missing or empty: standard {}."
+_SOURCE_CONFIG = (
+    ConfigDef()
+    .define("file", Type.STRING, Importance.HIGH, _FILE_DOC.format("read", "input"), default=None)
+    .define("topic", Type.STRING, Importance.HIGH, "Where lines go.", validator=NonEmptyString())
+    .define(
+        "batch.size",
+        Type.INT,
+        Importance.LOW,
+        "How many records one poll gives at most.",
+        default=2000,
+    )
+)
+_SINK_CONFIG = ConfigDef().define(
+    "file",
+    Type.STRING,
+    Importance.HIGH,
+    _FILE_DOC.format("append to", "output"),
+    default=None,
+)
+
+
+class FileStreamSourceConnector(SourceConnector):
+    """Reads one file, line by line, and waits for more."""
+
+    kafka_class = f"{_PACKAGE}.FileStreamSourceConnector"
+
+    @classmethod
+    def version(cls) -> str:
+        return _VERSION
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        return _SOURCE_CONFIG
+
+    def start(self, settings: Settings) -> None:
+        _SOURCE_CONFIG.parse(settings)
+        super().start(settings)
+
+    def task_class(self) -> type[SourceTask]:
+        return FileStreamSourceTask
+
+    def exactly_once_support(self, settings: Settings) -> ExactlyOnceSupport:
+        is_file = bool(settings.get("file"))
+        return ExactlyOnceSupport.SUPPORTED if is_file else ExactlyOnceSupport.UNSUPPORTED
+
+    def alter_offsets(
+        self,
+        settings: Settings,
+        offsets: Sequence[tuple[SourcePartition | None, SourceOffset | None]],
+    ) -> bool:
+        if not settings.get("file"):
+            raise ConnectException(
+                "Offsets cannot be modified if the 'file' configuration is unspecified. This is "
+                "because stdin is used for input and offsets are not tracked."
+            )
+        for partition, offset in offsets:
+            # What is garbage may be removed.
+            if offset is not None:
+                _check_offset(partition, offset)
+        return True
+
+
+def _check_offset(partition: SourcePartition | None, offset: Mapping[str, Any]) -> None:
+    if POSITION not in offset:
+        raise ConnectException(
+            f"Offset objects should either be null or contain the key '{POSITION}'"
+        )
+    position = offset[POSITION]
+    if not isinstance(position, int) or isinstance(position, bool):
+        raise ConnectException(
+            f"The value for the '{POSITION}' key in the offset is expected to be a Long value"
+        )
+    if position < 0:
+        raise ConnectException(
+            f"The value for the '{POSITION}' key in the offset should be a non-negative value"
+        )
+    if partition is None:
+        raise ConnectException("Partition objects cannot be null")
+    if FILENAME not in partition:
+        raise ConnectException(f"Partition objects should contain the key '{FILENAME}'")
+
+
+class FileStreamSourceTask(SourceTask):
+    """Owns the open file and what was read of a line that has no end yet."""
+
+    kafka_class = f"{_PACKAGE}.FileStreamSourceTask"
+
+    @classmethod
+    def version(cls) -> str:
+        return _VERSION
+
+    def start(self, settings: Settings) -> None:
+        parsed = _SOURCE_CONFIG.parse(settings)
+        self._filename: str | None = parsed["file"] or None
+        self._topic: str = parsed["topic"]
+        self._batch_size: int = max(1, parsed["batch.size"])
+        self._partition = {FILENAME: self._filename}
+        self._stream: IO[bytes] | None = None if self._filename else sys.stdin.buffer
+        self._unread = b""
+        self._begin = 0
+        """Where the next line begins in what was read."""
+        self._searched = 0
+        """Up to where no end of it was found."""
+        self._position = 0
+        self._stopping = threading.Event()
+
+    def poll(self) -> list[SourceRecord] | None:
+        if self._stream is None and not self._open():
+            self._stopping.wait(_WAIT_SECONDS)
+            return None
+        records: list[SourceRecord] = []
+        while len(records) < self._batch_size:
+            line = self._next_line()
+            if line is None:
+                break
+            offset = None if self._filename is None else {POSITION: self._position}
+            records.append(
+                SourceRecord(
+                    topic=self._topic,
+                    value_schema=_STRING,
+                    value=line.decode("utf-8", "replace"),
+                    timestamp_ms=timestamp_ms(),
+                    source_partition=self._partition,
+                    source_offset=offset,
+                )
+            )
+        if not records:
+            self._stopping.wait(_WAIT_SECONDS)
+        return records
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._stream is not None and self._filename:
+            self._stream.close()
+
+    def _open(self) -> bool:
+        assert self._filename is not None
+        kept = self.context.offset_storage_reader.offset(self._partition)
+        position = 0 if kept is None else kept.get(POSITION) or 0
+        if not isinstance(position, int):
+            raise ConnectException("Offset position is the incorrect type")
+        try:
+            self._stream = open(self._filename, "rb")  # noqa: SIM115 - closed by `stop`
+        except FileNotFoundError:
+            return False
+        self._stream.seek(position)
+        self._position = position
+        return True
+
+    def _next_line(self) -> bytes | None:
+        """Return the next whole line; None when it has not been written yet."""
+        while not (end := _LINE_END.search(self._unread, max(self._begin, self._searched - 1))):
+            more = self._read()
+            if not more:
+                return None
+            self._unread = self._unread[self._begin :] + more
+            self._searched = len(self._unread) - len(more)
+            self._begin = 0
+        line = self._unread[self._begin : end.start()]
+        self._position += end.end() - self._begin
+        self._begin = end.end()
+        return line
+
+    def _read(self) -> bytes:
+        assert self._stream is not None
+        if self._filename is None:
+            ready, _, _ = select.select([self._stream], [], [], 0)
+            return os.read(self._stream.fileno(), _READ_BYTES) if ready else b""
+        return self._stream.read(_READ_BYTES)
+
+
+class FileStreamSinkConnector(SinkConnector):
+    """Appends records to one file."""
+
+    kafka_class = f"{_PACKAGE}.FileStreamSinkConnector"
+
+    @classmethod
+    def version(cls) -> str:
+        return _VERSION
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        return _SINK_CONFIG
+
+    def task_class(self) -> type[SinkTask]:
+        return FileStreamSinkTask
+
+    def task_configs(self, max_tasks: int) -> list[Settings]:
+        return [self.settings] * max_tasks
+
+    def alter_offsets(
+        self, settings: Settings, offsets: Mapping[TopicPartition, int | None]
+    ) -> bool:
+        return True
+
+
+class FileStreamSinkTask(SinkTask):
+    """Owns the open file. What is before a committed offset has been handed to the system."""
+
+    kafka_class = f"{_PACKAGE}.FileStreamSinkTask"
+
+    @classmethod
+    def version(cls) -> str:
+        return _VERSION
+
+    def start(self, settings: Settings) -> None:
+        self._filename: str | None = _SINK_CONFIG.parse(settings)["file"] or None
+        if self._filename is None:
+            self._stream: IO[bytes] = sys.stdout.buffer
+            return
+        try:
+            self._stream = open(self._filename, "ab")  # noqa: SIM115 - closed by `stop`
+        except OSError as error:
+            raise ConnectException(
+                f"Couldn't find or create file '{self._filename}' for FileStreamSinkTask"
+            ) from error
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        self._stream.writelines(
+            f"{string_form(record.value_schema, record.value)}\n".encode("utf-8", "replace")
+            for record in records
+        )
+
+    def flush(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self._stream.flush()
+
+    def stop(self) -> None:
+        if self._filename is not None:
+            self._stream.close()
