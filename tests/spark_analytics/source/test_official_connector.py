@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+import confluent_kafka
 from pyspark.sql import functions as f
 
 from millrace.testing import LocalBroker
@@ -103,3 +104,43 @@ def test_each_reads_what_the_other_writes(spark, servers):
         assert sorted(map(str, found.select(*columns).collect())) == sorted(
             map(str, rows.select(*columns).collect())
         )
+
+
+def test_only_what_is_committed_goes_through_its_source_and_its_sink(spark, servers, tmp_path):
+    create_topic(servers, "transacted", 2)
+    create_topic(servers, "passed-on", 1)
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": servers, "transactional.id": "for-spark"}
+    )
+    producer.init_transactions(30)
+    committed = []
+    for number in range(12):
+        producer.begin_transaction()
+        some = range(number * 50, number * 50 + 50)
+        for value in some:
+            producer.produce("transacted", str(value).encode(), partition=value % 2)
+        if number % 3 == 1:
+            producer.flush(30)  # It is in the log, and is aborted there.
+            producer.abort_transaction(30)
+        else:
+            producer.commit_transaction(30)
+            committed += some
+    rows = load(
+        spark.readStream,
+        "kafka",
+        servers,
+        "transacted",
+        maxOffsetsPerTrigger=130,
+        **{"kafka.isolation.level": "read_committed"},
+    )
+    query = (
+        rows.select("key", "value")
+        .writeStream.format("kafka")
+        .options(**{"kafka.bootstrap.servers": servers, "topic": "passed-on"})
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(120)
+    found = values(in_order(load(spark.read, "kafka", servers, "passed-on")))
+    assert sorted(found) == committed
