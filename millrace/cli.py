@@ -35,6 +35,7 @@ PROGRAMS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "broker": ("broker", (), "run a Kafka-compatible broker: millrace broker start"),
     **{name: ("broker", (name,), what) for name, what in TOOLS.items()},
     "registry": ("schemas.registry", (), "run the schema registry"),
+    "connect": ("connect", (), "run connectors: millrace connect start worker.properties"),
 }
 SERVICES = (
     "orders",

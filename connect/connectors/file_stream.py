@@ -40,7 +40,7 @@ FILENAME: Final = "filename"
 POSITION: Final = "position"
 _PACKAGE = "org.apache.kafka.connect.file"
 _READ_BYTES = 1 << 16
-_WAIT_SECONDS = 1.0
+_WAIT_SECONDS = 0.25
 # Behind a \r at the end of what was read, a \n may follow.
 _LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
 _VERSION = "1.0"

@@ -88,6 +88,11 @@ class Plugins:
             for _, plugin in sorted(self._by_kind[kind].items()):
                 yield kind, plugin
 
+    @property
+    def count(self) -> int:
+        """How many classes there are."""
+        return len({plugin for found in self._by_kind.values() for plugin in found.values()})
+
     def find(self, name: str, *kinds: PluginKind) -> Any:
         """Return the class of a name. Raises LookupError, saying what there is."""
         for kind in kinds or PluginKind:

@@ -1,0 +1,113 @@
+"""The settings of a connector's transformations and predicates, under the names it gives them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from connect.plugins.catalogue import PluginKind, Plugins
+from millrace.connect.config.config_def import ConfigDef
+from millrace.connect.config.types import Importance, Type, Width, parse_type
+from millrace.connect.config.validators import LambdaValidator
+from millrace.connect.errors import ConfigException
+from millrace.connect.plugins import ConnectPlugin
+
+Config = Mapping[str, str | None]
+
+PREDICATE = "predicate"
+NEGATE = "negate"
+
+
+class _Classes:
+    """Proposes the plugins of a kind."""
+
+    def __init__(self, plugins: Plugins, kind: PluginKind) -> None:
+        self._found = [plugin for _, plugin in plugins.all(kind)]
+
+    def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[Any]:
+        del name, parsed
+        return self._found
+
+    def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
+        del name, parsed
+        return True
+
+
+def aliases(config: Config, setting: str) -> list[str]:
+    """Return the names a connector gives its transformations or predicates."""
+    found: list[str] = parse_type(setting, config.get(setting), Type.LIST) or []
+    return list(dict.fromkeys(found))
+
+
+def with_plugged(definition: ConfigDef, config: Config, plugins: Plugins) -> ConfigDef:
+    """Add what the transformations and predicates that a configuration names have to be told."""
+    enriched = ConfigDef(definition)
+    for setting, kind in (
+        ("transforms", PluginKind.TRANSFORMATION),
+        ("predicates", PluginKind.PREDICATE),
+    ):
+        for alias in aliases(config, setting):
+            _define(enriched, config, plugins, (setting, kind, alias))
+    return enriched
+
+
+def _define(
+    definition: ConfigDef, config: Config, plugins: Plugins, which: tuple[str, PluginKind, str]
+) -> None:
+    setting, kind, alias = which
+    prefix, group = f"{setting}.{alias}.", f"{setting.capitalize()}: {alias}"
+    base = kind.value.capitalize()
+
+    def check(name: str, value: Any) -> None:
+        if f"{prefix}{NEGATE}" in config and f"{prefix}{PREDICATE}" not in config:
+            raise ConfigException(
+                f"Config '{prefix}{NEGATE}' was provided but there is no config "
+                f"'{prefix}{PREDICATE}' defining a predicate to be negated."
+            )
+        if value is None:
+            return
+        _configuration(name, value, base, plugins, kind)
+
+    definition.define(
+        f"{prefix}type",
+        Type.CLASS,
+        Importance.HIGH,
+        f"Class for the '{alias}' {kind.value}.",
+        validator=LambdaValidator(check, f"valid configs for {alias} {kind.value}"),
+        group=group,
+        order_in_group=0,
+        width=Width.LONG,
+        display_name=f"{base} type for {alias}",
+        recommender=_Classes(plugins, kind),
+    )
+    own = ConfigDef()
+    if kind is PluginKind.TRANSFORMATION:
+        own.define(
+            PREDICATE,
+            Type.STRING,
+            Importance.MEDIUM,
+            "The name of the predicate that says to which records this applies.",
+            default=None,
+        ).define(
+            NEGATE,
+            Type.BOOLEAN,
+            Importance.MEDIUM,
+            "Whether it applies to those of which the predicate does not hold.",
+            default=False,
+        )
+    try:
+        plugin = plugins.find(config.get(f"{prefix}type") or "", kind)
+        for key in plugin.config().keys.values():
+            if key.name not in own.keys:
+                own.add(key)
+    except LookupError:
+        # The setting's own validator says so.
+        return
+    definition.embed(prefix, group, 1, own)
+
+
+def _configuration(
+    name: str, value: type, base: str, plugins: Plugins, kind: PluginKind
+) -> ConfigDef:
+    if value not in [plugin for _, plugin in plugins.all(kind)]:
+        raise ConfigException.of_value(name, value, f"Not a {base}")
+    assert issubclass(value, ConnectPlugin), value
+    return value.config()

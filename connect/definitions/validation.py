@@ -1,0 +1,179 @@
+"""A whole configuration, checked: what PUT /connector-plugins/{plugin}/config/validate answers."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from connect.definitions.connector import CLASS, check_sink, sink_config, source_config
+from connect.definitions.plugged import with_plugged
+from connect.herder.names import bad_request
+from connect.plugins.catalogue import PluginKind, Plugins
+from millrace.connect.config.config_def import ConfigDef, ConfigKey, ConfigValue
+from millrace.connect.config.infos import config_infos, config_key_info, config_value_info
+from millrace.connect.connectors import (
+    Connector,
+    ExactlyOnceSupport,
+    SinkConnector,
+    SourceConnector,
+)
+from millrace.connect.errors import ConfigException, text_of
+from millrace.connect.plugins import ConnectPlugin
+
+Config = Mapping[str, str | None]
+Policy = Callable[[str], str | None]
+"""Says what is wrong with overriding a client's setting; None when it is allowed."""
+
+_CONVERTERS = (
+    ("header.converter", PluginKind.HEADER_CONVERTER, "header"),
+    ("key.converter", PluginKind.CONVERTER, "key"),
+    ("value.converter", PluginKind.CONVERTER, "value"),
+)
+_NULL = "Null value can not be supplied as the configuration value."
+
+
+def kind_of(plugins: Plugins, config: Config) -> str:
+    """Say whether a configuration is of a source or a sink; unknown when nobody can tell."""
+    try:
+        connector = plugins.connector(config.get(CLASS) or "")
+    except LookupError:
+        return "unknown"
+    return "sink" if issubclass(connector, SinkConnector) else "source"
+
+
+def connector_class(plugins: Plugins, config: Config) -> type[Connector]:
+    """Return the class a configuration names. Raises RefusalError when there is none."""
+    name = config.get(CLASS)
+    if name is None:
+        raise bad_request(f"Connector config {_shown(config)} contains no connector type")
+    try:
+        return plugins.connector(name)
+    except LookupError:
+        raise bad_request(
+            f"Failed to find any class that implements Connector and which name matches {name}, "
+            f"available connectors are: {_available(plugins)}"
+        ) from None
+
+
+def definition_of(plugins: Plugins, connector: type[Connector], config: Config) -> ConfigDef:
+    """Return the settings that a connector of this configuration has from Connect itself."""
+    base = sink_config() if issubclass(connector, SinkConnector) else source_config()
+    return with_plugged(base, config, plugins)
+
+
+def validate(
+    plugins: Plugins, config: Config, override_policy: Policy = lambda _: None
+) -> dict[str, Any]:
+    """Check a configuration. Raises RefusalError when it names no connector."""
+    connector = connector_class(plugins, config)
+    definition = definition_of(plugins, connector, config)
+
+    def find(name: str) -> type:
+        found: type = plugins.find(name)
+        return found
+
+    values = definition.validate_all(config, find)
+    if issubclass(connector, SinkConnector):
+        check_sink(config, values)
+    for name, value in config.items():
+        if value is None:
+            values.setdefault(name, ConfigValue(name)).error_messages.append(_NULL)
+    converters = _converter_infos(plugins, config, values)
+    own = connector.config()
+    given = {name: value for name, value in config.items() if value is not None}
+    values.update(_own_values(connector, given))
+    body = config_infos(
+        str(config[CLASS]),
+        {**definition.keys, **own.keys},
+        values.values(),
+        list(dict.fromkeys([*definition.groups, *own.groups])),
+    )
+    for more in (_override_infos(connector, config, override_policy), converters):
+        body["configs"] += more
+        body["error_count"] += sum(len(each["value"]["errors"]) for each in more)
+    return body
+
+
+def _own_values(connector: type[Connector], config: Mapping[str, str]) -> dict[str, ConfigValue]:
+    return connector().validate(config)
+
+
+def _converter_infos(
+    plugins: Plugins, config: Config, values: Mapping[str, ConfigValue]
+) -> list[dict[str, Any]]:
+    """Check the settings of converters, each behind its own prefix."""
+    found: list[dict[str, Any]] = []
+    for name, kind, part in _CONVERTERS:
+        if config.get(name) is None or values[name].error_messages:
+            continue
+        converter: type[ConnectPlugin] = plugins.find(config[name] or "", kind)
+        prefix = f"{name}."
+        given = {
+            key.removeprefix(prefix): value
+            for key, value in config.items()
+            if key.startswith(prefix)
+        }
+        definition = converter.config()
+        checked = definition.validate_all({"converter.type": part, **given})
+        found += [_info(prefix, definition.keys.get(each.name), each) for each in checked.values()]
+    return found
+
+
+def _info(prefix: str, key: ConfigKey | None, value: ConfigValue) -> dict[str, Any]:
+    shown = config_value_info(value, None if key is None else key.type)
+    shown["name"] = prefix + value.name
+    definition = None if key is None else {**config_key_info(key), "name": prefix + key.name}
+    return {"definition": definition, "value": shown}
+
+
+def _override_infos(
+    connector: type[Connector], config: Config, policy: Policy
+) -> list[dict[str, Any]]:
+    """Show the settings of clients that a connector overrides, and which it may not."""
+    used = ["producer", "admin"]
+    if issubclass(connector, SinkConnector):
+        used.append("consumer")
+    found: list[dict[str, Any]] = []
+    for client in used:
+        prefix = f"{client}.override."
+        for name, value in config.items():
+            if not name.startswith(prefix):
+                continue
+            wrong = policy(name.removeprefix(prefix))
+            shown = ConfigValue(name, value, error_messages=[] if wrong is None else [wrong])
+            found.append(_info("", None, shown))
+    return found
+
+
+def require_valid(infos: Mapping[str, Any]) -> None:
+    """Raises RefusalError with all mistakes that a validation found."""
+    if not infos["error_count"]:
+        return
+    messages = [message for each in infos["configs"] for message in _errors(each)]
+    raise bad_request(
+        "Connector configuration is invalid and contains the following "
+        f"{infos['error_count']} error(s):\n" + "\n".join(messages) + "\nYou can also find the "
+        "above list of errors at the endpoint `/connector-plugins/{connectorType}/config/validate`"
+    )
+
+
+def _errors(info: Mapping[str, Any]) -> list[str]:
+    return [] if info["value"] is None else info["value"]["errors"]
+
+
+def require_exactly_once(connector: type[Connector], config: Mapping[str, str]) -> None:
+    """Raises ConfigException when a source that has to deliver exactly once cannot."""
+    if (config.get("exactly.once.support") or "").lower() != "required":
+        return
+    assert issubclass(connector, SourceConnector), connector
+    support = connector().exactly_once_support(config)
+    if support is not ExactlyOnceSupport.SUPPORTED:
+        raise ConfigException("The connector does not support exactly-once delivery guarantees")
+
+
+def _shown(config: Config) -> str:
+    """Name the settings; their values may be secrets."""
+    return text_of(sorted(config))
+
+
+def _available(plugins: Plugins) -> str:
+    found = plugins.all(PluginKind.SOURCE, PluginKind.SINK)
+    return ", ".join(sorted(plugin.__qualname__ for _, plugin in found))

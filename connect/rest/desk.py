@@ -1,0 +1,78 @@
+"""What all resources work on: the worker, its plugins, and who answers what this one cannot."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
+
+from aiohttp import web
+
+from connect.definitions import secrets
+from connect.definitions.validation import kind_of, require_valid, validate
+from connect.herder import requests
+from connect.herder.herder import Herder
+from connect.herder.names import ElsewhereError, RefusalError
+from connect.worker.override_policy import override_policy
+from connect.worker.worker import Worker
+
+T = TypeVar("T")
+
+
+class Forwarding(Protocol):
+    """Sends requests on to another worker."""
+
+    async def forward(self, request: web.Request, url: str | None) -> web.Response:
+        """Raises RefusalError when there is nobody, or it was forwarded twice."""
+
+
+class Alone:
+    """A standalone worker has nobody to forward to."""
+
+    async def forward(self, request: web.Request, url: str | None) -> web.Response:
+        del request, url
+        raise RefusalError(409, "The worker is stopping.")
+
+
+class Desk:
+    """Owns nothing; what it does, it does through the worker."""
+
+    def __init__(self, worker: Worker, forwarding: Forwarding) -> None:
+        self.worker = worker
+        self.plugins = worker.environment.plugins
+        self._forwarding = forwarding
+        self._policy = override_policy(worker.environment.settings)
+
+    @property
+    def herder(self) -> Herder:
+        return self.worker.herder
+
+    def kind(self, name: str) -> str:
+        return kind_of(self.plugins, self.herder.config.connector_configs.get(name, {}))
+
+    def info(self, name: str) -> dict[str, Any]:
+        config = requests.connector_config(self.herder, name)
+        shown = secrets.shown(self.plugins, config)
+        return requests.info_body(self.herder, name, shown, self.kind(name))
+
+    def status(self, name: str) -> dict[str, Any]:
+        return requests.status_body(self.herder, name, self.kind(name))
+
+    async def validated(self, config: Mapping[str, str | None]) -> dict[str, Any]:
+        """Check a configuration in a thread: plugins may ask whoever they like."""
+        return await asyncio.to_thread(self._validated, config)
+
+    def _validated(self, config: Mapping[str, str | None]) -> dict[str, Any]:
+        resolved = {**config, **self.worker.environment.resolve(config)}
+        infos = validate(self.plugins, resolved, self._policy)
+        return secrets.without_resolved(infos, config, resolved)
+
+    async def require_valid(self, config: Mapping[str, str | None]) -> None:
+        require_valid(await self.validated(config))
+
+    async def here_or_there(
+        self, request: web.Request, decide: Callable[[], T]
+    ) -> T | web.Response:
+        """Decide, or give the answer of the worker that can."""
+        try:
+            return decide()
+        except ElsewhereError as elsewhere:
+            return await self._forwarding.forward(request, elsewhere.url)

@@ -1,0 +1,66 @@
+"""/connector-plugins: what there is, what it may be told, what is wrong with a configuration."""
+
+from aiohttp import web
+
+from connect.definitions.connector import CLASS
+from connect.herder.names import bad_request, not_found
+from connect.plugins.catalogue import PluginKind
+from connect.rest.bodies import answer, config_of, flag, object_body
+from connect.rest.desk import Desk
+from millrace.connect.config.infos import config_key_info
+from millrace.connect.config.types import class_name
+
+_CONNECTORS = (PluginKind.SINK, PluginKind.SOURCE)
+_SHOWN = (
+    *_CONNECTORS,
+    PluginKind.TRANSFORMATION,
+    PluginKind.PREDICATE,
+    PluginKind.CONVERTER,
+    PluginKind.HEADER_CONVERTER,
+)
+
+
+class ConnectorPlugins:
+    """The resource of plugins."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def routes(self) -> list[web.RouteDef]:
+        one = "/connector-plugins/{plugin}/config"
+        return [
+            web.get("/connector-plugins", self.show_all),
+            web.get(one, self.show_config),
+            web.put(f"{one}/validate", self.validate),
+        ]
+
+    async def show_all(self, request: web.Request) -> web.Response:
+        kinds = _CONNECTORS if flag(request, "connectorsOnly", default=True) else _SHOWN
+        shown = []
+        for kind, plugin in self._desk.plugins.all(*kinds):
+            version = getattr(plugin, "version", lambda: "undefined")()
+            known = {} if version == "undefined" else {"version": version}
+            shown.append({"class": class_name(plugin), "type": kind.value, **known})
+        return answer(shown)
+
+    async def show_config(self, request: web.Request) -> web.Response:
+        name = request.match_info["plugin"]
+        try:
+            plugin = self._desk.plugins.find(name, *_SHOWN)
+        except LookupError:
+            raise not_found(f"Unknown plugin {name}.") from None
+        return answer([config_key_info(key) for key in plugin.config().keys.values()])
+
+    async def validate(self, request: web.Request) -> web.Response:
+        name = request.match_info["plugin"]
+        config = config_of(await object_body(request))
+        included = config.get(CLASS)
+        if included is not None and not _bare(included).endswith(_bare(name)):
+            raise bad_request(
+                f"Included connector type {included} does not match request type {name}"
+            )
+        return answer(await self._desk.validated(config))
+
+
+def _bare(name: str) -> str:
+    return name.removesuffix("Connector") or name

@@ -1,0 +1,146 @@
+"""Listens, asks who it is, and turns whatever goes wrong into Kafka Connect's error body."""
+
+import base64
+import binascii
+import hmac
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from connect.herder.names import ElsewhereError, RefusalError
+from connect.rest.admin import Admin
+from connect.rest.bodies import BODY_LIMIT_BYTES, refusal
+from connect.rest.connectors import Connectors
+from connect.rest.desk import Alone, Desk, Forwarding
+from connect.rest.offsets import ConnectorOffsets
+from connect.rest.plugins import ConnectorPlugins
+from connect.worker.settings import WorkerSettings
+from connect.worker.worker import Worker
+from millrace.connect.errors import ConfigException, ConnectException
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_OPEN_PATHS: Final = ("/health", "/health/live", "/health/ready")
+_DEFAULT_PORT: Final = 8083
+_ANY_HOST: Final = ("", "0.0.0.0", "::")
+
+
+class RestServer:
+    """Owns the listening socket. The address is known before the worker is made."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        """Raises ConfigException for an address or credentials that mean nothing."""
+        self._settings = settings
+        self._host, self._port = _address(settings["listeners"])
+        self._credentials = _credentials(settings)
+        self._socket: socket.socket | None = None
+        self._runner: web.AppRunner | None = None
+
+    async def listen(self) -> None:
+        """Take the port. Raises OSError when somebody else has it."""
+        self._socket = socket.create_server((self._host, self._port))
+        self._port = self._socket.getsockname()[1]
+
+    @property
+    def url(self) -> str:
+        return f"http://{self._host}:{self._port}"
+
+    @property
+    def advertised(self) -> str:
+        """Where other workers reach this one, as `host:port`: a worker's id."""
+        host = self._settings["rest.advertised.host.name"] or self._host
+        if host in _ANY_HOST:
+            host = socket.gethostname()
+        return f"{host}:{self._settings['rest.advertised.port'] or self._port}"
+
+    async def start(self, worker: Worker, forwarding: Forwarding | None = None) -> None:
+        """Answer requests from now on."""
+        assert self._socket is not None, "listen first"
+        desk = Desk(worker, forwarding or Alone())
+        app = web.Application(middlewares=[self._answer], client_max_size=BODY_LIMIT_BYTES)
+        for resource in (Connectors, ConnectorOffsets, ConnectorPlugins, Admin):
+            app.add_routes(resource(desk).routes())
+        self._runner = web.AppRunner(app, access_log=None)
+        await self._runner.setup()
+        await web.SockSite(self._runner, self._socket).start()
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+        elif self._socket is not None:
+            self._socket.close()
+
+    @web.middleware
+    async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not self._is_allowed(request):
+            denied = refusal(401, "User cannot access the resource.")
+            denied.headers["WWW-Authenticate"] = 'Basic realm="millrace connect"'
+            return denied
+        try:
+            return await handler(request)
+        # The outermost edge of a request.
+        except Exception as error:  # noqa: BLE001 - what is a bug is logged and answers 500
+            return _error(request, error)
+
+    def _is_allowed(self, request: web.Request) -> bool:
+        if not self._credentials or request.path in _OPEN_PATHS:
+            return True
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "basic":
+            return False
+        try:
+            pair = base64.b64decode(given, validate=True)
+        except (binascii.Error, ValueError):
+            return False
+        matches = [hmac.compare_digest(pair, each) for each in self._credentials]
+        return any(matches)
+
+
+def _error(request: web.Request, error: Exception) -> web.Response:
+    match error:
+        case RefusalError():
+            return refusal(error.status, str(error))
+        case ElsewhereError():
+            return refusal(409, str(error))
+        case ConfigException() | ConnectException():
+            log.warning("request failed path=%s error=%s", request.path, error)
+            return refusal(500, str(error))
+        case web.HTTPException():
+            phrase = HTTPStatus(error.status).phrase
+            answered = refusal(error.status, f"HTTP {error.status} {phrase}")
+            if "Allow" in error.headers:
+                answered.headers["Allow"] = error.headers["Allow"]
+            return answered
+        case _:
+            log.error("request failed path=%s", request.path, exc_info=error)
+            return refusal(500, "an error of the worker itself")
+
+
+def _address(listeners: list[str]) -> tuple[str, int]:
+    if len(listeners) != 1:
+        raise ConfigException.of_value("listeners", listeners, "give one: http://host:port")
+    parts = urlsplit(listeners[0])
+    try:
+        port = parts.port
+    except ValueError as error:
+        raise ConfigException.of_value("listeners", listeners[0], str(error)) from error
+    if parts.scheme.lower() != "http":
+        raise ConfigException.of_value("listeners", listeners[0], "only http is served")
+    return parts.hostname or "0.0.0.0", _DEFAULT_PORT if port is None else port
+
+
+def _credentials(settings: WorkerSettings) -> list[bytes]:
+    said = settings["rest.basic.auth.credentials"]
+    if said is None:
+        return []
+    pairs = [pair.strip() for pair in said.value.split(",") if pair.strip()]
+    if not pairs or not all(":" in pair for pair in pairs):
+        raise ConfigException("rest.basic.auth.credentials has to say user:password")
+    return [pair.encode() for pair in pairs]

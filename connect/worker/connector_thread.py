@@ -1,0 +1,143 @@
+"""A connector in a thread of its own: it starts, divides the work when asked, and stops."""
+
+import logging
+import queue
+import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from connect.definitions.validation import connector_class
+from connect.worker.calling import Caller
+from connect.worker.environment import Environment
+from connect.worker.offset_store import Reader
+from millrace.connect.config.types import class_name
+from millrace.connect.connectors import Connector, SinkConnector
+from millrace.connect.errors import ConnectException
+
+log = logging.getLogger(__name__)
+
+Config = Mapping[str, str | None]
+
+
+class Listener(Protocol):
+    """Is told what becomes of a connector, from the connector's thread or one of its own."""
+
+    def connector_began(self, thread: "ConnectorThread", version: str) -> None: ...
+
+    def configs_made(
+        self, thread: "ConnectorThread", configs: Sequence[Mapping[str, str]]
+    ) -> None: ...
+
+    def connector_ended(self, thread: "ConnectorThread", trace: str | None) -> None: ...
+
+    def reconfigure(self, thread: "ConnectorThread") -> None: ...
+
+
+class _Context:
+    """What the connector sees of the worker."""
+
+    def __init__(self, thread: "ConnectorThread", reader: Reader) -> None:
+        self._thread = thread
+        self.offset_storage_reader = reader
+
+    def request_task_reconfiguration(self) -> None:
+        self._thread.tell_reconfigure()
+
+    def raise_error(self, error: Exception) -> None:
+        self._thread.fail(error)
+
+
+class ConnectorThread(threading.Thread):
+    """Owns a connector from its start to its end. Tells its end exactly once, unless left."""
+
+    def __init__(
+        self, name: str, config: Config, environment: Environment, listener: Listener
+    ) -> None:
+        super().__init__(name=f"connector-{name}", daemon=True)
+        self.connector = name
+        self.is_left = False
+        self.is_stopping = False
+        self._config = config
+        self._environment = environment
+        self._listener = listener
+        self._asked: queue.SimpleQueue[Exception | Config | None] = queue.SimpleQueue()
+        """What is to be done: fail, make task configurations, or stop."""
+        self._call = Caller()
+
+    # --- called from outside ---
+
+    def make_task_configs(self, config: Config) -> None:
+        self._asked.put(config)
+
+    def ask_to_stop(self) -> None:
+        self.is_stopping = True
+        self._asked.put(None)
+
+    def fail(self, error: Exception) -> None:
+        self._asked.put(error)
+
+    def leave(self) -> None:
+        log.warning("connector does not stop and is left behind connector=%s", self.connector)
+        self.is_left = True
+
+    def tell_reconfigure(self) -> None:
+        if not self.is_left:
+            self._listener.reconfigure(self)
+
+    # --- the thread ---
+
+    def run(self) -> None:
+        trace: str | None = None
+        connector: Connector | None = None
+        try:
+            config = self._environment.resolve(self._config)
+            made = connector_class(self._environment.plugins, config)()
+            made.context = _Context(self, Reader(self._environment.offsets, self.connector))
+            self._call(made.start, config)
+            connector = made
+            self._tell(self._listener.connector_began, type(connector).version())
+            self._serve(connector)
+        # The outermost edge of a connector: what it raises is its end and nobody else's.
+        except BaseException as error:
+            if not self.is_stopping:
+                log.error("connector failed connector=%s", self.connector, exc_info=error)
+                trace = "".join(traceback.format_exception(error))
+        finally:
+            self._end(connector)
+        self._tell(self._listener.connector_ended, trace)
+
+    def _serve(self, connector: Connector) -> None:
+        while (asked := self._asked.get()) is not None:
+            if isinstance(asked, Exception):
+                raise asked
+            config = self._environment.resolve(asked)
+            self._tell(self._listener.configs_made, self._made(connector, config))
+
+    def _made(self, connector: Connector, config: Mapping[str, str]) -> list[dict[str, str]]:
+        tasks_max = int(config.get("tasks.max") or 1)
+        configs = self._call(connector.task_configs, tasks_max)
+        if len(configs) > tasks_max and (config.get("tasks.max.enforce") or "").lower() != "false":
+            raise ConnectException(
+                f"The connector {self.connector} has generated {len(configs)} tasks, which is "
+                f"greater than {tasks_max}, the maximum number of tasks it is configured to "
+                "create. With 'tasks.max.enforce' set to 'false' that is let pass."
+            )
+        added = {"task.class": class_name(connector.task_class())}
+        if isinstance(connector, SinkConnector):
+            topics = ("topics", "topics.regex")
+            added |= {name: config[name] for name in topics if config.get(name)}
+        return [{**each, **added} for each in configs]
+
+    def _end(self, connector: Connector | None) -> None:
+        try:
+            if connector is not None:
+                self._call(connector.stop)
+            self._call.close()
+        # As above.
+        except BaseException:
+            log.exception("connector did not end cleanly connector=%s", self.connector)
+
+    def _tell(self, of: Callable[..., None], *what: Any) -> None:
+        if not self.is_left:
+            of(self, *what)

@@ -1,0 +1,66 @@
+"""What connectors and tasks of a worker share: settings, plugins, config providers, offsets."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from connect.config_providers.variables import resolved
+from connect.plugins.catalogue import PluginKind, Plugins
+from connect.worker.client_settings import librdkafka_settings, with_prefix
+from connect.worker.offset_store import OffsetStore
+from connect.worker.plugging import converters_of
+from connect.worker.settings import WorkerSettings
+from millrace.connect.errors import ConfigException
+from millrace.connect.plugins import ConfigProvider
+
+_KAFKA_LOG: Final = logging.getLogger("connect.kafka")
+
+Config = Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Nothing of it changes while the worker runs, but what the store keeps."""
+
+    settings: WorkerSettings
+    plugins: Plugins
+    providers: Mapping[str, ConfigProvider]
+    offsets: OffsetStore
+
+    def resolve(self, config: Config) -> dict[str, str]:
+        """Replace the variables; reads files, so it is done in the thread of whoever needs it."""
+        found = resolved(config, self.providers)
+        return {name: value for name, value in found.items() if value is not None}
+
+    def client(self, kind: str, config: Config, **own: Any) -> dict[str, Any]:
+        """Give the settings of a task's client: ours, the worker's, the connector's, the last wins.
+
+        `kind` is producer, consumer or admin.
+        """
+        worker = self.settings.client_of_tasks(kind)
+        connector = with_prefix(config, f"{kind}.override.")
+        told = librdkafka_settings({**worker, **connector})
+        return {**own, **told, "logger": _KAFKA_LOG}
+
+
+def environment_of(settings: WorkerSettings, plugins: Plugins, offsets: OffsetStore) -> Environment:
+    """Make what tasks share. Raises ConfigException for what would fail every one of them."""
+    converters_of(plugins, settings, {})
+    return Environment(settings, plugins, config_providers(plugins, settings), offsets)
+
+
+def config_providers(plugins: Plugins, settings: WorkerSettings) -> dict[str, ConfigProvider]:
+    """Make the providers that `config.providers` names. Raises ConfigException."""
+    providers: dict[str, ConfigProvider] = {}
+    for name in settings["config.providers"]:
+        told = with_prefix(settings.written, f"config.providers.{name}.")
+        try:
+            provider = plugins.find(told.get("class") or "", PluginKind.CONFIG_PROVIDER)()
+        except LookupError:
+            raise ConfigException.of_value(
+                f"config.providers.{name}.class", told.get("class"), "Class could not be found."
+            ) from None
+        provider.configure(with_prefix(told, "param."))
+        providers[name] = provider
+    return providers

@@ -1,0 +1,64 @@
+"""Log levels that are read and set while a worker runs, with log4j's names for them (KIP-495)."""
+
+import logging
+from typing import Any, Final
+
+TRACE: Final = 5
+OFF: Final = 1000
+LEVELS: Final = {
+    "OFF": OFF,
+    "FATAL": logging.CRITICAL,
+    "ERROR": logging.ERROR,
+    "WARN": logging.WARNING,
+    "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG,
+    "TRACE": TRACE,
+    "ALL": 1,
+}
+_NAMES: Final = {
+    logging.CRITICAL: "FATAL",
+    logging.WARNING: "WARN",
+    **{number: name for name, number in LEVELS.items() if name not in ("FATAL", "WARN")},
+}
+ROOT: Final = "root"
+
+_changed_ms: dict[str, int] = {}
+
+
+def _logger(name: str) -> logging.Logger:
+    return logging.getLogger(None if name == ROOT else name)
+
+
+def known() -> list[str]:
+    """List the loggers there are."""
+    names = logging.Logger.manager.loggerDict
+    there = [name for name, each in names.items() if isinstance(each, logging.Logger)]
+    return sorted([ROOT, *there])
+
+
+def level_of(name: str) -> dict[str, Any] | None:
+    """Show a logger's level and when it was changed; None when there is no such logger."""
+    if name != ROOT and name not in known():
+        return None
+    number = _logger(name).getEffectiveLevel()
+    shown = _NAMES.get(number, logging.getLevelName(number))
+    return {"level": shown, "last_modified": _changed_ms.get(name)}
+
+
+def all_levels() -> dict[str, dict[str, Any]]:
+    """Show the root and every logger that has a level of its own."""
+    own = [name for name in known() if name == ROOT or _logger(name).level != logging.NOTSET]
+    return {name: level for name in own if (level := level_of(name)) is not None}
+
+
+def set_level(name: str, level: str, timestamp_ms: int) -> list[str]:
+    """Set a logger's level and that of all below it; returns their names."""
+    number = LEVELS.get(level.upper())
+    if number is None:
+        return []
+    below = [each for each in known() if each.startswith(f"{name}.")]
+    affected = known() if name == ROOT else sorted({name, *below})
+    for each in affected:
+        _logger(each).setLevel(number)
+        _changed_ms[each] = timestamp_ms
+    return affected

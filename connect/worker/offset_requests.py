@@ -1,0 +1,157 @@
+"""Offsets of a connector, shown, altered and reset: those of sources are kept by the worker, those
+of sinks by their consumer group (KIP-875). Everything here waits, and runs in a thread.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+import confluent_kafka
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from connect.definitions.validation import connector_class
+from connect.herder.offsets import (
+    Offsets,
+    offsets_body,
+    read_sink_offsets,
+    sink_offsets,
+)
+from connect.worker.environment import Environment
+from millrace.connect.connectors import SinkConnector, SourceConnector, TopicPartition
+from millrace.connect.errors import ConnectException
+
+log = logging.getLogger(__name__)
+
+_TIMEOUT_SECONDS: Final = 30.0
+_WRITE_TIMEOUT_MS: Final = 30_000
+
+Config = Mapping[str, str | None]
+
+
+def shown_offsets(environment: Environment, name: str, config: Config) -> dict[str, Any]:
+    """Return what GET answers. Raises ConnectException."""
+    resolved = environment.resolve(config)
+    if not issubclass(connector_class(environment.plugins, resolved), SinkConnector):
+        return offsets_body(environment.offsets.of_connector(name))
+    group, admin = _group_of(environment, name, resolved)
+    return offsets_body(sink_offsets(_committed(admin, group)))
+
+
+def change_offsets(
+    environment: Environment, name: str, config: Config, offsets: Offsets | None
+) -> str:
+    """Alter offsets, or reset all with None; returns what to tell the user.
+
+    Raises ConnectException when the connector refuses or Kafka does.
+    """
+    resolved = environment.resolve(config)
+    connector = connector_class(environment.plugins, resolved)()
+    if isinstance(connector, SinkConnector):
+        is_known = _change_sink(environment, name, resolved, connector, offsets)
+    else:
+        assert isinstance(connector, SourceConnector), connector
+        is_known = _change_source(environment, name, resolved, connector, offsets)
+    done = "reset" if offsets is None else "altered"
+    if is_known:
+        return f"The offsets for this connector have been {done} successfully"
+    return (
+        f"The Connect framework-managed offsets for this connector have been {done} successfully. "
+        "However, if this connector manages offsets externally, they will need to be manually "
+        f"{done} in the system that the connector uses."
+    )
+
+
+def _change_source(
+    environment: Environment,
+    name: str,
+    config: Mapping[str, str],
+    connector: SourceConnector,
+    offsets: Offsets | None,
+) -> bool:
+    store = environment.offsets
+    if offsets is None:
+        offsets = [(partition, None) for partition, _ in store.of_connector(name)]
+    is_known = bool(connector.alter_offsets(config, offsets))
+    entries = [(dict(partition or {}), offset) for partition, offset in offsets]
+    store.write(name, entries, _WRITE_TIMEOUT_MS)
+    return is_known
+
+
+def _change_sink(
+    environment: Environment,
+    name: str,
+    config: Mapping[str, str],
+    connector: SinkConnector,
+    offsets: Offsets | None,
+) -> bool:
+    group, admin = _group_of(environment, name, config)
+    committed = _committed(admin, group)
+    wanted: dict[TopicPartition, int | None]
+    wanted = dict.fromkeys(committed) if offsets is None else read_sink_offsets(offsets)
+    is_known = bool(connector.alter_offsets(config, wanted))
+    removed = {at for at, offset in wanted.items() if offset is None}
+    altered = {at: offset for at, offset in wanted.items() if offset is not None}
+    if removed & committed.keys() or offsets is None:
+        # There is no request of the client for single offsets: what stays is written again.
+        _delete(admin, group)
+        altered = {at: o for at, o in committed.items() if at not in removed} | altered
+    if altered:
+        _alter(admin, group, altered)
+    return is_known
+
+
+def _group_of(
+    environment: Environment, name: str, config: Mapping[str, str]
+) -> tuple[str, AdminClient]:
+    group = config.get("consumer.override.group.id") or f"connect-{name}"
+    client = environment.client("admin", config, **{"client.id": f"connector-adminclient-{name}"})
+    return group, AdminClient(client)
+
+
+def _committed(admin: AdminClient, group: str) -> dict[TopicPartition, int]:
+    asked = [ConsumerGroupTopicPartitions(group)]
+    future = admin.list_consumer_group_offsets(asked, request_timeout=_TIMEOUT_SECONDS)[group]
+    try:
+        found = future.result(_TIMEOUT_SECONDS)
+    except KafkaException as error:
+        raise ConnectException(
+            f"Failed to retrieve consumer group offsets for group {group}: {error}"
+        ) from error
+    partitions = found.topic_partitions or []
+    return {
+        TopicPartition(each.topic, each.partition): each.offset
+        for each in partitions
+        if each.offset >= 0
+    }
+
+
+def _alter(admin: AdminClient, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    natives = [confluent_kafka.TopicPartition(*at, offset) for at, offset in offsets.items()]
+    asked = [ConsumerGroupTopicPartitions(group, natives)]
+    future = admin.alter_consumer_group_offsets(asked, request_timeout=_TIMEOUT_SECONDS)[group]
+    try:
+        result = future.result(_TIMEOUT_SECONDS)
+    except KafkaException as error:
+        raise _not_changed(error, "alter", group) from error
+    for each in result.topic_partitions or []:
+        if each.error is not None:
+            raise _not_changed(KafkaException(each.error), "alter", group)
+
+
+def _delete(admin: AdminClient, group: str) -> None:
+    future = admin.delete_consumer_groups([group], request_timeout=_TIMEOUT_SECONDS)[group]
+    try:
+        future.result(_TIMEOUT_SECONDS)
+    except KafkaException as error:
+        # Resetting twice is resetting once.
+        if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
+            raise _not_changed(error, "reset", group) from error
+
+
+def _not_changed(error: KafkaException, what: str, group: str) -> ConnectException:
+    return ConnectException(
+        f"Failed to {what} consumer group offsets for group {group} either because its tasks "
+        "haven't stopped completely yet or the connector was resumed before the request could be "
+        f"successfully completed: {error}"
+    )

@@ -1,0 +1,95 @@
+"""Where sources' offsets are kept, as tasks see it; and the file of a standalone worker.
+
+Stores are called from many threads. What was written is read back by everybody who asks later.
+"""
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from connect.herder.offset_file import OffsetFileError, decode_offset_file, encode_offset_file
+from connect.herder.offsets import OffsetState
+from millrace.connect.connectors import SourceOffset, SourcePartition
+from millrace.connect.errors import ConnectException
+
+Entries = Sequence[tuple[SourcePartition, SourceOffset | None]]
+
+
+class OffsetStore(Protocol):
+    """Keeps offsets of all sources."""
+
+    def offsets(self, connector: str, partitions: Sequence[SourcePartition]) -> list[Any]:
+        """Return where a source is in each partition, by everything written until now."""
+
+    def of_connector(self, connector: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Return all partitions of a source, by everything written until now."""
+
+    def write(self, connector: str, entries: Entries, timeout_ms: int) -> None:
+        """Keep offsets; None removes one. Raises ConnectException when that may not have worked."""
+
+
+class Reader:
+    """What a connector or task of one name is given to read offsets with."""
+
+    def __init__(self, store: OffsetStore, connector: str) -> None:
+        self._store = store
+        self._connector = connector
+
+    def offset(self, partition: SourcePartition) -> dict[str, Any] | None:
+        return self.offsets([partition])[0]
+
+    def offsets(self, partitions: Sequence[SourcePartition]) -> list[dict[str, Any] | None]:
+        return self._store.offsets(self._connector, partitions)
+
+
+class FileOffsetStore:
+    """Owns the offsets file, which is replaced as a whole: a crash leaves the old or the new."""
+
+    def __init__(self, path: Path, changed: Callable[[], None] = lambda: None) -> None:
+        """Raises ConnectException when there is a file that cannot be read."""
+        self._path = path
+        self._lock = threading.Lock()
+        self._state = OffsetState()
+        self._changed = changed
+        try:
+            data = path.read_bytes() if path.exists() else b""
+            # Kafka's worker makes an empty file when it has nothing to keep yet.
+            entries = decode_offset_file(data) if data else {}
+        except (OSError, OffsetFileError) as error:
+            raise ConnectException(f"offsets file {path} cannot be read: {error}") from error
+        for key, value in entries.items():
+            self._state.replay(key, value)
+
+    def offsets(self, connector: str, partitions: Sequence[SourcePartition]) -> list[Any]:
+        with self._lock:
+            return [self._state.offset(connector, each) for each in partitions]
+
+    def of_connector(self, connector: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        with self._lock:
+            return self._state.of_connector(connector)
+
+    def write(self, connector: str, entries: Entries, timeout_ms: int) -> None:
+        del timeout_ms
+        with self._lock:
+            for partition, offset in entries:
+                self._state.replay(*self._state.record(connector, partition, offset))
+            try:
+                self._save(encode_offset_file(self._state.records()))
+            except OSError as error:
+                raise ConnectException(f"offsets cannot be written: {error}") from error
+        self._changed()
+
+    def _save(self, data: bytes) -> None:
+        descriptor, name = tempfile.mkstemp(dir=self._path.parent, prefix=self._path.name)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, self._path)
+        except BaseException:
+            os.unlink(name)
+            raise

@@ -1,0 +1,415 @@
+"""A sink's task: consume, convert, transform, put, and commit what the task says is written.
+
+An offset is committed only after `pre_commit` gave it, and never one that was not put. Records of
+a `put` that raised RetriableException are put again, and nothing is fetched meanwhile.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import confluent_kafka
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+
+from connect.clock import now_ms
+from connect.errors.tolerance import Stage
+from connect.worker.plugging import Converters
+from connect.worker.plugging import Stage as Transforming
+from connect.worker.reporting import SinkReport, timestamp_type
+from connect.worker.sink_context import SinkContext
+from connect.worker.steps import SKIPPED, Steps
+from connect.worker.task_thread import TaskCounts, TaskThread
+from millrace.connect.connectors import SinkTask, TopicPartition
+from millrace.connect.data.records import Header, Headers, SinkRecord
+from millrace.connect.errors import ConnectException, RetriableException
+
+log = logging.getLogger(__name__)
+
+_POLL_SECONDS: Final = 0.2
+_HELD_SECONDS: Final = 0.5
+_TOPIC_REMINDER_MS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class SinkParts:
+    """What a sink's task consists of."""
+
+    task: SinkTask
+    config: Mapping[str, str]
+    topics: list[str]
+    """Names, or one regular expression that begins with ^."""
+    stages: list[Transforming]
+    converters: Converters
+    steps: Steps
+    report: SinkReport
+    consumer: dict[str, Any]
+    dead_letter_clients: tuple[dict[str, Any], dict[str, Any]]
+    max_poll_records: int
+    flush_interval_ms: int
+
+
+class SinkWork:
+    """Owns the consumer, the batch at hand and the offsets. All of it lives in one thread.
+
+    Invariant: `_put_offsets` of a partition is behind the last record of it that was put, and
+    `_committed` is never ahead of it but by the user's own rewinding.
+    """
+
+    def __init__(self, thread: TaskThread, parts: SinkParts, counts: TaskCounts) -> None:
+        self.counts = counts
+        self._thread = thread
+        self._control = thread.control
+        self._call = thread.caller
+        self._parts = parts
+        self._task = parts.task
+        self._consumer: Consumer | None = None
+        self._context = SinkContext(parts.config, parts.steps, parts.report)
+        self._put_offsets: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, int] = {}
+        self._batch: list[SinkRecord] = []
+        self._read_offsets: dict[TopicPartition, int] = {}
+        """Behind the last record of the batch at hand, those left out included."""
+        self._is_redelivering = False
+        self._is_held = False
+        self._is_started = False
+        self._is_stopped = False
+        self._rebalance_error: BaseException | None = None
+        self._next_commit_ms = 0
+        self._topic_seen_ms: dict[str, int] = {}
+
+    # --- its life ---
+
+    def begin(self) -> str:
+        self._parts.report.start(*self._parts.dead_letter_clients)
+        self._consumer = Consumer(self._parts.consumer)
+        self._task.context = self._context
+        self._is_started = True
+        self._call(self._task.start, dict(self._parts.config))
+        self._consumer.subscribe(
+            self._parts.topics,
+            on_assign=self._assigned,
+            on_revoke=self._revoked,
+            on_lost=self._lost,
+        )
+        self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
+        return type(self._task).version()
+
+    def go_on(self) -> None:
+        try:
+            while not self._control.is_stopping:
+                self._iterate()
+        finally:
+            self._close_partitions(list(self._context.assigned))
+
+    def end(self) -> None:
+        self._stop_task()
+        if self._consumer is not None:
+            self._consumer.close()
+        for stage in self._parts.stages:
+            stage.transformation.close()
+
+    def interrupt(self) -> None:
+        """A `put` may take its time: what it writes is its own affair until it is left behind."""
+
+    def _stop_task(self) -> None:
+        if self._is_started and not self._is_stopped:
+            self._is_stopped = True
+            self._call(self._task.stop)
+
+    # --- one turn ---
+
+    def _iterate(self) -> None:
+        if self._control.is_paused is not self._is_held:
+            self._hold(self._control.is_paused)
+        is_due = self._context.is_commit_requested or self._parts.report.is_full
+        if is_due or now_ms() >= self._next_commit_ms:
+            self._context.is_commit_requested = False
+            self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
+            self._commit(list(self._context.assigned))
+        self._rewind()
+        self._read(self._fetch())
+        if self._batch or self._context.assigned:
+            self._deliver()
+
+    def _hold(self, is_held: bool) -> None:
+        self._is_held = is_held
+        self._pause_or_resume()
+        if is_held:
+            self._context.is_commit_requested = True
+        self._thread.held(is_held)
+
+    def _pause_or_resume(self) -> None:
+        """Fetch from all partitions, or from none, or but from those the task does not want."""
+        assert self._consumer is not None
+        assigned = self._context.assigned
+        is_none = self._is_held or self._is_redelivering
+        paused = assigned if is_none else assigned & self._context.paused
+        self._consumer.pause(_natives(paused))
+        self._consumer.resume(_natives(assigned - paused))
+        self._context.is_pausing_changed = False
+
+    def _fetch(self) -> list[Message]:
+        assert self._consumer is not None
+        if self._context.is_pausing_changed:
+            self._pause_or_resume()
+        seconds = _HELD_SECONDS if self._is_held or self._is_redelivering else _POLL_SECONDS
+        until_commit = max(0, self._next_commit_ms - now_ms()) / 1000
+        asked = self._context.take_timeout_ms()
+        if asked is not None:
+            seconds = min(60.0, asked / 1000)
+        messages = self._consumer.consume(self._parts.max_poll_records, min(seconds, until_commit))
+        if self._rebalance_error is not None:
+            error, self._rebalance_error = self._rebalance_error, None
+            raise error
+        return messages
+
+    # --- reading ---
+
+    def _read(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            error = message.error()
+            if error is None:
+                self._read_one(message)
+            elif error.code() == KafkaError._MAX_POLL_EXCEEDED or error.retriable():  # noqa: SLF001
+                log.warning("consumer says task=%s error=%s", self._thread.task, error)
+            elif error.code() in _WAITED_FOR:
+                log.info("topic is waited for task=%s error=%s", self._thread.task, error)
+            else:
+                raise KafkaException(error)
+
+    def _read_one(self, message: Message) -> None:
+        topic, partition = message.topic(), message.partition()
+        offset = message.offset()
+        assert topic is not None
+        assert partition is not None
+        assert offset is not None
+        at = TopicPartition(topic, partition)
+        if at not in self._context.assigned:
+            return
+        self.counts.sink_record_read_total += 1
+        self._committed.setdefault(at, offset)
+        self._parts.report.consumed(at, message)
+        record = self._converted(message, topic, partition, offset)
+        self._read_offsets[at] = offset + 1
+        if record is not None:
+            self._batch.append(record)
+
+    def _converted(
+        self, message: Message, topic: str, partition: int, offset: int
+    ) -> SinkRecord | None:
+        take, converters = self._parts.steps.take, self._parts.converters
+        raw: Any = message.headers() or ()
+        bare = Headers(Header(name, value) for name, value in raw)
+        key = take(
+            Stage.KEY_CONVERTER,
+            type(converters.key),
+            message,
+            converters.key.to_connect_data,
+            topic,
+            message.key(),
+            bare,
+        )
+        value = take(
+            Stage.VALUE_CONVERTER,
+            type(converters.value),
+            message,
+            converters.value.to_connect_data,
+            topic,
+            message.value(),
+            bare,
+        )
+        headers = take(
+            Stage.HEADER_CONVERTER, type(converters.header), message, self._headers, topic, raw
+        )
+        if key is SKIPPED or value is SKIPPED or headers is SKIPPED:
+            return None
+        kind, timestamp = message.timestamp()
+        record = SinkRecord(
+            topic=topic,
+            kafka_partition=partition,
+            key_schema=key.schema,
+            key=key.value,
+            value_schema=value.schema,
+            value=value.value,
+            kafka_offset=offset,
+            timestamp_ms=timestamp if timestamp >= 0 else None,
+            timestamp_type=timestamp_type(kind),
+            headers=headers,
+        )
+        self._track(topic)
+        transformed = self._parts.steps.transform(self._parts.stages, record, message)
+        return None if transformed is SKIPPED else transformed
+
+    def _headers(self, topic: str, raw: Sequence[tuple[str, bytes | None]]) -> Headers:
+        convert = self._parts.converters.header.to_connect_header
+        found = [(name, convert(topic, name, value)) for name, value in raw]
+        return Headers(Header(name, each.value, each.schema) for name, each in found)
+
+    def _track(self, topic: str) -> None:
+        if self._topic_seen_ms.get(topic, -_TOPIC_REMINDER_MS) + _TOPIC_REMINDER_MS <= now_ms():
+            self._topic_seen_ms[topic] = now_ms()
+            self._thread.topic_used(topic)
+
+    # --- writing ---
+
+    def _deliver(self) -> None:
+        try:
+            self._call(self._task.put, list(self._batch))
+            self._parts.report.raise_problem()
+        except RetriableException as error:
+            log.warning("put is tried again task=%s error=%r", self._thread.task, error)
+            if not self._is_redelivering:
+                self._is_redelivering = True
+                self._pause_or_resume()
+            return
+        except Exception as error:
+            raise ConnectException(
+                "Exiting WorkerSinkTask due to unrecoverable exception."
+            ) from error
+        self.counts.sink_record_send_total += len(self._batch)
+        self._put_offsets.update(self._read_offsets)
+        self._batch.clear()
+        self._read_offsets.clear()
+        if self._is_redelivering:
+            self._is_redelivering = False
+            self._pause_or_resume()
+
+    def _rewind(self) -> None:
+        """Read on from where the task asked to."""
+        assert self._consumer is not None
+        for at, offset in self._context.take_rewinds().items():
+            if at in self._context.assigned:
+                self._consumer.seek(_native(at, offset))
+                self._put_offsets[at] = self._committed[at] = offset
+                self._forget(at)
+
+    def _forget(self, at: TopicPartition) -> None:
+        """Drop what was read of a partition and not put."""
+        self._read_offsets.pop(at, None)
+        self._batch = [each for each in self._batch if _place(each) != at]
+
+    # --- offsets ---
+
+    def _commit(self, partitions: Sequence[TopicPartition], *, is_closing: bool = False) -> None:
+        if self._thread.is_left:
+            return
+        offsets = {at: self._put_offsets[at] for at in partitions if at in self._put_offsets}
+        try:
+            self._parts.report.flush()
+            given = self._call(self._task.pre_commit, dict(offsets)) if offsets else {}
+        # Said and survived, as in Kafka Connect: what was not flushed comes again.
+        except Exception:
+            self.counts.offset_commit_failure_total += 1
+            log.exception("offsets are not committed task=%s", self._thread.task)
+            if not is_closing:
+                self._go_back(offsets)
+            return
+        self._commit_given(given or {}, offsets)
+
+    def _commit_given(
+        self, given: Mapping[TopicPartition, int], offsets: Mapping[TopicPartition, int]
+    ) -> None:
+        wanted = {}
+        for at, offset in given.items():
+            if at not in offsets or offset > offsets[at]:
+                log.warning(
+                    "task gives an offset it was not asked for task=%s partition=%s offset=%s",
+                    self._thread.task,
+                    at,
+                    offset,
+                )
+            elif self._committed.get(at) != offset:
+                wanted[at] = offset
+        if not wanted:
+            return
+        assert self._consumer is not None
+        try:
+            self._consumer.commit(
+                offsets=[_native(at, offset) for at, offset in wanted.items()], asynchronous=False
+            )
+        except KafkaException as error:
+            self.counts.offset_commit_failure_total += 1
+            log.error("commit failed task=%s error=%s", self._thread.task, error)
+            return
+        self.counts.offset_commit_completion_total += 1
+        self._committed.update(wanted)
+        self._parts.report.committed(wanted)
+
+    def _go_back(self, offsets: Iterable[TopicPartition]) -> None:
+        assert self._consumer is not None
+        for at in offsets:
+            if at in self._committed:
+                self._consumer.seek(_native(at, self._committed[at]))
+                self._put_offsets[at] = self._committed[at]
+                self._forget(at)
+
+    # --- partitions that come and go ---
+
+    def _assigned(self, consumer: Consumer, natives: list[confluent_kafka.TopicPartition]) -> None:
+        partitions = [TopicPartition(each.topic, each.partition) for each in natives]
+        log.info("partitions assigned task=%s partitions=%s", self._thread.task, partitions)
+        try:
+            # Assigned here, not after this call: so they can be held or rewound at once.
+            consumer.assign(natives)
+            self._context.assigned |= frozenset(partitions)
+            self.counts.partition_count = len(self._context.assigned)
+            self._pause_or_resume()
+            if partitions:
+                self._call(self._task.open, partitions)
+        # It must not be lost in the C library: the turn that consumes raises it.
+        except BaseException as error:  # noqa: BLE001
+            self._rebalance_error = error
+
+    def _revoked(self, _: Consumer, natives: list[confluent_kafka.TopicPartition]) -> None:
+        partitions = [TopicPartition(each.topic, each.partition) for each in natives]
+        log.info("partitions revoked task=%s partitions=%s", self._thread.task, partitions)
+        self._close_partitions(partitions)
+
+    def _lost(self, _: Consumer, natives: list[confluent_kafka.TopicPartition]) -> None:
+        partitions = [TopicPartition(each.topic, each.partition) for each in natives]
+        log.warning("partitions lost task=%s partitions=%s", self._thread.task, partitions)
+        self._close_partitions(partitions, is_lost=True)
+
+    def _close_partitions(self, partitions: list[TopicPartition], *, is_lost: bool = False) -> None:
+        partitions = [at for at in partitions if at in self._context.assigned]
+        if not partitions:
+            return
+        try:
+            if not is_lost:
+                self._commit(partitions, is_closing=True)
+            self._call(self._task.close, partitions)
+        # As above.
+        except BaseException as error:
+            log.exception("partitions were not closed cleanly task=%s", self._thread.task)
+            self._rebalance_error = error
+        for at in partitions:
+            self._put_offsets.pop(at, None)
+            self._committed.pop(at, None)
+            self._forget(at)
+        self._context.lose(partitions)
+        self._parts.report.lost(partitions)
+        self.counts.partition_count = len(self._context.assigned)
+        if self._is_redelivering and not self._batch:
+            self._is_redelivering = False
+            self._context.is_pausing_changed = True
+
+
+_WAITED_FOR: Final = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._PARTITION_EOF,  # noqa: SLF001 - librdkafka's own codes
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+    KafkaError._TRANSPORT,  # noqa: SLF001
+}
+
+
+def _place(record: SinkRecord) -> TopicPartition:
+    return TopicPartition(record.original_topic, record.original_kafka_partition)
+
+
+def _native(at: TopicPartition, offset: int) -> confluent_kafka.TopicPartition:
+    return confluent_kafka.TopicPartition(at.topic, at.partition, offset)
+
+
+def _natives(partitions: Iterable[TopicPartition]) -> list[confluent_kafka.TopicPartition]:
+    return [confluent_kafka.TopicPartition(*each) for each in sorted(partitions)]

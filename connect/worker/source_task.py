@@ -1,0 +1,323 @@
+"""A source's task: poll, transform, convert, send, and keep the offsets of what is stored.
+
+An offset is kept when its record and all before it of its partition are stored
+(`connect.herder.submitted_records`), so that a crash repeats records and loses none.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from confluent_kafka import KafkaException, Producer
+
+from connect.clock import now_ms
+from connect.errors.tolerance import Stage
+from connect.herder.submitted_records import SubmittedRecord, SubmittedRecords
+from connect.worker.offset_store import OffsetStore, Reader
+from connect.worker.plugging import Converters
+from connect.worker.plugging import Stage as Transforming
+from connect.worker.steps import SKIPPED, Steps
+from connect.worker.task_thread import TaskCounts, TaskThread
+from connect.worker.topics import TopicCreation
+from millrace.connect.connectors import RecordMetadata, SourceOffset, SourcePartition, SourceTask
+from millrace.connect.data.records import SourceRecord
+from millrace.connect.errors import ConnectException, RetriableException
+
+log = logging.getLogger(__name__)
+
+_IDLE_WAIT_MS: Final = 10
+_RETRY_WAIT_MS: Final = 100
+_HELD_WAIT_MS: Final = 500
+_FULL_WAIT_SECONDS: Final = 0.1
+_TOPIC_REMINDER_MS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class SourceParts:
+    """What a source's task consists of."""
+
+    task: SourceTask
+    config: Mapping[str, str]
+    stages: list[Transforming]
+    converters: Converters
+    steps: Steps
+    producer: dict[str, Any]
+    topics: TopicCreation
+    offsets: OffsetStore
+    flush_interval_ms: int
+    flush_timeout_ms: int
+
+
+class _Context:
+    """What the task sees of the worker."""
+
+    def __init__(self, configs: Mapping[str, str], reader: Reader) -> None:
+        self.configs = configs
+        self.offset_storage_reader = reader
+
+
+class SourceWork:
+    """Owns the producer and what is on its way. All of it lives in one thread."""
+
+    def __init__(self, thread: TaskThread, parts: SourceParts, counts: TaskCounts) -> None:
+        self.counts = counts
+        self._thread = thread
+        self._control = thread.control
+        self._call = thread.caller
+        self._parts = parts
+        self._task = parts.task
+        self._producer: Producer | None = None
+        self._submitted = SubmittedRecords()
+        self._kept: dict[str, tuple[SourcePartition, SourceOffset]] = {}
+        """Offsets that may be kept and are not yet."""
+        self._send_error: Exception | None = None
+        self._is_started = False
+        self._is_stopped = False
+        self._tells_records = type(parts.task).commit_record is not SourceTask.commit_record
+        self._next_commit_ms = 0
+        self._topic_seen_ms: dict[str, int] = {}
+
+    # --- its life ---
+
+    def begin(self) -> str:
+        reader = Reader(self._parts.offsets, self._thread.task.connector)
+        self._task.context = _Context(self._parts.config, reader)
+        self._producer = Producer(self._parts.producer)
+        self._is_started = True
+        self._call(self._task.start, dict(self._parts.config))
+        self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
+        return type(self._task).version()
+
+    def go_on(self) -> None:
+        try:
+            self._go_on()
+        except BaseException:
+            # What is stored by now need not come again.
+            self._commit_last()
+            raise
+        self._commit_last()
+
+    def _go_on(self) -> None:
+        while not self._control.is_stopping:
+            if self._control.is_paused:
+                self._hold()
+                continue
+            self._raise_send_error()
+            records = self._poll()
+            if records:
+                self._send(records)
+            self._serve()
+
+    def end(self) -> None:
+        self._stop_task()
+        if self._producer is not None:
+            self._producer.purge()
+        for stage in self._parts.stages:
+            stage.transformation.close()
+
+    def interrupt(self) -> None:
+        if self._is_started and not self._is_stopped:
+            self._is_stopped = True
+            self._call.from_outside(self._task.stop)
+
+    def _stop_task(self) -> None:
+        if self._is_started and not self._is_stopped:
+            self._is_stopped = True
+            self._call(self._task.stop)
+
+    def _hold(self) -> None:
+        self._thread.held(True)
+        while self._control.is_paused and not self._control.wait(_HELD_WAIT_MS):
+            self._serve()
+        if not self._control.is_stopping:
+            self._thread.held(False)
+
+    # --- records ---
+
+    def _poll(self) -> list[SourceRecord]:
+        try:
+            polled: Iterable[SourceRecord] | None = self._call(self._task.poll)
+        except RetriableException:
+            log.warning("poll failed and is tried again task=%s", self._thread.task, exc_info=True)
+            self._control.wait(_RETRY_WAIT_MS)
+            return []
+        records = list(polled or ())
+        if not records:
+            self._control.wait(_IDLE_WAIT_MS)
+        self.counts.source_record_poll_total += len(records)
+        return records
+
+    def _send(self, records: list[SourceRecord]) -> None:
+        for record in records:
+            self._raise_send_error()
+            self._send_one(record)
+
+    def _send_one(self, polled: SourceRecord) -> None:
+        steps, parts = self._parts.steps, self._parts
+        record = steps.transform(parts.stages, polled, polled)
+        if record is None or record is SKIPPED:
+            self._commit_record(polled, None)
+            return
+        message = self._converted(record, polled)
+        if message is None:
+            self._commit_record(polled, None)
+            return
+        parts.topics.ensure(record.topic)
+        submitted = self._submit(polled)
+        self._produce(record.topic, message, partial(self._delivered, polled, submitted))
+
+    def _submit(self, record: SourceRecord) -> SubmittedRecord | None:
+        if record.source_partition is None or record.source_offset is None:
+            return None
+        return self._submitted.submit(record.source_partition, record.source_offset)
+
+    def _converted(self, record: SourceRecord, polled: SourceRecord) -> dict[str, Any] | None:
+        """Give what the producer is told, None when the record is left out."""
+        take, converters = self._parts.steps.take, self._parts.converters
+        headers = take(
+            Stage.HEADER_CONVERTER, type(converters.header), polled, self._headers, record
+        )
+        key = take(
+            Stage.KEY_CONVERTER,
+            type(converters.key),
+            polled,
+            converters.key.from_connect_data,
+            record.topic,
+            record.key_schema,
+            record.key,
+            record.headers,
+        )
+        value = take(
+            Stage.VALUE_CONVERTER,
+            type(converters.value),
+            polled,
+            converters.value.from_connect_data,
+            record.topic,
+            record.value_schema,
+            record.value,
+            record.headers,
+        )
+        if headers is SKIPPED or key is SKIPPED or value is SKIPPED:
+            return None
+        message = {"key": key, "value": value}
+        if headers:
+            message["headers"] = headers
+        if record.kafka_partition is not None:
+            message["partition"] = record.kafka_partition
+        if record.timestamp_ms is not None:
+            if record.timestamp_ms < 0:
+                raise ConnectException(f"Invalid record timestamp {record.timestamp_ms}")
+            message["timestamp"] = record.timestamp_ms
+        return message
+
+    def _headers(self, record: SourceRecord) -> list[tuple[str, bytes | None]]:
+        convert = self._parts.converters.header.from_connect_header
+        return [
+            (each.key, convert(record.topic, each.key, each.schema, each.value))
+            for each in record.headers
+        ]
+
+    def _produce(
+        self, topic: str, message: dict[str, Any], delivered: Callable[[Any, Any], None]
+    ) -> None:
+        assert self._producer is not None
+        while True:
+            if self._thread.is_left:
+                raise ConnectException("the task was left behind")
+            try:
+                self._producer.produce(topic, on_delivery=delivered, **message)
+            except BufferError:
+                # The queue is full: the brokers are slower than the source, or away.
+                self._producer.poll(_FULL_WAIT_SECONDS)
+                if self._control.is_stopping:
+                    raise ConnectException("stopped while records could not be sent") from None
+                continue
+            except (KafkaException, ValueError, TypeError) as error:
+                raise ConnectException("Unrecoverable exception trying to send") from error
+            return
+
+    # --- what becomes of them ---
+
+    def _delivered(
+        self, record: SourceRecord, submitted: SubmittedRecord | None, error: Any, message: Any
+    ) -> None:
+        if error is not None:
+            self._not_delivered(record, submitted, KafkaException(error))
+            return
+        self.counts.source_record_write_total += 1
+        if submitted is not None:
+            submitted.is_stored = True
+        topic = message.topic()
+        if self._topic_seen_ms.get(topic, -_TOPIC_REMINDER_MS) + _TOPIC_REMINDER_MS <= now_ms():
+            self._topic_seen_ms[topic] = now_ms()
+            self._thread.topic_used(topic)
+        if self._tells_records:
+            _, timestamp = message.timestamp()
+            metadata = RecordMetadata(topic, message.partition(), message.offset(), timestamp)
+            self._commit_record(record, metadata)
+
+    def _not_delivered(
+        self, record: SourceRecord, submitted: SubmittedRecord | None, error: Exception
+    ) -> None:
+        if not self._parts.steps.tolerance.settings.is_tolerated:
+            self._send_error = self._send_error or error
+            return
+        self._parts.steps.failed_outside(Stage.KAFKA_PRODUCE, type(self), error, record)
+        if submitted is not None:
+            submitted.is_stored = True
+        self._commit_record(record, None)
+
+    def _commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
+        if not self._tells_records:
+            return
+        try:
+            self._call(self._task.commit_record, record, metadata)
+        # As in Kafka Connect: what a task does with the news is its own affair.
+        except Exception:
+            log.exception("commit_record raised task=%s", self._thread.task)
+
+    def _raise_send_error(self) -> None:
+        if self._send_error is not None:
+            raise ConnectException(
+                "Unrecoverable exception from producer send callback"
+            ) from self._send_error
+
+    # --- offsets ---
+
+    def _serve(self) -> None:
+        """Hear what was stored, and keep offsets when it is time."""
+        assert self._producer is not None
+        self._producer.poll(0)
+        if now_ms() >= self._next_commit_ms:
+            self._commit()
+            self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
+
+    def _commit_last(self) -> None:
+        assert self._producer is not None
+        self._producer.flush(self._parts.flush_timeout_ms / 1000)
+        self._commit()
+
+    def _commit(self) -> None:
+        for partition, offset in self._submitted.take_offsets():
+            self._kept[repr(sorted(partition.items()))] = (partition, offset)
+        if self._thread.is_left:
+            return
+        try:
+            if self._kept:
+                connector = self._thread.task.connector
+                entries = list(self._kept.values())
+                self._parts.offsets.write(connector, entries, self._parts.flush_timeout_ms)
+                self._kept.clear()
+        except ConnectException:
+            # They stay, and are written with the next ones.
+            self.counts.offset_commit_failure_total += 1
+            log.exception("offsets were not kept task=%s", self._thread.task)
+            return
+        self.counts.offset_commit_completion_total += 1
+        try:
+            self._call(self._task.commit)
+        # As for commit_record.
+        except Exception:
+            log.exception("commit raised task=%s", self._thread.task)

@@ -1,0 +1,165 @@
+"""A task in a thread of its own: started, held, ended, and what of that is told to the worker."""
+
+import logging
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from connect.errors.tolerance import ErrorCounts
+from connect.herder.names import TaskId
+from connect.worker.calling import Caller
+
+log = logging.getLogger(__name__)
+
+_STOP_GRACE_SECONDS: Final = 1.0
+
+
+@dataclass(slots=True)
+class TaskCounts:
+    """What a task has done, under the names of Kafka's task metrics."""
+
+    kind: str
+    source_record_poll_total: int = 0
+    source_record_write_total: int = 0
+    sink_record_read_total: int = 0
+    sink_record_send_total: int = 0
+    offset_commit_completion_total: int = 0
+    offset_commit_failure_total: int = 0
+    partition_count: int = 0
+    errors: ErrorCounts = field(default_factory=ErrorCounts)
+
+
+class Control:
+    """What is asked of a task from outside, and how it waits."""
+
+    def __init__(self, *, is_paused: bool = False) -> None:
+        self._changed = threading.Event()
+        self.is_stopping = False
+        self.is_paused = is_paused
+
+    def stop(self) -> None:
+        self.is_stopping = True
+        self._changed.set()
+
+    def pause(self, is_paused: bool) -> None:
+        self.is_paused = is_paused
+        self._changed.set()
+
+    def wait(self, delay_ms: float) -> bool:
+        """Wait so long, or until something is asked; returns whether to stop."""
+        if self._changed.wait(delay_ms / 1000) and not self.is_stopping:
+            self._changed.clear()
+        return self.is_stopping
+
+
+class Work(Protocol):
+    """A source's or a sink's task, as its thread sees it. All but `interrupt` runs there."""
+
+    counts: TaskCounts
+
+    def begin(self) -> str:
+        """Make and start everything; returns the version of the task's class."""
+
+    def go_on(self) -> None:
+        """Do the work until the control says stop."""
+
+    def end(self) -> None:
+        """Give back what there is, also when `begin` or `go_on` failed."""
+
+    def interrupt(self) -> None:
+        """Have a call into the task that waits come back. Called from another thread."""
+
+
+class Listener(Protocol):
+    """Is told what becomes of a task, from the task's thread."""
+
+    def task_began(self, thread: "TaskThread", version: str) -> None: ...
+
+    def task_held(self, thread: "TaskThread", is_paused: bool) -> None: ...
+
+    def task_ended(self, thread: "TaskThread", trace: str | None) -> None:
+        """With a trace it failed."""
+
+    def topic_used(self, task: TaskId, topic: str) -> None: ...
+
+
+class TaskThread(threading.Thread):
+    """Owns a task's work from its start to its end. Tells its end exactly once, unless left."""
+
+    def __init__(
+        self,
+        task: TaskId,
+        make: Callable[["TaskThread"], Work],
+        control: Control,
+        listener: Listener,
+    ) -> None:
+        # A daemon: one that was left behind must not hold up the end of the process.
+        super().__init__(name=f"task-{task}", daemon=True)
+        self.task = task
+        self.control = control
+        self.caller = Caller()
+        self.is_left = False
+        """Whether nobody waits for it any more: it may write nothing from now on."""
+        self.work: Work | None = None
+        self._make = make
+        self._listener = listener
+
+    def run(self) -> None:
+        trace: str | None = None
+        try:
+            self.work = self._make(self)
+            version = self.work.begin()
+            self._tell(self._listener.task_began, version)
+            self.work.go_on()
+        # The outermost edge of a task: whatever it raises is its end and nobody else's.
+        except BaseException as error:  # noqa: BLE001
+            trace = self._ended_by(error)
+        finally:
+            if self.work is not None:
+                try:
+                    self.work.end()
+                except BaseException:
+                    log.exception("task did not end cleanly task=%s", self.task)
+            self.caller.close()
+        self._tell(self._listener.task_ended, trace)
+
+    def _ended_by(self, error: BaseException) -> str | None:
+        if self.control.is_stopping:
+            log.info("task raised while it stopped task=%s error=%r", self.task, error)
+            return None
+        log.error("task failed task=%s", self.task, exc_info=error)
+        return "".join(traceback.format_exception(error))
+
+    def _tell(self, of: Callable[..., None], *what: Any) -> None:
+        if not self.is_left:
+            of(self, *what)
+
+    def held(self, is_paused: bool) -> None:
+        self._tell(self._listener.task_held, is_paused)
+
+    def topic_used(self, topic: str) -> None:
+        if not self.is_left:
+            self._listener.topic_used(self.task, topic)
+
+    def ask_to_stop(self) -> None:
+        """Ask; what waits in the task's own code is called back after a moment."""
+        self.control.stop()
+        timer = threading.Timer(_STOP_GRACE_SECONDS, self._interrupt)
+        timer.daemon = True
+        timer.start()
+
+    def _interrupt(self) -> None:
+        work = self.work
+        if self.is_alive() and work is not None:
+            try:
+                work.interrupt()
+            # The outermost edge of the timer's thread.
+            except BaseException:
+                log.exception("task could not be interrupted task=%s", self.task)
+
+    def leave(self) -> None:
+        """Wait no longer: the thread may end when it will, and says nothing any more."""
+        log.warning("task does not stop and is left behind task=%s", self.task)
+        self.is_left = True

@@ -1,0 +1,122 @@
+"""Puts a task's work together from its configuration, in the task's own thread."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from connect.definitions.connector import CLASS, topics_of
+from connect.definitions.validation import connector_class, definition_of
+from connect.errors.dead_letters import DeadLetterSettings
+from connect.errors.tolerance import ErrorSettings, Tolerance
+from connect.herder.effects import StartTask
+from connect.worker.client_settings import CONSUMER_DEFAULTS, PRODUCER_DEFAULTS
+from connect.worker.environment import Environment
+from connect.worker.plugging import converters_of, stages_of
+from connect.worker.reporting import SinkReport, SourceReport
+from connect.worker.sink_task import SinkParts, SinkWork
+from connect.worker.source_task import SourceParts, SourceWork
+from connect.worker.steps import Steps
+from connect.worker.task_thread import TaskCounts, TaskThread, Work
+from connect.worker.topics import TopicCreation, topic_groups
+from millrace.connect.connectors import SinkTask, SourceTask
+
+_MAX_POLL_RECORDS: Final = 500
+_MAX_POLL_SETTING: Final = "consumer.override.max.poll.records"
+
+
+def work_maker(environment: Environment, start: StartTask) -> Callable[[TaskThread], Work]:
+    """Return what makes the work; it raises whatever is wrong with the configuration."""
+
+    def make(thread: TaskThread) -> Work:
+        config = environment.resolve(start.connector_config)
+        task_config = environment.resolve(start.task_config)
+        connector = connector_class(environment.plugins, config)
+        task: Any = connector().task_class()()
+        if isinstance(task, SourceTask):
+            return _source(environment, thread, task, config, task_config)
+        if isinstance(task, SinkTask):
+            return _sink(environment, thread, task, config, task_config)
+        raise TypeError(f"{type(task).__name__} of {config[CLASS]} is no task")
+
+    return make
+
+
+def _parsed(environment: Environment, config: dict[str, str]) -> dict[str, Any]:
+    plugins = environment.plugins
+    definition = definition_of(plugins, connector_class(plugins, config), config)
+    return definition.parse(config, plugins.find)
+
+
+def _source(
+    environment: Environment,
+    thread: TaskThread,
+    task: SourceTask,
+    config: dict[str, str],
+    task_config: dict[str, str],
+) -> SourceWork:
+    settings, name = environment.settings, thread.task
+    counts = TaskCounts("source")
+    errors = ErrorSettings.of(_parsed(environment, config))
+    steps = Steps(
+        Tolerance(errors, counts.errors),
+        SourceReport(name, errors, counts.errors),
+        thread.control.wait,
+    )
+    admin = environment.client("admin", config, **{"client.id": f"connector-adminclient-{name}"})
+    groups = topic_groups(config) if settings["topic.creation.enable"] else []
+    producer = {**PRODUCER_DEFAULTS, "client.id": f"connector-producer-{name}"}
+    parts = SourceParts(
+        task=task,
+        config=task_config,
+        stages=stages_of(environment.plugins, config),
+        converters=converters_of(environment.plugins, settings, config),
+        steps=steps,
+        producer=environment.client("producer", config, **producer),
+        topics=TopicCreation(admin, groups),
+        offsets=environment.offsets,
+        flush_interval_ms=settings["offset.flush.interval.ms"],
+        flush_timeout_ms=settings["offset.flush.timeout.ms"],
+    )
+    return SourceWork(thread, parts, counts)
+
+
+def _sink(
+    environment: Environment,
+    thread: TaskThread,
+    task: SinkTask,
+    config: dict[str, str],
+    task_config: dict[str, str],
+) -> SinkWork:
+    settings, name = environment.settings, thread.task
+    counts = TaskCounts("sink")
+    parsed = _parsed(environment, config)
+    errors = ErrorSettings.of(parsed)
+    report = SinkReport(name, errors, DeadLetterSettings.of(parsed), counts.errors)
+    consumer = {
+        **CONSUMER_DEFAULTS,
+        "client.id": f"connector-consumer-{name}",
+        "group.id": f"connect-{name.connector}",
+    }
+    letters = {**PRODUCER_DEFAULTS, "client.id": f"connector-dlq-producer-{name}"}
+    parts = SinkParts(
+        task=task,
+        config=task_config,
+        topics=subscription(config),
+        stages=stages_of(environment.plugins, config),
+        converters=converters_of(environment.plugins, settings, config),
+        steps=Steps(Tolerance(errors, counts.errors), report, thread.control.wait),
+        report=report,
+        consumer=environment.client("consumer", config, **consumer),
+        dead_letter_clients=(
+            environment.client("producer", config, **letters),
+            environment.client("admin", config, **{"client.id": f"connector-adminclient-{name}"}),
+        ),
+        max_poll_records=int(config.get(_MAX_POLL_SETTING, _MAX_POLL_RECORDS)),
+        flush_interval_ms=settings["offset.flush.interval.ms"],
+    )
+    return SinkWork(thread, parts, counts)
+
+
+def subscription(config: dict[str, str]) -> list[str]:
+    """Return topics as librdkafka takes them: a regular expression begins with ^."""
+    topics = topics_of(config)
+    return topics or [f"^({config['topics.regex'].strip()})$"]

@@ -1,0 +1,328 @@
+"""The shell around one herder: it does what the herder asks for, and tells it what became of that.
+
+Everything here runs on one event loop; threads come in by `_post`. The herder steps after every
+input, so what is to be done never waits for a timer.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from connect.clock import now_ms, timestamp_ms
+from connect.herder import effects
+from connect.herder.config_records import ConfigRecord
+from connect.herder.effects import Effect
+from connect.herder.herder import Assignment, Herder
+from connect.herder.names import TaskId
+from connect.herder.status import StatusRecord, TopicStatus, topic_record
+from connect.worker import loggers
+from connect.worker.connector_thread import ConnectorThread
+from connect.worker.environment import Environment
+from connect.worker.task_thread import Control, TaskCounts, TaskThread
+from connect.worker.tasks import work_maker
+
+log = logging.getLogger(__name__)
+
+_END_SECONDS: Final = 1.0
+
+
+class Record(Protocol):
+    """A record of the config or status topic."""
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def value(self) -> bytes | None: ...
+
+
+class Log(Protocol):
+    """A log that every worker reads whole."""
+
+    async def append(self, records: Sequence[Record]) -> None:
+        """Write records, wait until they are read here. Raises ConnectException."""
+
+    def submit(self, records: Sequence[Record]) -> None:
+        """Write records and go on; in the order in which they are given."""
+
+
+class Neighbours(Protocol):
+    """The other workers of the group."""
+
+    def send_task_configs(self, effect: effects.SendTaskConfigs) -> None:
+        """Have the leader write a connector's tasks; tried until it worked or is out of date."""
+
+    def owner_url(self, name: str | TaskId) -> str | None:
+        """Tell where the worker is reached to which the leader has assigned something."""
+
+
+class MemoryLog:
+    """The log of a standalone worker: what is written is read at once."""
+
+    def __init__(self, replay: Callable[[str, bytes | None], None]) -> None:
+        self._replay = replay
+
+    async def append(self, records: Sequence[Record]) -> None:
+        self.submit(records)
+
+    def submit(self, records: Sequence[Record]) -> None:
+        for record in records:
+            self._replay(record.key, record.value)
+
+
+class Worker:
+    """Owns the threads of what runs here."""
+
+    def __init__(
+        self,
+        herder: Herder,
+        environment: Environment,
+        config_log: Log,
+        status_log: Log,
+        neighbours: Neighbours | None = None,
+    ) -> None:
+        self.herder = herder
+        self.environment = environment
+        self.config_log = config_log
+        self.status_log = status_log
+        self.connectors: dict[str, ConnectorThread] = {}
+        self.tasks: dict[TaskId, TaskThread] = {}
+        self.neighbours = neighbours
+        self.is_ready = True
+        """Whether everything was read back that was written before."""
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_pumping = False
+        self._idle = asyncio.Event()
+        self._task_gone = asyncio.Event()
+
+    # --- inputs ---
+
+    def _post(self, change: Callable[..., None], *what: Any) -> None:
+        """Come in from a thread."""
+        try:
+            self._loop.call_soon_threadsafe(self._take, change, *what)
+        except RuntimeError:
+            # The loop is closed: the worker has ended without this thread.
+            log.info("worker has ended, nobody is told change=%s", change.__name__)
+
+    def _take(self, change: Callable[..., None], *what: Any) -> None:
+        change(*what)
+        self.pump()
+
+    def pump(self) -> None:
+        """Have the herder step until nothing is to be done."""
+        if self._is_pumping:
+            return
+        self._is_pumping = True
+        try:
+            while found := self.herder.step(now_ms()):
+                for effect in found:
+                    self._perform(effect)
+        finally:
+            self._is_pumping = False
+        self._set_timer()
+        self._task_gone.set()
+        if not self.connectors and not self.tasks:
+            self._idle.set()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        deadline_ms = self.herder.next_deadline_ms()
+        if deadline_ms is not None:
+            delay_seconds = max(0, deadline_ms - now_ms()) / 1000
+            self._timer = self._loop.call_later(delay_seconds, self.pump)
+
+    # --- effects ---
+
+    def _perform(self, effect: Effect) -> None:
+        match effect:
+            case effects.StartConnector():
+                self._start_connector(effect)
+            case effects.StopConnector(name):
+                self._stop(self.connectors, name, self.herder.connector_stopped)
+            case effects.MakeTaskConfigs(name, config):
+                if name in self.connectors:
+                    self.connectors[name].make_task_configs(config)
+            case effects.StartTask():
+                self._start_task(effect)
+            case effects.StopTask(task):
+                self._stop(self.tasks, task, self.herder.task_stopped)
+            case effects.PauseTask(task, is_paused):
+                if task in self.tasks:
+                    self.tasks[task].control.pause(is_paused)
+            case _:
+                self._write(effect)
+
+    def _write(
+        self,
+        effect: effects.WriteConfig
+        | effects.WriteStatus
+        | effects.SetLogger
+        | effects.SendTaskConfigs,
+    ) -> None:
+        match effect:
+            case effects.WriteConfig(records):
+                self.config_log.submit(records)
+            case effects.WriteStatus(record):
+                self.status_log.submit([record])
+            case effects.SetLogger(logger, level):
+                loggers.set_level(logger, level, timestamp_ms())
+            case effects.SendTaskConfigs():
+                assert self.neighbours is not None, effect
+                self.neighbours.send_task_configs(effect)
+
+    def _start_connector(self, effect: effects.StartConnector) -> None:
+        log.info("connector starts connector=%s", effect.name)
+        self._idle.clear()
+        thread = ConnectorThread(effect.name, effect.config, self.environment, self)
+        self.connectors[effect.name] = thread
+        thread.start()
+
+    def _start_task(self, effect: effects.StartTask) -> None:
+        log.info("task starts task=%s", effect.task)
+        self._idle.clear()
+        make = work_maker(self.environment, effect)
+        thread = TaskThread(effect.task, make, Control(is_paused=effect.is_paused), self)
+        self.tasks[effect.task] = thread
+        thread.start()
+
+    def _stop(self, threads: dict[Any, Any], name: Any, stopped: Callable[[Any], None]) -> None:
+        """Have a thread end; after a while it is left behind, so that this is always answered."""
+        if name not in threads:
+            # It has ended by itself in the meantime.
+            stopped(name)
+            return
+        thread: ConnectorThread | TaskThread = threads[name]
+        thread.ask_to_stop()
+        timeout_ms = self.environment.settings["task.shutdown.graceful.timeout.ms"]
+
+        def leave() -> None:
+            if threads.get(name) is thread:
+                thread.leave()
+                del threads[name]
+                stopped(name)
+                self.pump()
+
+        self._loop.call_later(timeout_ms / 1000 + _END_SECONDS, leave)
+
+    # --- what becomes of connectors: called from their threads ---
+
+    def connector_began(self, thread: ConnectorThread, version: str) -> None:
+        self._post(self._connector_began, thread, version)
+
+    def _connector_began(self, thread: ConnectorThread, version: str) -> None:
+        if self._is_current(thread):
+            log.info("connector runs connector=%s", thread.connector)
+            self.herder.connector_started(thread.connector, version, now_ms())
+
+    def configs_made(self, thread: ConnectorThread, configs: Sequence[Mapping[str, str]]) -> None:
+        self._post(self._configs_made, thread, configs)
+
+    def _configs_made(self, thread: ConnectorThread, configs: Sequence[Mapping[str, str]]) -> None:
+        if self._is_current(thread):
+            self.herder.task_configs_made(thread.connector, configs)
+
+    def reconfigure(self, thread: ConnectorThread) -> None:
+        self._post(self._reconfigure, thread)
+
+    def _reconfigure(self, thread: ConnectorThread) -> None:
+        if self._is_current(thread):
+            self.herder.reconfigure(thread.connector)
+
+    def connector_ended(self, thread: ConnectorThread, trace: str | None) -> None:
+        self._post(self._connector_ended, thread, trace)
+
+    def _connector_ended(self, thread: ConnectorThread, trace: str | None) -> None:
+        if not self._is_current(thread):
+            return
+        del self.connectors[thread.connector]
+        log.info("connector ended connector=%s", thread.connector)
+        if thread.is_stopping or trace is None:
+            self.herder.connector_stopped(thread.connector)
+        else:
+            self.herder.connector_failed(thread.connector, trace, now_ms())
+
+    def _is_current(self, thread: ConnectorThread) -> bool:
+        return self.connectors.get(thread.connector) is thread
+
+    # --- what becomes of tasks: called from their threads ---
+
+    def task_began(self, thread: TaskThread, version: str) -> None:
+        self._post(self._task_began, thread, version)
+
+    def _task_began(self, thread: TaskThread, version: str) -> None:
+        if self.tasks.get(thread.task) is thread:
+            log.info("task runs task=%s", thread.task)
+            self.herder.task_started(thread.task, version, now_ms())
+
+    def task_held(self, thread: TaskThread, is_paused: bool) -> None:
+        self._post(self._task_held, thread, is_paused)
+
+    def _task_held(self, thread: TaskThread, is_paused: bool) -> None:
+        if self.tasks.get(thread.task) is thread:
+            self.herder.task_paused(thread.task, is_paused=is_paused)
+
+    def task_ended(self, thread: TaskThread, trace: str | None) -> None:
+        self._post(self._task_ended, thread, trace)
+
+    def _task_ended(self, thread: TaskThread, trace: str | None) -> None:
+        if self.tasks.get(thread.task) is not thread:
+            return
+        del self.tasks[thread.task]
+        log.info("task ended task=%s", thread.task)
+        if thread.control.is_stopping or trace is None:
+            self.herder.task_stopped(thread.task)
+        else:
+            self.herder.task_failed(thread.task, trace, now_ms())
+
+    def topic_used(self, task: TaskId, topic: str) -> None:
+        if self.environment.settings["topic.tracking.enable"]:
+            self._post(self._topic_used, task, topic)
+
+    def _topic_used(self, task: TaskId, topic: str) -> None:
+        known = self.herder.statuses.topics.get(task.connector, {})
+        if topic not in known and self.herder.is_configured(task.connector):
+            used = TopicStatus(topic, task.connector, task.task, timestamp_ms())
+            self.status_log.submit([topic_record(used)])
+
+    # --- from REST and the log ---
+
+    async def write(self, records: Sequence[ConfigRecord]) -> None:
+        """Write configurations, and do at once what they mean."""
+        await self.config_log.append(records)
+        self.pump()
+
+    async def write_status(self, records: Sequence[StatusRecord]) -> None:
+        await self.status_log.append(records)
+        self.pump()
+
+    def replay_config(self, key: str, value: bytes | None) -> None:
+        self.herder.replay_config(key, value)
+
+    def replay_status(self, key: str, value: bytes | None) -> None:
+        self.herder.replay_status(key, value)
+
+    def owner_url(self, name: str | TaskId) -> str | None:
+        """Tell where the worker is reached that runs something; only a group's leader knows."""
+        return None if self.neighbours is None else self.neighbours.owner_url(name)
+
+    def task_counts(self) -> dict[TaskId, TaskCounts]:
+        """Give what the tasks that run here have done."""
+        works = {task: thread.work for task, thread in self.tasks.items()}
+        return {task: work.counts for task, work in works.items() if work is not None}
+
+    async def prepare_offsets_change(self, name: str) -> None:
+        """Wait until nothing of a stopped connector runs here any more."""
+        while any(task.connector == name for task in self.tasks):
+            self._task_gone.clear()
+            await self._task_gone.wait()
+
+    async def stop(self) -> None:
+        """Have everything end; returns when it has, or when it is left behind."""
+        self.herder.assign(Assignment(generation=self.herder.generation))
+        self.pump()
+        await self._idle.wait()

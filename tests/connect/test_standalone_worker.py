@@ -1,0 +1,541 @@
+"""A worker by itself, as a process, on a real broker: files in, files out, and all of REST."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from millrace.testing import LocalBroker
+from tests.lib.connect_worker import ConnectWorker, eventually
+
+pytestmark = pytest.mark.slow
+
+PLUGINS = '''
+import time
+from millrace.connect import *
+
+class CountingSource(SourceConnector):
+    """Numbers without end, each once: the offset is the last one."""
+
+    @classmethod
+    def config(cls):
+        return ConfigDef().define(
+            "secret", ConfigDef.Type.PASSWORD, Importance.HIGH, "", default=None
+        )
+
+    def task_class(self):
+        return CountingTask
+
+class CountingTask(SourceTask):
+    async def start(self, settings):
+        self.settings = dict(settings)
+        kept = self.context.offset_storage_reader.offset({"of": "numbers"})
+        self.number = kept["last"] if kept else 0
+        self.sent = 0
+
+    async def poll(self):
+        if self.settings.get("block"):
+            time.sleep(60)
+        if self.settings.get("fail") == str(self.number):
+            raise RuntimeError("told to fail")
+        if self.sent == int(self.settings.get("count", 100)):
+            return None
+        self.sent += 1
+        self.number += 1
+        return [
+            SourceRecord(
+                topic=self.settings["topic"], key=str(self.number), value=str(self.number),
+                source_partition={"of": "numbers"}, source_offset={"last": self.number},
+                headers=[("n", self.number)],
+            )
+        ]
+
+class BlockingConnector(SourceConnector):
+    def start(self, settings):
+        time.sleep(60)
+
+class PickySink(SinkConnector):
+    def task_class(self):
+        return PickyTask
+
+class PickyTask(SinkTask):
+    """Refuses the value `bad`, and takes `later` only the second time."""
+
+    def put(self, records):
+        for record in records:
+            if record.value == "later" and not hasattr(self, "seen"):
+                self.seen = True
+                self.context.timeout(100)
+                raise RetriableException("not now")
+        for record in records:
+            if record.value == "bad":
+                self.context.errant_record_reporter.report(record, ValueError("it is bad"))
+        with open(self.settings["file"], "a") as file:
+            file.writelines(f"{each.value}\\n" for each in records if each.value != "bad")
+
+class Upper(Transformation):
+    def configure(self, configs):
+        pass
+
+    def apply(self, record):
+        from dataclasses import replace
+        if record.value == "drop":
+            return None
+        if record.value == "raise":
+            raise DataException("told to raise")
+        return replace(record, value=record.value.upper())
+'''
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[LocalBroker]:
+    with LocalBroker() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("worker")
+    (path / "plugins").mkdir()
+    (path / "plugins" / "test_plugins.py").write_text(PLUGINS)
+    (path / "secrets.properties").write_text("password=hunter2\n")
+    return path
+
+
+def settings(broker: LocalBroker, folder: Path, **more: str) -> dict[str, str]:
+    return {
+        "bootstrap.servers": broker.bootstrap_servers,
+        "offset.storage.file.filename": str(folder / "offsets"),
+        "plugin.path": str(folder / "plugins"),
+        "config.providers": "file",
+        "config.providers.file.class": "FileConfigProvider",
+        "task.shutdown.graceful.timeout.ms": "1000",
+        **more,
+    }
+
+
+@pytest.fixture(scope="module")
+def worker(broker: LocalBroker, folder: Path) -> Iterator[ConnectWorker]:
+    with ConnectWorker(folder, settings(broker, folder)) as started:
+        yield started
+        assert started.stop() == 0
+
+
+def put(worker: ConnectWorker, name: str, **config: str) -> None:
+    told = {key.replace("__", "."): value for key, value in config.items()}
+    status, body, _ = worker.call("PUT", f"/connectors/{name}/config", told)
+    assert status in (200, 201), body
+
+
+def produce(broker: LocalBroker, topic: str, *values: str | bytes) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for value in values:
+        producer.produce(topic, value)
+    assert producer.flush(30) == 0
+
+
+def consumed(broker: LocalBroker, topic: str, count: int) -> list[Any]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": f"reads-{topic}",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe([topic])
+    try:
+        found: list[Any] = []
+
+        def more() -> bool:
+            found.extend(each for each in consumer.consume(1000, 0.2) if not each.error())
+            return len(found) >= count
+
+        eventually(more)
+        return found
+    finally:
+        consumer.close()
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_lines_go_from_file_to_file_and_offsets_survive_kill_9(
+    broker: LocalBroker, tmp_path: Path
+) -> None:
+    source, sink = tmp_path / "source.json", tmp_path / "sink.properties"
+    about = {"connector.class": "FileStreamSource", "file": f"{tmp_path}/in", "topic": "moved"}
+    source.write_text(json.dumps({"name": "moving-in", **about}))
+    sink.write_text(
+        f"name=moving-out\nconnector.class=FileStreamSink\ntopics=moved\nfile={tmp_path}/out\n"
+        "consumer.override.session.timeout.ms=6000\n"
+    )
+    first = [f"line {number}" for number in range(2000)]
+    (tmp_path / "in").write_text("".join(f"{line}\n" for line in first))
+    told = {
+        "bootstrap.servers": broker.bootstrap_servers,
+        "offset.storage.file.filename": f"{tmp_path}/offsets",
+    }
+    worker = ConnectWorker(tmp_path, told, source, sink).start()
+    try:
+        eventually(lambda: len(lines(tmp_path / "out")) >= len(first))
+        end = (tmp_path / "in").stat().st_size
+        offsets = "/connectors/moving-in/offsets"
+        eventually(
+            lambda: (
+                [each["offset"] for each in worker.call("GET", offsets).body["offsets"]]
+                == [{"position": end}]
+            )
+        )
+        worker.kill()
+        with (tmp_path / "in").open("a") as file:
+            file.write("after\n")
+        worker.start()
+        eventually(lambda: "after" in lines(tmp_path / "out"))
+    finally:
+        worker.stop()
+    # Nothing is lost, and nothing that was kept comes again from the source.
+    messages = consumed(broker, "moved", len(first) + 1)
+    assert [each.value().decode() for each in messages] == [*first, "after"]
+    assert set(first) <= set(lines(tmp_path / "out"))
+
+
+def test_a_connector_is_made_shown_changed_and_removed(worker: ConnectWorker) -> None:
+    config = {"connector.class": "CountingSource", "topic": "counted"}
+    made = worker.call("POST", "/connectors", {"name": "life", "config": config})
+    assert made.status == 201
+    assert made.headers["Location"].endswith("/connectors/life")
+    assert made.body["config"] == {**config, "name": "life"}
+    assert made.body["type"] == "source"
+    worker.wait_for("life", connector="RUNNING", t0="RUNNING")
+    assert worker.call("GET", "/connectors/life").body["tasks"] == [
+        {"connector": "life", "task": 0}
+    ]
+    assert "life" in worker.call("GET", "/connectors").body
+    shown = worker.call("GET", "/connectors?expand=status&expand=info").body["life"]
+    assert shown["status"]["connector"]["worker_id"] == worker.worker_id
+    assert shown["info"]["name"] == "life"
+
+    again = worker.call("POST", "/connectors", {"name": "life", "config": config})
+    assert (again.status, again.body["error_code"]) == (409, 409)
+    assert worker.call("PUT", "/connectors/life/config", {**config, "a": "b"}).status == 200
+    patched = worker.call("PATCH", "/connectors/life/config", {"a": None, "c": 1})
+    assert patched.body["config"] == {**config, "name": "life", "c": "1"}
+    other = worker.call("PUT", "/connectors/life/config", {**config, "name": "other"})
+    assert other.status == 400
+    assert "doesn't match" in other.body["message"]
+
+    worker.wait_for("life", connector="RUNNING", t0="RUNNING")
+    tasks = worker.call("GET", "/connectors/life/tasks").body
+    assert tasks[0]["id"] == {"connector": "life", "task": 0}
+    assert tasks[0]["config"]["task.class"].endswith("CountingTask")
+    topics = "/connectors/life/topics"
+    eventually(lambda: worker.call("GET", topics).body == {"life": {"topics": ["counted"]}})
+    assert worker.call("PUT", f"{topics}/reset").status == 202
+    assert worker.call("DELETE", "/connectors/life").status == 204
+    assert worker.call("GET", "/connectors/life").status == 404
+    eventually(lambda: worker.call("GET", "/connectors/life/status").status == 404)
+
+
+def test_pausing_stopping_and_altering_offsets(worker: ConnectWorker, broker: LocalBroker) -> None:
+    put(worker, "states", connector__class="CountingSource", topic="stated", count="5")
+    offsets = "/connectors/states/offsets"
+    at = {"of": "numbers"}
+    eventually(
+        lambda: (
+            worker.call("GET", offsets).body
+            == {"offsets": [{"partition": at, "offset": {"last": 5}}]}
+        )
+    )
+    assert worker.call("DELETE", offsets).status == 400
+    assert worker.call("PUT", "/connectors/states/pause").status == 202
+    worker.wait_for("states", connector="PAUSED", t0="PAUSED")
+    assert worker.call("PUT", "/connectors/states/resume").status == 202
+    worker.wait_for("states", connector="RUNNING", t0="RUNNING")
+    assert worker.call("PUT", "/connectors/states/stop").status == 204
+    worker.wait_for("states", connector="STOPPED")
+    assert worker.call("PATCH", offsets, {"offsets": []}).status == 400
+    altered = worker.call("PATCH", offsets, {"offsets": [{"partition": at, "offset": {"last": 1}}]})
+    assert altered.status == 200
+    assert "altered successfully" in altered.body["message"]
+    worker.call("PUT", "/connectors/states/resume")
+    values = [each.value() for each in consumed(broker, "stated", 10)]
+    assert values[:10] == [b"%d" % each for each in (1, 2, 3, 4, 5, 2, 3, 4, 5, 6)]
+    worker.call("PUT", "/connectors/states/stop")
+    worker.wait_for("states", connector="STOPPED")
+    assert worker.call("DELETE", offsets).status == 200
+    assert worker.call("GET", offsets).body == {"offsets": []}
+
+
+def test_a_sinks_offsets_are_its_groups(worker: ConnectWorker, broker: LocalBroker) -> None:
+    out = worker.folder / "group-out"
+    produce(broker, "grouped", *"abcd")
+    put(worker, "group", connector__class="FileStreamSink", topics="grouped", file=str(out))
+    at = {"kafka_topic": "grouped", "kafka_partition": 0}
+    offsets = "/connectors/group/offsets"
+    eventually(
+        lambda: (
+            worker.call("GET", offsets).body
+            == {"offsets": [{"partition": at, "offset": {"kafka_offset": 4}}]}
+        )
+    )
+    worker.call("PUT", "/connectors/group/stop")
+    worker.wait_for("group", connector="STOPPED")
+    told = {"offsets": [{"partition": at, "offset": {"kafka_offset": "2"}}]}
+    assert worker.call("PATCH", offsets, told).status == 200
+    worker.call("PUT", "/connectors/group/resume")
+    eventually(lambda: lines(out) == ["a", "b", "c", "d", "c", "d"])
+    worker.call("PUT", "/connectors/group/stop")
+    worker.wait_for("group", connector="STOPPED")
+    told = {"offsets": [{"partition": at, "offset": None}]}
+    assert worker.call("PATCH", offsets, told).status == 200
+    assert worker.call("GET", offsets).body == {"offsets": []}
+    assert worker.call("DELETE", offsets).status == 200
+
+
+def test_what_cannot_be_processed_goes_to_the_dead_letters(
+    worker: ConnectWorker, broker: LocalBroker
+) -> None:
+    out = worker.folder / "picky-out"
+    produce(broker, "picked", "one", "raise", "drop", b"\xff\xfe", "bad", "later", "last")
+    put(
+        worker,
+        "picky",
+        connector__class="PickySink",
+        topics="picked",
+        file=str(out),
+        transforms="up",
+        transforms__up__type="Upper",
+        value__converter="org.apache.kafka.connect.json.JsonConverter",
+        errors__tolerance="all",
+        errors__deadletterqueue__topic__name="letters",
+        errors__deadletterqueue__topic__replication__factor="1",
+        errors__deadletterqueue__context__headers__enable="true",
+    )
+    # None of them is JSON.
+    letters = consumed(broker, "letters", 7)
+    headers = [dict(each.headers()) for each in letters]
+    assert {each["__connect.errors.stage"] for each in headers} == {b"VALUE_CONVERTER"}
+    put(
+        worker,
+        "picky2",
+        connector__class="PickySink",
+        topics="picked",
+        file=str(out),
+        errors__tolerance="all",
+        errors__deadletterqueue__topic__name="letters2",
+        errors__deadletterqueue__topic__replication__factor="1",
+        errors__deadletterqueue__context__headers__enable="true",
+    )
+    (letter,) = consumed(broker, "letters2", 1)
+    told = dict(letter.headers())
+    assert letter.value() == b"bad"
+    assert told["__connect.errors.stage"] == b"TASK_PUT"
+    assert told["__connect.errors.topic"] == b"picked"
+    assert told["__connect.errors.offset"] == b"4"
+    assert told["__connect.errors.connector.name"] == b"picky2"
+    assert told["__connect.errors.exception.message"] == b"it is bad"
+    eventually(lambda: lines(out)[-1:] == ["last"])
+    assert lines(out) == ["one", "raise", "drop", "\ufffd\ufffd", "later", "last"]
+
+
+def test_a_task_that_fails_says_why_starts_again_and_nobody_else_is_held_up(
+    worker: ConnectWorker,
+) -> None:
+    put(
+        worker,
+        "failing",
+        connector__class="CountingSource",
+        topic="failed",
+        fail="3",
+        errors__task__restart__max__delay__ms="0",
+    )
+    worker.wait_for("failing", connector="RUNNING", t0="FAILED")
+    task = worker.call("GET", "/connectors/failing/tasks/0/status").body
+    assert "RuntimeError: told to fail" in task["trace"]
+    again = worker.call("POST", "/connectors/failing/restart?includeTasks=true&onlyFailed=true")
+    assert again.status == 202
+    assert [each["state"] for each in again.body["tasks"]] == ["RESTARTING"]
+    worker.wait_for("failing", connector="RUNNING", t0="FAILED")
+    assert worker.call("POST", "/connectors/failing/tasks/0/restart").status == 204
+    assert worker.call("POST", "/connectors/failing/tasks/1/restart").status == 404
+    worker.wait_for("failing", connector="RUNNING", t0="FAILED")
+    put(worker, "failing", connector__class="CountingSource", topic="failed", fail="3")
+    eventually(
+        lambda: worker.call("GET", "/connectors/failing/tasks/0/status").body.get("restarts", 0) > 0
+    )
+    worker.call("DELETE", "/connectors/failing")
+
+
+def test_what_blocks_for_ever_holds_up_nothing(worker: ConnectWorker) -> None:
+    put(worker, "blocking", connector__class="CountingSource", topic="blocked", block="yes")
+    worker.wait_for("blocking", connector="RUNNING", t0="RUNNING")
+    put(worker, "stuck", connector__class="BlockingConnector")
+    put(worker, "beside", connector__class="CountingSource", topic="beside")
+    worker.wait_for("beside", connector="RUNNING", t0="RUNNING")
+    for name in ("blocking", "stuck", "beside"):
+        assert worker.call("DELETE", f"/connectors/{name}").status == 204
+    eventually(lambda: worker.call("GET", "/connectors/blocking/status").status == 404)
+    eventually(lambda: worker.call("GET", "/connectors/stuck/status").status == 404)
+
+
+def test_secrets_are_never_returned(worker: ConnectWorker, folder: Path) -> None:
+    variable = f"${{file:{folder}/secrets.properties:password}}"
+    put(worker, "hush", connector__class="CountingSource", topic="hushed", secret="swordfish")
+    shown = worker.call("GET", "/connectors/hush/config").body
+    assert shown["secret"] == "[hidden]"
+    # What is shown may be put again.
+    worker.call("PUT", "/connectors/hush/config", {**shown, "topic": variable})
+    worker.wait_for("hush", connector="RUNNING", t0="RUNNING")
+    assert worker.call("GET", "/connectors/hush").body["config"]["topic"] == variable
+    eventually(lambda: worker.call("GET", "/connectors/hush/topics").body["hush"]["topics"] != [])
+    told = {
+        "connector.class": "FileStreamSource",
+        "topic": "t",
+        "name": "x",
+        "batch.size": variable,
+    }
+    infos = worker.call("PUT", "/connector-plugins/FileStreamSource/config/validate", told).body
+    (wrong,) = [each["value"] for each in infos["configs"] if each["value"]["errors"]]
+    assert wrong["value"] == variable
+    everything = json.dumps([infos, worker.call("GET", "/connectors/hush/tasks").body])
+    assert "hunter2" not in everything
+    assert "swordfish" not in everything
+    worker.call("DELETE", "/connectors/hush")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "said"),
+    [
+        ("GET", "/connectors/none", None, 404, "Connector none not found"),
+        ("GET", "/connectors/none/status", None, 404, "No status found for connector none"),
+        ("PUT", "/connectors/none/pause", None, 404, "Unknown connector none"),
+        ("POST", "/connectors/none/restart", None, 404, "Unknown connector: none"),
+        ("DELETE", "/connectors/none", None, 404, "Connector none not found"),
+        ("GET", "/connectors/none/offsets", None, 404, "Connector none not found"),
+        ("GET", "/nothing", None, 404, "HTTP 404 Not Found"),
+        ("PATCH", "/connectors", None, 405, "HTTP 405 Method Not Allowed"),
+        ("POST", "/connectors", b"{", 400, "no JSON"),
+        ("POST", "/connectors", [], 400, "no JSON object"),
+        ("POST", "/connectors", {"name": "x"}, 400, "configuration"),
+        ("POST", "/connectors", {"name": "x", "config": {}}, 400, "contains no connector type"),
+        (
+            "POST",
+            "/connectors",
+            {"name": "x", "config": {"connector.class": "Nobody"}},
+            400,
+            "Failed to find any class",
+        ),
+        (
+            "POST",
+            "/connectors",
+            {"name": "x\0y", "config": {"connector.class": "FileStreamSource", "topic": "t"}},
+            400,
+            "control sequences",
+        ),
+        (
+            "POST",
+            "/connectors",
+            {"name": "x", "config": {"connector.class": "FileStreamSink"}},
+            400,
+            "Must configure one of topics or topics.regex",
+        ),
+        ("PUT", "/connector-plugins/Nobody/config/validate", {}, 400, "no connector type"),
+        ("GET", "/connector-plugins/Nobody/config", None, 404, "Unknown plugin"),
+        ("GET", "/admin/loggers/no.such.logger", None, 404, "not found"),
+        ("PUT", "/admin/loggers/root", {}, 400, "'level' parameter"),
+        ("PUT", "/admin/loggers/root", {"level": "LOUD"}, 404, "invalid log level"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    worker: ConnectWorker, method: str, path: str, body: Any, status: int, said: str
+) -> None:
+    answered = worker.call(method, path, body)
+    assert answered.status == status
+    assert answered.body["error_code"] == status
+    assert said in answered.body["message"]
+
+
+def test_a_form_is_no_json(worker: ConnectWorker) -> None:
+    told = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert worker.call("POST", "/connectors", b"name=x", told).status == 415
+
+
+def test_names_with_slashes_and_values_of_a_million_characters(worker: ConnectWorker) -> None:
+    config = {"connector.class": "FileStreamSource", "topic": "t", "file": "x" * 1_000_000}
+    path = "/connectors/a%2Fb%20c"
+    assert worker.call("PUT", f"{path}/config", config).status == 201
+    assert worker.call("GET", path).body["name"] == "a/b c"
+    assert worker.call("DELETE", path).status == 204
+
+
+def test_plugins_and_what_they_may_be_told(worker: ConnectWorker) -> None:
+    shown = worker.call("GET", "/connector-plugins").body
+    assert {each["type"] for each in shown} == {"source", "sink"}
+    everything = worker.call("GET", "/connector-plugins?connectorsOnly=false").body
+    assert {"converter", "header_converter"} <= {each["type"] for each in everything}
+    keys = worker.call("GET", "/connector-plugins/FileStreamSource/config").body
+    assert [each["name"] for each in keys] == ["file", "topic", "batch.size"]
+    told = {"connector.class": "FileStreamSource", "tasks.max": "0"}
+    infos = worker.call("PUT", "/connector-plugins/FileStreamSource/config/validate", told).body
+    assert infos["name"] == "FileStreamSource"
+    errors = {
+        each["value"]["name"]: each["value"]["errors"]
+        for each in infos["configs"]
+        if each["value"] and each["value"]["errors"]
+    }
+    assert sorted(errors) == ["name", "tasks.max", "topic"]
+    assert infos["error_count"] == 3
+
+
+def test_loggers_health_and_metrics(worker: ConnectWorker) -> None:
+    assert worker.call("GET", "/admin/loggers").body["root"]["level"] == "INFO"
+    assert worker.call("PUT", "/admin/loggers/connect.rest", {"level": "debug"}).status == 200
+    level = worker.call("GET", "/admin/loggers/connect.rest").body
+    assert level["level"] == "DEBUG"
+    assert level["last_modified"] > 0
+    assert worker.call("GET", "/health").body["status"] == "healthy"
+    assert worker.call("GET", "/health/live").status == 200
+    assert worker.call("GET", "/health/ready").status == 200
+    assert worker.call("GET", "/").body["kafka_cluster_id"]
+    put(worker, "measured", connector__class="CountingSource", topic="measured", count="7")
+    written = 'kafka_connect_source_task_source_record_write_total{connector="measured",task="0"}'
+    eventually(lambda: f"{written} 7.0" in worker.call("GET", "/metrics").body)
+
+
+def test_a_worker_with_credentials_answers_nobody_else(
+    broker: LocalBroker, folder: Path, tmp_path: Path
+) -> None:
+    told = settings(broker, tmp_path, **{"rest.basic.auth.credentials": "me:secret,you:other"})
+    told["plugin.path"] = ""
+    with ConnectWorker(tmp_path, told) as guarded:
+        assert guarded.call("GET", "/connectors").status == 401
+        for pair, status in (("me:secret", 200), ("you:other", 200), ("me:other", 401)):
+            given = {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+            assert guarded.call("GET", "/connectors", headers=given).status == status
+        assert guarded.call("GET", "/health/live").status == 200
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("key.converter=", "key.converter"),
+        ("offset.flush.interval.ms=soon", "offset.flush.interval.ms"),
+        ("listeners=https://:1", "only http is served"),
+        ("connector.client.config.override.policy=Some", "override.policy"),
+    ],
+)
+def test_a_worker_that_cannot_start_says_why(tmp_path: Path, line: str, said: str) -> None:
+    name, _, value = line.partition("=")
+    told = {"offset.storage.file.filename": str(tmp_path / "offsets"), name: value}
+    worker = ConnectWorker(tmp_path, told)
+    with pytest.raises(AssertionError, match="did not start"):
+        worker.start()
+    assert worker.process is not None
+    assert worker.process.wait(10) == 1
+    worker.kill()
+    assert said in worker.log()
