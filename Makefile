@@ -89,8 +89,8 @@ sim: $(VENV)/.dev ## many seeded simulations: make sim SEEDS=10000 (PLANTED=1: w
 disk-damage: $(VENV)/.dev ## damage every file a node reads, in every way: make disk-damage SEEDS=2000
 	MILLRACE_DAMAGE_SEEDS=$(SEEDS) $(PYTEST) 2 -m "" tests/broker/log/test_damage.py tests/interop/test_disk_damage.py
 
-chaos: $(VENV)/.dev ## break a real cluster under load and judge it: make chaos MINUTES=10 SEED=1 TRANSACTIONS=1
-	$(BIN)/python -m tests.chaos$(if $(TRANSACTIONS),.transactions) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+chaos: $(VENV)/.dev ## break a real cluster under load and judge it: make chaos MINUTES=10 SEED=1 TRANSACTIONS=1 (or PIPELINE=1)
+	$(BIN)/python -m tests.chaos$(if $(TRANSACTIONS),.transactions)$(if $(PIPELINE),.pipeline) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 fuzz: $(VENV)/.dev ## wrong frames for both listeners: make fuzz MINUTES=10 SEED=2, or REPLAY=broker:0003...
 	$(BIN)/python -m tests.fuzz $(if $(REPLAY),--replay $(REPLAY),--minutes $(MINUTES) --seed $(SEED))

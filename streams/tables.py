@@ -30,11 +30,13 @@ from contextvars import ContextVar
 from typing import Any, cast
 
 import faust
+from yarl import URL
 
 from streams.log_reader import LogReader
 from streams.micro_batch import Message, MicroBatch, RowKey
 from streams.records import Row
 from streams.sender import Sender
+from streams.stores import ClosingStore
 
 # Not this module's name: Faust logs every start and stop of a table under that.
 log = logging.getLogger("streams.changelogs")
@@ -104,6 +106,20 @@ class ChangelogTable(faust.Table[bytes, bytes]):
         return {one.partition for one in actives if one.topic == self.changelog_topic_name}
 
     # -- what Faust calls
+
+    def _new_store_by_url(self, url: str | URL) -> Any:
+        return ClosingStore(
+            url,
+            self.app,
+            self,
+            table_name=self.name,
+            key_type=self.key_type,
+            key_serializer=self.key_serializer,
+            value_serializer=self.value_serializer,
+            value_type=self.value_type,
+            loop=self.loop,
+            options=self.options,
+        )
 
     def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
         """Take over what a standby reads, but for what Faust hands to the wrong table."""

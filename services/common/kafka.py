@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import TopicAlreadyExistsError, for_code
 from aiokafka.structs import ConsumerRecord
@@ -120,17 +120,6 @@ async def _check_partition_counts(
             raise WrongPartitionCountError(
                 f"topic {topic.name} has {count} partitions, needs {topic.partition_count}"
             )
-
-
-def build_producer(bootstrap_servers: str, client_id: str) -> AIOKafkaProducer:
-    """Return a producer that acknowledges by all replicas and never repeats or reorders."""
-    return AIOKafkaProducer(
-        bootstrap_servers=bootstrap_servers,
-        client_id=client_id,
-        acks="all",
-        enable_idempotence=True,
-        request_timeout_ms=10_000,
-    )
 
 
 Replay = Callable[[ConsumerRecord], Awaitable[None]]

@@ -25,7 +25,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import KafkaError
@@ -33,8 +33,9 @@ from aiokafka.structs import ConsumerRecord, TopicPartition
 
 from schemas.stopping import stop
 from services.common.clock import now_seconds, timestamp_ms
-from services.common.kafka import EndOffsets, Topic, build_producer, dead_letter_of, ensure_topics
-from services.common.outbox import Outbox
+from services.common.kafka import EndOffsets, Topic, dead_letter_of, ensure_topics
+from services.common.outbox import Outbox, Outgoing
+from services.common.requests import NotAcceptedError, RequestWriter
 from services.common.settings import Settings
 from services.common.telemetry import Metrics
 from services.common.transactions.producer import TransactionalProducer, TransactionError
@@ -105,7 +106,7 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         worker: Worker,
         metrics: Metrics,
         *,
-        has_producer: bool = False,
+        request_fence: str | None = None,
     ) -> None:
         self.application = application
         self.assignor: type[AbstractPartitionAssignor] = RangePartitionAssignor
@@ -113,9 +114,9 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         self._worker = worker
         self._metrics = metrics
         self._outbox = Outbox()
-        self._has_producer = has_producer
+        self._request_fence = request_fence
         self._consumer: AIOKafkaConsumer | None = None
-        self._producer: AIOKafkaProducer | None = None
+        self._requests: RequestWriter | None = None
         self._transactions: TransactionalProducer | None = None
         self._end_offsets: EndOffsets | None = None
         self._member: Member | None = None
@@ -167,15 +168,12 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             wanted,
             replication_factor=self._settings.replication_factor,
         )
-        if self._has_producer:
-            self._producer = build_producer(self._settings.bootstrap_servers, self.application)
-            await self._producer.start()
-        self._transactions = TransactionalProducer(
-            self._settings.bootstrap_servers,
-            self.application,
-            timeout_ms=self._settings.session_timeout_ms,
-        )
+        self._transactions = self._build_transactions(self.application)
         await self._transactions.start(topic.name for topic in wanted)
+        if self._request_fence is not None:
+            producer = self._build_transactions(f"{self.application}-requests")
+            self._requests = RequestWriter(producer, self._request_fence, self._position_of)
+            await self._requests.start(topic.name for topic in wanted)
         self._end_offsets = EndOffsets(self._settings.bootstrap_servers)
         await self._end_offsets.start()
         self._consumer = AIOKafkaConsumer(
@@ -192,18 +190,32 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         self._consumer.subscribe([topic.name for topic in topics], listener=self)
         await self._consumer.start()
 
+    def _build_transactions(self, application: str) -> TransactionalProducer:
+        return TransactionalProducer(
+            self._settings.bootstrap_servers,
+            application,
+            timeout_ms=self._settings.session_timeout_ms,
+        )
+
+    async def _position_of(self, partition: TopicPartition) -> int:
+        if self._consumer is None:
+            raise NotAcceptedError
+        return int(await self._consumer.position(partition))
+
     async def _close(self) -> None:
         consumer, self._consumer = self._consumer, None
-        producer, self._producer = self._producer, None
+        requests, self._requests = self._requests, None
         transactions, self._transactions = self._transactions, None
         end_offsets, self._end_offsets = self._end_offsets, None
-        await stop(consumer, producer, transactions, end_offsets)
+        await stop(consumer, requests, transactions, end_offsets)
         self._end_generation()
 
     # -- rebalances, called by aiokafka
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
         self._revoking.set()
+        if self._requests is not None:
+            await self._requests.settle()
         async with self._batch_lock:
             try:
                 await self._commit()
@@ -229,6 +241,8 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             self._assigned.clear()
         self._handled.clear()
         self._outbox = Outbox()
+        if self._requests is not None:
+            self._requests.refuse()
         self._worker.forget()
         self._metrics.partitions.set(0)
 
@@ -240,6 +254,8 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             async with self._batch_lock:
                 await self._restore()
             return
+        if self._requests is not None and self._requests.failure is not None:
+            raise self._requests.failure
         assert self._consumer is not None
         generation = self._generation
         batches = await self._consumer.getmany(timeout_ms=_POLL_MS, max_records=_BATCH_RECORDS)
@@ -265,7 +281,10 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         held: dict[str, set[int]] = {topic.name: set() for topic in self._worker.inputs}
         for partition in self._consumer.assignment():
             held[partition.topic].add(partition.partition)
-        await self._transactions.take(set().union(*held.values()))
+        numbers = set[int]().union(*held.values())
+        await self._transactions.take(numbers)
+        if self._requests is not None and self._member is not None:
+            await self._requests.take(numbers, self._member)
         # These are settled, and so then are the changelogs: both are in the same transactions.
         offsets = await self._transactions.committed(
             self.application, sorted(self._consumer.assignment())
@@ -276,6 +295,8 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         for partition, offset in offsets.items():
             self._consumer.seek(partition, offset)
         self._restored_generation = generation
+        if self._requests is not None:
+            self._requests.accept()
         self._metrics.partitions.set(sum(map(len, held.values())))
         log.info("partitions held and state restored held=%s", {t: len(p) for t, p in held.items()})
 
@@ -408,7 +429,10 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             return False
         return True
 
-    @property
-    def producer(self) -> AIOKafkaProducer | None:
-        """A producer outside of transactions, while connected, for whoever asked for one."""
-        return self._producer
+    # -- requests
+
+    async def write(self, record: Outgoing) -> None:
+        """Commit one record of a held partition; raise KafkaError if it is not committed."""
+        if self._requests is None:
+            raise NotAcceptedError
+        await self._requests.write(record)

@@ -37,7 +37,7 @@ async def assemble(settings: OrdersSettings, url: str, events: Events, running: 
         writer,
         running.metrics,
     )
-    processor = Processor(APPLICATION, settings, worker, running.metrics, has_producer=True)
+    processor = Processor(APPLICATION, settings, worker, running.metrics, request_fence=ORDERS.name)
     directory = Directory()
     processor.assignor = advertising_range(url, directory)
     running.processor = processor

@@ -10,6 +10,8 @@ one writer, and a command that was answered with 202 outlives a crash.
 import asyncio
 import logging
 import uuid
+from functools import partial
+from typing import TypeVar
 
 from aiokafka.errors import KafkaError
 from aiokafka.partitioner import murmur2
@@ -17,6 +19,7 @@ from aiokafka.partitioner import murmur2
 from schemas.wire import EventWriter
 from services.common import clock
 from services.common.kafka import ORDER_COMMANDS, ORDERS, PARTITION_COUNT, Topic
+from services.common.outbox import Outgoing
 from services.common.processor import Processor
 from services.common.telemetry import Headers, new_traceparent, parse_trace_id, trace_headers
 from services.orders.domain import Command, OrderEvent, OrderState
@@ -26,6 +29,7 @@ from services.orders.worker import OrdersWorker
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 _IDS_BY_KEY = uuid.UUID("5a3ff1d0-5a0c-4d1c-9d3c-8d6f3c2b7a11")
 
 
@@ -60,7 +64,7 @@ class OrderDesk:
         self._worker = worker
         self._processor = processor
         self._command_writer = command_writer
-        self._in_progress: dict[str, asyncio.Future[None]] = {}
+        self._creating: dict[str, asyncio.Task[OrderEvent]] = {}
 
     def new_order_id(self) -> str | None:
         """Return an id on a partition held here, None if none is held."""
@@ -78,34 +82,43 @@ class OrderDesk:
 
         Raise KeyReusedError if it is there with another request.
         """
-        while order_id in self._in_progress:
-            await asyncio.wait([self._in_progress[order_id]])
-        order = self._worker.view.get(partition_of(order_id), order_id)
-        if order is not None:
-            first = await self._worker.read(order.events[0])
-            if first["request_digest"] != request_digest:
-                raise KeyReusedError
-            return first
-        done = self._in_progress[order_id] = asyncio.get_running_loop().create_future()
-        try:
-            return await self.create(order_id, request, request_digest, traceparent)
-        finally:
-            del self._in_progress[order_id]
-            done.set_result(None)
+        while True:
+            order = self._worker.view.get(partition_of(order_id), order_id)
+            if order is not None:
+                first = await self._worker.read(order.events[0])
+                if first["request_digest"] != request_digest:
+                    raise KeyReusedError
+                return first
+            # One that was given up is still on its way: who asks again waits for the same one.
+            creating = self._creating.get(order_id)
+            if creating is None:
+                creating = self._begin(order_id, request, request_digest, traceparent)
+            await self._wait_for(creating, order_id)
 
-    async def create(
-        self,
-        order_id: str,
-        request: OrderRequest,
-        request_digest: str | None,
-        traceparent: str,
-    ) -> OrderEvent:
+    async def create(self, order_id: str, request: OrderRequest, traceparent: str) -> OrderEvent:
         """Write the order's first event and return it once all replicas have it."""
+        creating = self._begin(order_id, request, None, traceparent)
+        return await self._wait_for(creating, order_id)
+
+    def _begin(
+        self, order_id: str, request: OrderRequest, request_digest: str | None, traceparent: str
+    ) -> asyncio.Task[OrderEvent]:
         event = created_event(order_id, request, request_digest, traceparent)
+        creating = asyncio.ensure_future(self._create(event, traceparent))
+        self._creating[order_id] = creating
+        creating.add_done_callback(partial(self._end, order_id))
+        return creating
+
+    def _end(self, order_id: str, creating: asyncio.Task[OrderEvent]) -> None:
+        del self._creating[order_id]
+        if not creating.cancelled() and (error := creating.exception()) is not None:
+            log.warning("order not created order_id=%s error=%r", order_id, error)
+
+    async def _create(self, event: OrderEvent, traceparent: str) -> OrderEvent:
+        order_id = event["order_id"]
         data = self._worker.writer.encode(event)
-        partition = partition_of(order_id)
-        await self._send(ORDERS, order_id, data, trace_headers(traceparent))
-        self._worker.view.apply(partition, order_id, 1, OrderState.CREATED, data)
+        await self._write(ORDERS, order_id, data, trace_headers(traceparent))
+        self._worker.view.apply(partition_of(order_id), order_id, 1, OrderState.CREATED, data)
         return event
 
     async def command(self, current: OrderEvent, command: Command) -> None:
@@ -117,19 +130,23 @@ class OrderDesk:
         event = {"order_id": order_id, "command": command.value, "requested_at": clock.utc_now()}
         traceparent = new_traceparent(current["correlation_id"], clock.random_hex(8))
         data = self._command_writer.encode(event)
-        await self._send(ORDER_COMMANDS, order_id, data, trace_headers(traceparent))
+        writing = asyncio.ensure_future(
+            self._write(ORDER_COMMANDS, order_id, data, trace_headers(traceparent))
+        )
+        await self._wait_for(writing, order_id)
 
-    async def _send(self, topic: Topic, order_id: str, data: bytes, headers: Headers) -> None:
-        producer = self._processor.producer
-        if producer is None:
-            raise BrokerUnavailableError
+    async def _write(self, topic: Topic, order_id: str, data: bytes, headers: Headers) -> None:
+        await self._processor.write(
+            Outgoing(topic.name, order_id.encode(), data, headers, partition_of(order_id))
+        )
+
+    async def _wait_for(self, writing: asyncio.Future[T], order_id: str) -> T:
+        """Wait for so long; who gives up does not stop it."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                await producer.send_and_wait(
-                    topic.name, data, order_id.encode(), partition_of(order_id), headers=headers
-                )
+                return await asyncio.shield(writing)
         except (KafkaError, TimeoutError) as error:
-            log.warning("not acknowledged topic=%s key=%s error=%r", topic.name, order_id, error)
+            log.warning("not acknowledged key=%s error=%r", order_id, error)
             raise BrokerUnavailableError from error
 
 

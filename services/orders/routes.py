@@ -116,7 +116,7 @@ class OrderRoutes:
         traceparent = _traceparent(request)
         try:
             if body_digest is None:
-                return await desk.create(order_id, order, None, traceparent)
+                return await desk.create(order_id, order, traceparent)
             return await desk.create_once(order_id, order, body_digest, traceparent)
         except KeyReusedError:
             detail = "this Idempotency-Key was used with another request"

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import subprocess
 import urllib.error
 import urllib.request
@@ -16,6 +17,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
+from millrace.cluster_layout import free_ports
 from millrace.demo.processes import death_signal
 from millrace.launch import program_command, program_environment
 from schemas import loader
@@ -80,6 +82,12 @@ class Program:
         assert self._process.stdout is not None
         self._process.stdout.close()
 
+    def pause(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
     @property
     def exit_status(self) -> int | None:
         return self._process.returncode
@@ -93,12 +101,12 @@ class Pipeline:
         self.programs: dict[str, Program] = {}
         self.urls: dict[str, str] = {}
         self._folder = folder
-        self._arguments: dict[str, tuple[str, ...]] = {}
+        self._commands: dict[str, tuple[str, ...]] = {}
         self._schemas: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        self._begin("registry", "schemas.registry", "--http-port", "0")
-        self._await("registry")
+        # Services are told its address, so a new one must be found at the same.
+        self.add("registry", "schemas.registry", "--http-port", str(next(free_ports())))
         return self
 
     def __exit__(
@@ -114,16 +122,18 @@ class Pipeline:
         """Start instances side by side and return when all are ready."""
         for name in names:
             service = name.partition("-")[0]
-            self._arguments[name] = arguments
-            self._begin(
-                name,
-                f"services.{service}",
-                *("--registry-url", self.urls["registry"], *_SESSION, *arguments),
-            )
+            registry = ("--registry-url", self.urls["registry"])
+            self._begin(name, f"services.{service}", *registry, *_SESSION, *arguments)
         for name in names:
             self._await(name)
 
+    def add(self, name: str, module: str, *arguments: str) -> None:
+        """Start any other program of the project, and return when it is ready."""
+        self._begin(name, module, *arguments)
+        self._await(name)
+
     def _begin(self, name: str, module: str, *arguments: str) -> None:
+        self._commands[name] = (module, *arguments)
         where = ("--bootstrap-servers", self.bootstrap_servers)
         self.programs[name] = Program(self._folder / f"{name}.log", module, *where, *arguments)
 
@@ -137,7 +147,11 @@ class Pipeline:
 
     def restart(self, name: str, *, kill: bool) -> None:
         self.end(name, kill=kill)
-        self.start(name, arguments=self._arguments[name])
+        self.start_again(name)
+
+    def start_again(self, name: str) -> None:
+        """Start an instance that was ended, with the arguments it had."""
+        self.add(name, *self._commands[name])
 
     def log(self, name: str) -> str:
         return (self._folder / f"{name}.log").read_text()
@@ -155,6 +169,16 @@ class Pipeline:
 
     # -- topics
 
+    def put_customers(self, customer_ids: Iterable[str]) -> None:
+        """Make these customers known, each with an address for mails."""
+        customer = self.writer("customers", "customers/customer", 2)
+        about = {"country": None, "level": None, "updated_at": datetime.now(UTC)}
+        records: list[tuple[str, str, bytes]] = []
+        for one in customer_ids:
+            event = {"customer_id": one, "name": one, "email": f"{one}@example.com", **about}
+            records.append(("customers", one, customer.encode(event)))
+        self.produce(records)
+
     def put_stock(self, stock: dict[str, int]) -> None:
         """Make these products known, with this much of each in the warehouse."""
         now = datetime.now(UTC)
@@ -169,8 +193,8 @@ class Pipeline:
             ]
         self.produce(records)
 
-    def writer(self, topic: str, schema_name: str) -> EventWriter:
-        schema = loader.load(schema_name)
+    def writer(self, topic: str, schema_name: str, version: int = 1) -> EventWriter:
+        schema = loader.load(schema_name, version)
         url = f"{self.urls['registry']}/subjects/{topic}-value/versions"
         answer = call("POST", url, {"schema": json.dumps(schema)})
         return EventWriter(schema, answer.body["id"])
@@ -220,16 +244,23 @@ class Pipeline:
 
         return asyncio.run(run())
 
+    def reader(self, schema_name: str) -> EventReader:
+        return EventReader(loader.load(schema_name))
+
+    def decode(self, reader: EventReader, value: bytes) -> dict[str, Any]:
+        """Decode an event, whatever schema it was written with."""
+        schema_id = schema_id_of(value)
+        if schema_id not in self._schemas:
+            answer = call("GET", f"{self.urls['registry']}/schemas/ids/{schema_id}")
+            self._schemas[schema_id] = json.loads(answer.body["schema"])
+        reader.learn(schema_id, self._schemas[schema_id])
+        return reader.decode(value)
+
     def events(self, topic: str, schema_name: str) -> dict[str, list[dict[str, Any]]]:
         """Return the events of a topic by order id, each in its order."""
-        reader = EventReader(loader.load(schema_name))
+        reader = self.reader(schema_name)
         found: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for record in self.read(topic):
-            schema_id = schema_id_of(record.value)
-            if schema_id not in self._schemas:
-                answer = call("GET", f"{self.urls['registry']}/schemas/ids/{schema_id}")
-                self._schemas[schema_id] = json.loads(answer.body["schema"])
-            reader.learn(schema_id, self._schemas[schema_id])
-            event = reader.decode(record.value)
+            event = self.decode(reader, record.value)
             found[event["order_id"]].append(event)
         return found

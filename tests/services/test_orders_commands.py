@@ -79,7 +79,7 @@ def test_only_a_paid_order_can_be_shipped() -> None:
 def test_command_that_cannot_be_stored_is_refused_with_503() -> None:
     async def check(one: Node) -> None:
         order = await (await one.client.post("/v1/orders", json=GOOD)).json()
-        one.producer.failure = KafkaTimeoutError()
+        one.processor.failure = KafkaTimeoutError()
         await problem(await one.client.delete(f"/v1/orders/{order['id']}"), 503)
 
     with_node(check)

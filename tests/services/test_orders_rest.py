@@ -12,6 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from aiokafka.errors import KafkaTimeoutError
 
 from services.common.assignment import Directory
+from services.common.outbox import Outgoing
 from services.common.runner import Running
 from services.common.telemetry import Metrics
 from services.common.web import build_app
@@ -30,32 +31,25 @@ SETTINGS = OrdersSettings(produce_timeout_ms=20)
 BODY_LIMIT_BYTES = 20_000
 
 
-class FakeProducer:
-    """Writes to the bus at once; can be told to fail or to hang."""
+class FakeProcessor:
+    """Writes to the bus at once; can be told to fail, or to hang until it is let go on."""
+
+    is_restored = True
 
     def __init__(self, bus: Bus) -> None:
         self.bus = bus
         self.failure: Exception | None = None
-        self.is_hanging = False
+        self.may_go_on = asyncio.Event()
+        self.may_go_on.set()
 
-    async def send_and_wait(
-        self, topic: str, value: bytes, key: bytes, partition: int, *, headers: Any
-    ) -> None:
-        await asyncio.sleep(0)
-        if self.is_hanging:
-            await asyncio.Event().wait()
+    async def write(self, record: Outgoing) -> None:
+        await self.may_go_on.wait()
         if self.failure is not None:
             raise self.failure
-        self.bus.append(topic, key, value, headers, partition)
-
-
-@dataclass
-class FakeProcessor:
-    producer: FakeProducer | None
-    is_restored: bool = True
+        self.bus.append(record.topic, record.key, record.value, record.headers, record.partition)
 
     async def is_broker_reachable(self) -> bool:
-        return self.producer is not None and self.producer.failure is None
+        return self.failure is None
 
 
 @dataclass
@@ -64,7 +58,7 @@ class Node:
 
     client: TestClient
     instance: Instance
-    producer: FakeProducer
+    processor: FakeProcessor
     running: Running
     url: str
 
@@ -104,8 +98,7 @@ async def node(bus: Bus, directory: Directory, partitions: set[int]) -> AsyncIte
     instance = Instance(bus, Group(), worker)
     instance.events = events
     await instance.take(partitions)
-    producer = FakeProducer(bus)
-    processor = FakeProcessor(producer)
+    processor = FakeProcessor(bus)
     running = Running(processor=processor)
     app = build_app(running.metrics, running.missing, BODY_LIMIT_BYTES)
     add_routes(app, SETTINGS, running)
@@ -114,7 +107,7 @@ async def node(bus: Bus, directory: Directory, partitions: set[int]) -> AsyncIte
         commands = await events.writer("order-commands", "orders/order_command")
         desk = OrderDesk(SETTINGS, worker, processor, commands)
         running.service = OrdersService(url, worker, desk, directory)
-        yield Node(client, instance, producer, running, url)
+        yield Node(client, instance, processor, running, url)
 
 
 def with_node(check: Callable[[Node], Awaitable[None]]) -> None:
@@ -349,13 +342,28 @@ def test_decision_that_comes_again_or_late_changes_nothing() -> None:
 @pytest.mark.parametrize("is_hanging", [True, False])
 def test_broker_that_is_away_gives_503_and_not_a_hang(is_hanging: bool) -> None:
     async def check(one: Node) -> None:
-        one.producer.is_hanging = is_hanging
-        one.producer.failure = KafkaTimeoutError()
+        if is_hanging:
+            one.processor.may_go_on.clear()
+        one.processor.failure = KafkaTimeoutError()
         response = await one.client.post("/v1/orders", json=GOOD)
         await problem(response, 503)
         assert response.headers["Retry-After"] == "1"
         await problem(await one.client.get("/health/ready"), 503)
         assert (await one.client.get("/health/live")).status == 200
+
+    with_node(check)
+
+
+def test_order_that_took_too_long_is_the_one_that_a_second_request_gets() -> None:
+    async def check(one: Node) -> None:
+        key = {"Idempotency-Key": "k1"}
+        one.processor.may_go_on.clear()
+        await problem(await one.client.post("/v1/orders", json=GOOD, headers=key), 503)
+        await problem(await one.client.post("/v1/orders", json=GOOD, headers=key), 503)
+        one.processor.may_go_on.set()
+        responses = [await one.client.post("/v1/orders", json=GOOD, headers=key) for _ in range(2)]
+        assert [response.status for response in responses] == [201, 201]
+        assert len(one.instance.bus.all("orders")) == 1
 
     with_node(check)
 

@@ -1,0 +1,129 @@
+"""Records that somebody outside waits for, each batch of them in a transaction of its own.
+
+A record that a plain producer could not get acknowledged may arrive later, or never, and whoever
+writes it again may write it twice. So what a request causes is written as a batch is: all or
+nothing, and settled before anybody reads the state back.
+
+- Those that come while one transaction is being committed go into the next.
+- With every record goes an offset of the partition of its number in the topic `fence`, at which
+  nobody starts. The group refuses it from a member of a generation that is over, and whoever takes
+  the partition waits for its outcome: so of a former holder there is either everything before the
+  state is read back, or nothing ever (KIP-447).
+- After a failure nothing is written any more; the processor begins anew.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+from aiokafka.errors import KafkaError
+from aiokafka.structs import TopicPartition
+
+from services.common.outbox import Outgoing
+from services.common.transactions.producer import TransactionalProducer
+from services.common.transactions.rules import Member
+
+_BATCH_RECORDS = 500
+
+PositionOf = Callable[[TopicPartition], Awaitable[int]]
+
+
+class NotAcceptedError(KafkaError):  # type: ignore[misc, unused-ignore]
+    """No partitions are held now; nothing was written."""
+
+
+class RequestWriter:
+    """Writes records one transaction after the other. Its methods belong to one event loop."""
+
+    def __init__(
+        self, producer: TransactionalProducer, fence: str, position_of: PositionOf
+    ) -> None:
+        self._producer = producer
+        self._fence = fence
+        self._position_of = position_of
+        self._taken_by: Member | None = None
+        self._member: Member | None = None
+        self._waiting: list[tuple[Outgoing, asyncio.Future[None]]] = []
+        self._committing: asyncio.Task[None] | None = None
+        self.failure: Exception | None = None
+
+    async def start(self, topics: Iterable[str]) -> None:
+        """Connect; `topics` are those that will be written."""
+        await self._producer.start(topics)
+
+    async def stop(self) -> None:
+        """Write nothing any more, and disconnect."""
+        self.refuse()
+        if self._committing is not None:
+            self._committing.cancel()
+            await asyncio.wait([self._committing])
+        await self._producer.stop()
+
+    async def take(self, partitions: Iterable[int], member: Member) -> None:
+        """Become the one who writes; call `accept` when the state is read back."""
+        await self._producer.take(partitions)
+        self._taken_by = member
+
+    def accept(self) -> None:
+        """Write from now on."""
+        self._member = self._taken_by
+
+    def refuse(self) -> None:
+        """Write nothing new; what waits is refused."""
+        self._member = None
+        waiting, self._waiting = self._waiting, []
+        _answer(waiting, NotAcceptedError())
+
+    async def settle(self) -> None:
+        """Refuse, and wait until what is being written is committed or has failed."""
+        self.refuse()
+        if self._committing is not None:
+            await asyncio.wait([self._committing])
+
+    async def write(self, record: Outgoing) -> None:
+        """Return when the record is committed.
+
+        Raise KafkaError if it is not: then it never will be once the state is read back. Who stops
+        waiting does not stop the record.
+        """
+        if self._member is None or self.failure is not None:
+            raise NotAcceptedError
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((record, written))
+        if self._committing is None:
+            self._committing = asyncio.ensure_future(self._commit_all())
+        await written
+
+    async def _commit_all(self) -> None:
+        batch: list[tuple[Outgoing, asyncio.Future[None]]] = []
+        try:
+            while self._waiting and self._member is not None:
+                batch, self._waiting = (
+                    self._waiting[:_BATCH_RECORDS],
+                    self._waiting[_BATCH_RECORDS:],
+                )
+                await self._commit([record for record, _ in batch], self._member)
+                _answer(batch, None)
+        except (KafkaError, OSError, TimeoutError) as error:
+            self.failure = error
+            self.refuse()
+        finally:
+            _answer(batch, self.failure or NotAcceptedError())
+            self._committing = None
+
+    async def _commit(self, records: list[Outgoing], member: Member) -> None:
+        numbers = {record.partition for record in records if record.partition is not None}
+        fences = [TopicPartition(self._fence, number) for number in sorted(numbers)]
+        offsets = {fence: await self._position_of(fence) for fence in fences}
+        await self._producer.commit(records, offsets, member)
+
+
+def _answer(
+    waiting: Iterable[tuple[Outgoing, asyncio.Future[None]]], error: Exception | None
+) -> None:
+    for _, written in waiting:
+        if written.done():
+            continue
+        if error is None:
+            written.set_result(None)
+        else:
+            written.set_exception(error)

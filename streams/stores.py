@@ -1,0 +1,47 @@
+"""Stores whose databases are closed when they are let go.
+
+Faust drops its references to a database and trusts that nobody else has one. A traceback of an app
+that crashed is enough to keep it open, and its lock with it: then neither the app that takes the
+place of the crashed one nor this partition's next turn here ever gets it.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from faust.stores import rocksdb
+from rocksdict import DbClosedError
+
+_opened: dict[Path, Any] = {}
+"""What is open in this process, by folder: also what a crashed app has left."""
+
+
+class ClosingStore(rocksdb.Store):
+    """Rows of one table in RocksDB, a database for each partition."""
+
+    def _open_for_partition(self, partition: int) -> Any:
+        folder = Path(self.partition_path(partition))
+        _close(folder)
+        database = super()._open_for_partition(partition)
+        _opened[folder] = database
+        return database
+
+    async def stop(self) -> None:
+        """Close all databases of this store."""
+        for partition in self._dbs:
+            _close(Path(self.partition_path(partition)))
+        await super().stop()
+
+    def revoke_partitions(self, table: Any, tps: Any) -> None:
+        """Close the databases of partitions that are given up."""
+        given_up = [tp.partition for tp in tps if tp.topic in table.changelog_topic.topics]
+        super().revoke_partitions(table, tps)
+        for partition in given_up:
+            _close(Path(self.partition_path(partition)))
+
+
+def _close(folder: Path) -> None:
+    database = _opened.pop(folder, None)
+    if database is not None:
+        with suppress(DbClosedError):
+            database.close()

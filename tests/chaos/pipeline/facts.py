@@ -1,0 +1,114 @@
+"""Collects what is there when all has come to rest, from where it lies."""
+
+import json
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from aiokafka.errors import KafkaError
+
+from schemas.wire import EventReader
+from spark_analytics.serving.layout import connect_reader
+from spark_analytics.serving.reader import ServingReader
+from tests.chaos.pipeline.checker import Charge, Facts, Placed, Sold
+from tests.lib.pipeline_processes import Pipeline, call
+
+BOOKS, MAILBOX, INDEX, VIEWS = "books.sqlite", "mailbox", "orders.sqlite", "serving.sqlite"
+READ = ("orders", "order-validations", "order-decisions", "payments", "warehouse-inventory")
+
+
+def collect(
+    pipeline: Pipeline, folder: Path, placed: dict[str, Placed], stock_before: dict[str, int]
+) -> Facts:
+    """Read everything. `folder` is where the services keep what they keep in files."""
+    orders = pipeline.events("orders", "orders/order_event")
+    verdicts = pipeline.events("order-validations", "orders/order_validation")
+    decisions = pipeline.events("order-decisions", "orders/order_decision")
+    payments = pipeline.events("payments", "payments/payment")
+    notes = pipeline.events("order-confirmations", "mails/mail_sent")
+    return Facts(
+        placed=dict(placed),
+        states={
+            one: [(e["version"], e["state"]) for e in events] for one, events in orders.items()
+        },
+        verdicts={one: [event["check"] for event in events] for one, events in verdicts.items()},
+        decisions={one: len(events) for one, events in decisions.items()},
+        payments={one: [event["result"] for event in events] for one, events in payments.items()},
+        charges=_charges(folder / BOOKS),
+        notes=Counter((one, event["state"]) for one, events in notes.items() for event in events),
+        mails={_mail_of(file.stem) for file in (folder / MAILBOX).glob("[!.]*.eml")},
+        documents=_documents(folder / INDEX),
+        stock_before=stock_before,
+        stock=_stock(pipeline),
+        reserved=_reserved(pipeline),
+        dead_letters=sum(_count(pipeline, f"{topic}.dead-letter") for topic in READ),
+        products=_products(pipeline) if "streams" in pipeline.urls else None,
+        spark=_summary(folder / VIEWS) if "spark" in pipeline.urls else None,
+    )
+
+
+def _mail_of(name: str) -> tuple[str, str]:
+    order_id, _, state = name.rpartition(".")
+    return order_id, state
+
+
+def _charges(books: Path) -> dict[str, Charge]:
+    with closing(sqlite3.connect(f"file:{books}?mode=ro", uri=True)) as database:
+        rows = database.execute("SELECT order_id, amount, is_refunded FROM charges")
+        return {one: Charge(Decimal(amount), bool(back)) for one, amount, back in rows}
+
+
+def _documents(index: Path) -> dict[str, tuple[int, str]]:
+    with closing(sqlite3.connect(f"file:{index}?mode=ro", uri=True)) as database:
+        rows = database.execute("SELECT order_id, version, state FROM orders")
+        return {order_id: (version, state) for order_id, version, state in rows}
+
+
+def _stock(pipeline: Pipeline) -> dict[str, int]:
+    """Return the newest level of each product."""
+    reader: EventReader = pipeline.reader("inventory/stock_level")
+    levels: dict[str, int] = {}
+    for record in pipeline.read("warehouse-inventory"):
+        event = pipeline.decode(reader, record.value)
+        levels[event["product_id"]] = event["quantity"]
+    return levels
+
+
+def _reserved(pipeline: Pipeline) -> dict[str, int]:
+    """Return what the ledger has promised, from its changelog."""
+    rows = {one.key: one.value for one in pipeline.read("inventory-ledger-changelog")}
+    reserved: Counter[str] = Counter()
+    for value in rows.values():
+        row = {} if value is None else json.loads(value)
+        if not row.keys() & {"code", "is_released", "is_shipped"}:
+            reserved.update(row.get("quantities", {}))
+    return dict(reserved)
+
+
+def _count(pipeline: Pipeline, topic: str) -> int:
+    try:
+        return len(pipeline.read(topic))
+    except KafkaError:
+        return 0  # nothing was ever set aside
+
+
+def _products(pipeline: Pipeline) -> dict[str, Sold]:
+    """Return what the streams' view says; nothing while partitions move."""
+    answer = call("GET", pipeline.urls["streams"] + "/v1/products")
+    return {
+        one["product_id"]: Sold(one["orders"], one["units"], Decimal(one["revenue"]))
+        for one in answer.body.get("products", ())
+    }
+
+
+def _summary(views: Path) -> dict[str, Any]:
+    connection = connect_reader(views)
+    if connection is None:
+        return {}
+    with closing(ServingReader(connection)) as reader:
+        summary = reader.summary()
+    revenue = summary["revenue_validated"]
+    return {"orders": summary["orders"], "states": summary["states"], "revenue": revenue}

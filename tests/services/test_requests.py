@@ -1,0 +1,157 @@
+"""Records that requests cause: written in transactions of their own, or never."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+import pytest
+from aiokafka.errors import KafkaError
+from aiokafka.structs import TopicPartition
+
+from services.common.outbox import Outgoing
+from services.common.requests import NotAcceptedError, RequestWriter
+from services.common.transactions.producer import TransactionError
+from services.common.transactions.rules import Member, Outcome
+
+MEMBER = Member("orders", 3, "member-1")
+
+
+class FakeTransactions:
+    """Commits when it is let go on; notes what is committed with which offsets."""
+
+    def __init__(self) -> None:
+        self.committed: list[tuple[list[str], dict[TopicPartition, int], Member]] = []
+        self.may_go_on = asyncio.Event()
+        self.failure: Exception | None = None
+
+    async def start(self, topics: Iterable[str]) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def take(self, partitions: Iterable[int]) -> None: ...
+
+    async def commit(
+        self, records: Iterable[Outgoing], offsets: Mapping[TopicPartition, int], member: Member
+    ) -> None:
+        await self.may_go_on.wait()
+        if self.failure is not None:
+            raise self.failure
+        keys = [(record.key or b"").decode() for record in records]
+        self.committed.append((keys, dict(offsets), member))
+
+
+async def position_of(partition: TopicPartition) -> int:
+    return 100 + partition.partition
+
+
+def record(key: str, partition: int = 0) -> Outgoing:
+    return Outgoing("orders", key.encode(), b"v", [], partition)
+
+
+def with_writer(check: Callable[[RequestWriter, FakeTransactions], Awaitable[None]]) -> None:
+    async def run() -> None:
+        transactions = FakeTransactions()
+        writer = RequestWriter(transactions, "orders", position_of)  # type: ignore[arg-type]
+        await writer.take([0, 1], MEMBER)
+        writer.accept()
+        await check(writer, transactions)
+        await writer.stop()
+
+    asyncio.run(run())
+
+
+def write(writer: RequestWriter, *keys: str) -> list[asyncio.Future[None]]:
+    return [asyncio.ensure_future(writer.write(record(key, n))) for n, key in enumerate(keys)]
+
+
+def test_those_that_come_meanwhile_go_into_the_next_transaction_with_their_fences() -> None:
+    async def check(writer: RequestWriter, transactions: FakeTransactions) -> None:
+        first = write(writer, "a")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        others = write(writer, "b", "c")
+        await asyncio.sleep(0)
+        transactions.may_go_on.set()
+        await asyncio.gather(*first, *others)
+        assert transactions.committed == [
+            (["a"], {TopicPartition("orders", 0): 100}, MEMBER),
+            (["b", "c"], {TopicPartition("orders", n): 100 + n for n in (0, 1)}, MEMBER),
+        ]
+
+    with_writer(check)
+
+
+def test_who_stops_waiting_does_not_stop_the_record() -> None:
+    async def check(writer: RequestWriter, transactions: FakeTransactions) -> None:
+        (impatient,) = write(writer, "a")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        impatient.cancel()
+        transactions.may_go_on.set()
+        await writer.settle()
+        assert [keys for keys, *_ in transactions.committed] == [["a"]]
+
+    with_writer(check)
+
+
+def test_after_a_failure_nothing_is_written_any_more() -> None:
+    async def check(writer: RequestWriter, transactions: FakeTransactions) -> None:
+        written = write(writer, "a")
+        await asyncio.sleep(0)
+        written += write(writer, "b")
+        transactions.failure = TransactionError(Outcome.FENCED, "test")
+        transactions.may_go_on.set()
+        results = await asyncio.gather(*written, return_exceptions=True)
+        assert all(isinstance(result, KafkaError) for result in results)
+        assert writer.failure is transactions.failure
+        with pytest.raises(NotAcceptedError):
+            await writer.write(record("c"))
+        assert transactions.committed == []
+
+    with_writer(check)
+
+
+def test_what_is_in_the_middle_of_it_is_settled_and_what_waits_is_refused() -> None:
+    async def check(writer: RequestWriter, transactions: FakeTransactions) -> None:
+        (going,) = write(writer, "a")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        (waiting,) = write(writer, "b")
+        await asyncio.sleep(0)
+        settling = asyncio.ensure_future(writer.settle())
+        await asyncio.sleep(0)
+        assert not settling.done()
+        transactions.may_go_on.set()
+        await settling
+        await going
+        with pytest.raises(NotAcceptedError):
+            await waiting
+        with pytest.raises(NotAcceptedError):
+            await writer.write(record("c"))
+        assert [keys for keys, *_ in transactions.committed] == [["a"]]
+        assert writer.failure is None
+
+    with_writer(check)
+
+
+def test_what_had_not_begun_is_refused_and_is_no_failure() -> None:
+    async def check(writer: RequestWriter, transactions: FakeTransactions) -> None:
+        (waiting,) = write(writer, "a")
+        await asyncio.sleep(0)
+        await writer.settle()
+        with pytest.raises(NotAcceptedError):
+            await waiting
+        assert (writer.failure, transactions.committed) == (None, [])
+
+    with_writer(check)
+
+
+def test_nobody_waits_for_a_writer_that_is_stopped() -> None:
+    async def check(writer: RequestWriter, transactions: FakeTransactions) -> None:
+        (written,) = write(writer, "a")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await writer.stop()
+        with pytest.raises(NotAcceptedError):
+            await written
+
+    with_writer(check)
