@@ -21,23 +21,30 @@ from typing import Any, Self
 
 from bench.ports import free_ports
 from bench.servers import CLOCK_TICKS, ROOT
+from millrace.demo.analytics import PROGRAMS
+from millrace.demo.brokers import NODE_IDS
+from millrace.demo.services import SERVICES
 from tests.lib.process_tree import processes_below
 
-PORTS = 15
-REGISTRY, ORDERS, STREAMS, SPARK, DASHBOARD = 1, 2, 7, 8, 9  # where each lies behind the first
+REGISTRY, ORDERS = 1, 2  # where each lies behind the first
+STREAMS, SPARK, DASHBOARD = (ORDERS + len(SERVICES) + place for place in range(len(PROGRAMS)))
+PORTS = DASHBOARD + 3 * len(NODE_IDS)
 _READY_SECONDS = 300.0
 _STOP_SECONDS = 60.0
 
 
 class DemoStack:
-    """A demo from its start to its end; its output is in `log`."""
+    """A demo from its start to its end, on brokers of its own or given; its output is in `log`."""
 
-    def __init__(self, *, lite: bool = False, warm_up_orders: int = 100) -> None:
+    def __init__(
+        self, *, lite: bool = False, warm_up_orders: int = 100, bootstrap: str = ""
+    ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="bench-demo-", dir=ROOT / "build")
         self.log = Path(self._folder.name) / "demo.log"
         self._first_port = free_ports(PORTS)
         self._arguments = ["--count", str(warm_up_orders), "--rate", "20"]
         self._arguments += ["--ports", str(self._first_port), *(["--lite"] if lite else [])]
+        self._arguments += ["--bootstrap", bootstrap] if bootstrap else []
         self.started_at = 0.0
 
     def __enter__(self) -> Self:

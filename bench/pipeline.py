@@ -1,50 +1,166 @@
-"""The order pipeline end to end: POST to final state, at a fixed rate, all on this machine.
+"""The order pipeline end to end, on our cluster and on Apache Kafka's: `python -m bench pipeline`.
 
-The demo is the load: it offers orders at the asked rate whatever the pipeline does (open loop), and
-its report has the figures. Broker, registry, five services and the load share the processors.
+Three nodes, three replicas, exactly once; the demo without Spark (registry and eight services) runs
+on them, and a load that shares the processors with all. In turn, a fresh cluster for every round:
+
+- at a fixed rate, open loop: latency from when a POST was due to when a stock consumer of what is
+  committed sees the order VALIDATED or FAILED, and what an order costs of the processor;
+- so many orders in flight, closed loop: orders a second;
+- memory of everything but the load (PSS).
 """
 
 import argparse
-import json
-import os
-import subprocess
-import sys
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from bench.servers import ROOT
+from bench.demo_stack import ORDERS, DemoStack
+from bench.node_clusters import NodeCluster, makers
+from bench.order_load import Decisions, Load, send_in_flight, send_orders
+from bench.results import Results
+from bench.servers import find_kafka
 
-SECONDS = 60
-RATES = (100, 300)
+RATE = 100.0
+IN_FLIGHT = 100
+SECONDS = 20.0
+WARM_UP_SECONDS = 5.0
+MEGABYTE = 1_000_000
+_DECIDED_SECONDS = 60.0
 
 
-def measure(rate: int, seconds: int) -> dict[str, object]:
-    """Run the demo at `rate` orders a second and return its report."""
-    command = [sys.executable, "-m", "millrace", "demo", "--once", "--lite"]
-    command += ["--rate", str(rate), "--count", str(rate * seconds)]
-    subprocess.run(
-        command,
-        cwd=ROOT,
-        check=True,
-        stdout=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    report: dict[str, object] = json.loads((ROOT / "build/demo/report.json").read_text())
-    return report
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one load found."""
+
+    latencies: list[float]
+    orders_per_second: float
+    cpu_ms: Mapping[str, float]
+    """What an order cost, by process."""
+
+    def percentile(self, share: float) -> float:
+        """Return a latency in milliseconds."""
+        return 1000 * self.latencies[min(int(len(self.latencies) * share), len(self.latencies) - 1)]
+
+
+class Bench:
+    """The pipeline on one cluster, and what follows its decisions."""
+
+    def __init__(self, cluster: NodeCluster, stack: DemoStack, decisions: Decisions) -> None:
+        self._cluster = cluster
+        self._stack = stack
+        self._decisions = decisions
+        self.url = stack.url(ORDERS)
+
+    async def at_rate(self, rate: float, seconds: float, seed: int) -> Found:
+        """Offer orders at a rate."""
+        before, begin = self._cpu(), time.monotonic()
+        load = await send_orders(self.url, rate=rate, seconds=seconds, seed=seed)
+        return await self._found(load, before, begin)
+
+    async def in_flight(self, count: int, seconds: float, seed: int) -> Found:
+        """Keep so many orders on their way."""
+        before, begin = self._cpu(), time.monotonic()
+        load = await send_in_flight(
+            self.url, in_flight=count, seconds=seconds, seed=seed, decisions=self._decisions
+        )
+        return await self._found(load, before, begin)
+
+    async def _found(self, load: Load, before: Mapping[str, float], begin: float) -> Found:
+        seen_at = self._decisions.seen_at
+        async with asyncio.timeout(_DECIDED_SECONDS):
+            for order_id in load.due_at_by_id:
+                await self._decisions.wait(order_id)
+        latencies = sorted(seen_at[key] - due_at for key, due_at in load.due_at_by_id.items())
+        seconds = max(seen_at[key] for key in load.due_at_by_id) - begin
+        after = self._cpu()
+        cpu_ms = {
+            name: 1000 * (after[name] - before.get(name, 0.0)) / len(latencies) for name in after
+        }
+        return Found(latencies, len(latencies) / seconds, cpu_ms)
+
+    def _cpu(self) -> Mapping[str, float]:
+        times = time.process_time()
+        return {
+            **self._stack.cpu_seconds(),
+            "brokers": self._cluster.cpu_seconds(),
+            "the load": times,
+        }
+
+    def memory_bytes(self) -> int:
+        """Return what brokers, registry and services have, without the demo that started them."""
+        used = Counter(self._stack.memory_bytes())
+        del used["demo"]
+        return sum(used.values()) + self._cluster.resident_bytes()
+
+
+async def measure(bench: Bench, decisions: Decisions, options: argparse.Namespace) -> list[Found]:
+    """Warm up, then measure at a rate and with so many in flight."""
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(decisions.run())
+        await bench.at_rate(options.rate / 2, options.warm_up, seed=4)
+        found = [await bench.at_rate(options.rate, options.seconds, seed=5)]
+        if options.in_flight:
+            found.append(await bench.in_flight(options.in_flight, options.seconds, seed=6))
+        following.cancel()
+    return found
+
+
+def tell(cluster: NodeCluster, found: list[Found], memory: int, rate: float) -> None:
+    """Print one round."""
+    for one, name in zip(found, (f"{rate:g}/s", "in flight"), strict=False):
+        print(
+            f"  {cluster.name} {name}: {len(one.latencies)} orders, {one.orders_per_second:.0f}/s, "
+            f"p50 {one.percentile(0.5):.0f} ms, p99 {one.percentile(0.99):.0f} ms, "
+            f"max {one.percentile(1):.0f} ms",
+            flush=True,
+        )
+        cpu = sorted(one.cpu_ms.items(), key=lambda entry: -entry[1])
+        print("    CPU, ms an order: " + ", ".join(f"{n} {ms:.2f}" for n, ms in cpu if ms > 0.005))
+    print(f"    memory {memory / MEGABYTE:.0f} MB", flush=True)
 
 
 def main(arguments: list[str]) -> int:
-    """Measure each rate and print one row."""
-    parser = argparse.ArgumentParser(prog="python -m bench pipeline", description=__doc__)
-    parser.add_argument("--seconds", type=int, default=SECONDS)
-    parsed = parser.parse_args(arguments)
-    print("| offered, orders/s | accepted | orders/s | p50, ms | p99, ms | max, ms |")
-    print("|---|---|---|---|---|---|", flush=True)
-    for rate in RATES:
-        report = measure(rate, parsed.seconds)
-        latency = report["latency_ms"]
-        assert isinstance(latency, dict)
-        print(
-            f"| {rate} | {report['accepted']} | {report['orders_per_second']} "
-            f"| {latency['p50']} | {latency['p99']} | {latency['max']} |",
-            flush=True,
-        )
+    """Measure in turn, and print the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench pipeline",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--rate", type=float, default=RATE)
+    parser.add_argument("--in-flight", type=int, default=IN_FLIGHT)
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--warm-up", type=float, default=WARM_UP_SECONDS)
+    parser.add_argument("--ours-only", action="store_true")
+    options = parser.parse_args(arguments)
+    libraries = None if options.ours_only else find_kafka()
+    systems = {"millrace"} if options.ours_only else {"millrace", "kafka"}
+    results = Results()
+    for _ in range(options.rounds):
+        for make in makers(libraries, 3, systems):
+            with make() as cluster, DemoStack(lite=True, bootstrap=cluster.bootstrap) as stack:
+                stack.wait_until_serving()
+                decisions = Decisions(cluster.bootstrap)
+                bench = Bench(cluster, stack, decisions)
+                found = asyncio.run(measure(bench, decisions, options))
+                memory = bench.memory_bytes()
+            tell(cluster, found, memory, options.rate)
+            add(results, cluster.name, found, memory, options.rate)
+    print("\n".join(results.rows()))
     return 0
+
+
+def add(results: Results, name: str, found: list[Found], memory: int, rate: float) -> None:
+    """Put one round into the table."""
+    paced, *pressed = found
+    for share in (0.5, 0.99):
+        cell = f"{rate:g} orders/s: p{share * 100:g}, ms"
+        results.add(cell, name, paced.percentile(share), lower_is_better=True)
+    for cell, one in zip((f"{rate:g} orders/s", "pressed"), found, strict=False):
+        cost = sum(one.cpu_ms.values())
+        results.add(f"{cell}: CPU, ms an order", name, cost, lower_is_better=True)
+    for one in pressed:
+        results.add("orders/s", name, one.orders_per_second)
+    results.add("memory, MB", name, memory / MEGABYTE, lower_is_better=True)
