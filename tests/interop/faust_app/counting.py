@@ -6,9 +6,11 @@ import faust
 
 app = faust.App(
     "counting",
-    broker=f"kafka://{os.environ['BOOTSTRAP']}",
+    broker=[f"kafka://{address}" for address in os.environ["BOOTSTRAP"].split(",")],
     store="memory://",
     topic_partitions=4,
+    topic_replication_factor=int(os.environ.get("REPLICAS", "1")),
+    table_standby_replicas=int(os.environ.get("STANDBYS", "1")),
     web_enabled=False,
     broker_session_timeout=6,
     broker_heartbeat_interval=1,
