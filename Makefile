@@ -1,7 +1,7 @@
 # `make help` lists the commands. Every one of them sets up what it needs in .venv first, and pip
 # shows how far it is: the first time Spark alone is 450 MB.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slowest check lint format style types contracts quick fix sim disk-damage chaos fuzz bench lock clean
+.PHONY: help setup demo test slowest check lint format style types contracts quick fix sim disk-damage chaos streams-smoke fuzz bench lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -91,6 +91,9 @@ disk-damage: $(VENV)/.dev ## damage every file a node reads, in every way: make 
 
 chaos: $(VENV)/.dev ## break a real cluster under load and judge it: make chaos MINUTES=10 SEED=1 TRANSACTIONS=1 (or PIPELINE=1)
 	$(BIN)/python -m tests.chaos$(if $(TRANSACTIONS),.transactions)$(if $(PIPELINE),.pipeline) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+streams-smoke: $(VENV)/.dev ## Kafka Streams' own smoke test, exactly once, while brokers and instances are killed
+	$(BIN)/python -m tests.interop.streams_smoke
 
 fuzz: $(VENV)/.dev ## wrong frames for both listeners: make fuzz MINUTES=10 SEED=2, or REPLAY=broker:0003...
 	$(BIN)/python -m tests.fuzz $(if $(REPLAY),--replay $(REPLAY),--minutes $(MINUTES) --seed $(SEED))
