@@ -56,12 +56,16 @@ class Server(Protocol):
         self.folder = Path(tempfile.mkdtemp(prefix=f"bench-{self.name}-", dir=ROOT / "build"))
         self.port = free_port()
         self.prepare()
+        self.start()
+        return self
+
+    def start(self) -> None:
+        """Start it, for the first time or on what it has left."""
         self.started_at = time.monotonic()
-        with (self.folder / "log").open("wb") as log:
+        with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 self.command(), cwd=ROOT, stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
-        return self
 
     def __exit__(
         self,
