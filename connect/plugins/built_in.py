@@ -9,6 +9,14 @@ from typing import Final
 
 from connect.config_providers.providers import CONFIG_PROVIDERS
 from connect.converters.catalogue import CONVERTERS, HEADER_CONVERTERS
+from connect.predicates.predicates import PREDICATES
+from connect.transforms.catalogue import TRANSFORMS
 
-CLASSES: Final[tuple[type, ...]] = (*CONVERTERS, *HEADER_CONVERTERS, *CONFIG_PROVIDERS)
+CLASSES: Final[tuple[type, ...]] = (
+    *CONVERTERS,
+    *HEADER_CONVERTERS,
+    *CONFIG_PROVIDERS,
+    *TRANSFORMS,
+    *PREDICATES,
+)
 MODULES: Final[tuple[str, ...]] = ("connect.connectors.file_stream",)

@@ -1,0 +1,1 @@
+"""What configurations written for Java expect of it: patterns and formats. Nothing here does IO."""

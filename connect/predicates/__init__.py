@@ -1,0 +1,1 @@
+"""The predicates that ship with Kafka Connect. Everything here is pure."""
