@@ -19,4 +19,7 @@ CLASSES: Final[tuple[type, ...]] = (
     *TRANSFORMS,
     *PREDICATES,
 )
-MODULES: Final[tuple[str, ...]] = ("connect.connectors.file_stream",)
+MODULES: Final[tuple[str, ...]] = (
+    "connect.connectors.file_stream",
+    "connect.connectors.jdbc",
+)

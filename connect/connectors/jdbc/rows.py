@@ -1,0 +1,111 @@
+"""What a record is to a table: its columns, its key, and whether the row is written or deleted.
+
+Pure: `row_of` looks at a record and the settings, `Row` says what is to be done.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from connect.connectors.jdbc.sink import KAFKA_COLUMNS
+from connect.connectors.jdbc.table_schemas import column_value
+from millrace.connect import ConnectException, Schema, SinkRecord, Struct
+
+_STRING, _INT32, _INT64 = Schema.string(), Schema.int32(), Schema.int64()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of one table. `values` is None when the row is to be deleted."""
+
+    table: str
+    keys: dict[str, Schema]
+    columns: dict[str, Schema]
+    """Those of the key, too."""
+    values: dict[str, Any] | None
+    key_values: dict[str, Any]
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Rows of one shape can be written by one statement."""
+        return self.table, self.values is None, tuple(self.columns)
+
+
+def row_of(record: SinkRecord, parsed: Mapping[str, Any]) -> Row:
+    """Return the row of a record; raises ConnectException when the settings ask more of it."""
+    table = parsed["table.name.format"].replace("${topic}", record.topic)
+    if record.value is None:
+        if not parsed["delete.enabled"]:
+            raise ConnectException(
+                f"{_place(record)} has no value: set delete.enabled, or filter tombstones"
+            )
+        keys, key_values = _record_key(record, parsed["pk.fields"])
+        return Row(table, keys, keys, None, key_values)
+    if not isinstance(record.value, Struct):
+        raise ConnectException(
+            f"{_place(record)} needs a value that is a struct, with a schema: use a converter with "
+            "schemas"
+        )
+    keys, key_values = _key(record, record.value, parsed)
+    columns, values = dict(keys), dict(key_values)
+    whitelist = parsed["fields.whitelist"]
+    for field, value in record.value.items():
+        if field.name not in keys and (not whitelist or field.name in whitelist):
+            columns[field.name] = field.schema
+            values[field.name] = column_value(value)
+    if not columns:
+        raise ConnectException(f"{_place(record)} has no fields to write")
+    return Row(table, keys, columns, values, key_values)
+
+
+def _key(
+    record: SinkRecord, value: Struct, parsed: Mapping[str, Any]
+) -> tuple[dict[str, Schema], dict[str, Any]]:
+    names = parsed["pk.fields"]
+    match parsed["pk.mode"]:
+        case "kafka":
+            topic, partition, offset = names or KAFKA_COLUMNS
+            return (
+                {topic: _STRING, partition: _INT32, offset: _INT64},
+                {
+                    topic: record.original_topic,
+                    partition: record.original_kafka_partition,
+                    offset: record.original_kafka_offset,
+                },
+            )
+        case "record_key":
+            return _record_key(record, names)
+        case "record_value":
+            return _fields(value, names, record)
+        case _:
+            return {}, {}
+
+
+def _record_key(record: SinkRecord, names: list[str]) -> tuple[dict[str, Schema], dict[str, Any]]:
+    key, schema = record.key, record.key_schema
+    if isinstance(key, Struct):
+        return _fields(key, names, record)
+    if key is None or schema is None:
+        raise ConnectException(f"{_place(record)} has no key with a schema, as pk.mode wants it")
+    if not schema.type.is_primitive or len(names) != 1:
+        raise ConnectException(
+            f"{_place(record)}: a key that is no struct needs one name in pk.fields"
+        )
+    return {names[0]: schema}, {names[0]: column_value(key)}
+
+
+def _fields(
+    struct: Struct, names: list[str], record: SinkRecord
+) -> tuple[dict[str, Schema], dict[str, Any]]:
+    keys: dict[str, Schema] = {}
+    for name in names or [field.name for field in struct.schema.fields]:
+        field = struct.schema.field(name)
+        if field is None:
+            raise ConnectException(f"{_place(record)} lacks the field {name} of the primary key")
+        keys[name] = field.schema
+    return keys, {name: column_value(struct[name]) for name in keys}
+
+
+def _place(record: SinkRecord) -> str:
+    where = f"topic={record.topic} partition={record.kafka_partition}"
+    return f"record {where} offset={record.kafka_offset}"

@@ -1,0 +1,118 @@
+"""A task of JdbcSink: records as rows, each `put` in one transaction.
+
+Rows are written in the order of their records; those of one shape that follow one another go in
+one statement. What `put` has returned for is committed, so offsets need no flush. A database that
+is away: the same records come again, `max.retries` times. A row the database refuses for what it
+holds is told to the reporter of single records, when errors are tolerated, and the others go on.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
+
+from connect.connectors.jdbc.connection import engine_of
+from connect.connectors.jdbc.rows import Row, row_of
+from connect.connectors.jdbc.sink import SINK_CONFIG, VERSION
+from connect.connectors.jdbc.tables import Tables
+from millrace.connect import ConnectException, RetriableException, SinkRecord, SinkTask
+from millrace.connect.connectors import Settings
+
+log = logging.getLogger(__name__)
+
+Pair = tuple[SinkRecord, Row]
+
+
+class JdbcSinkTask(SinkTask):
+    """Owns one connection."""
+
+    kafka_class = "io.confluent.connect.jdbc.sink.JdbcSinkTask"
+
+    @classmethod
+    def version(cls) -> str:
+        return VERSION
+
+    def start(self, settings: Settings) -> None:
+        self._parsed = SINK_CONFIG.parse(settings)
+        self._engine = engine_of(self._parsed)
+        self._connection: sa.Connection | None = None
+        self._tables = Tables(self._parsed)
+        self._retries_left: int = self._parsed["max.retries"]
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        if not records:
+            return
+        pairs = list(self._rows(records))
+        try:
+            self._write(pairs)
+        except (IntegrityError, DataError) as error:
+            self._forget()
+            if self.context.errant_record_reporter is None:
+                raise ConnectException(f"A row is refused: {error}") from error
+            self._write_one_by_one(pairs)
+        except DBAPIError as error:
+            self._forget()
+            self._try_again(error)
+        except SQLAlchemyError as error:
+            self._forget()
+            raise ConnectException(f"The database cannot be written to: {error}") from error
+        self._retries_left = self._parsed["max.retries"]
+
+    def stop(self) -> None:
+        self._forget()
+
+    def _rows(self, records: Sequence[SinkRecord]) -> Iterator[Pair]:
+        for record in records:
+            try:
+                row = row_of(record, self._parsed)
+            except ConnectException as error:
+                self._report(record, error)
+                continue
+            yield record, row
+
+    def _report(self, record: SinkRecord, error: Exception) -> None:
+        reporter = self.context.errant_record_reporter
+        if reporter is None:
+            raise error
+        reporter.report(record, error)
+
+    def _write(self, pairs: list[Pair]) -> None:
+        if self._connection is None:
+            self._connection = self._engine.connect()
+        size = self._parsed["batch.size"]
+        for _, group in groupby((row for _, row in pairs), key=lambda row: row.shape):
+            rows = list(group)
+            for begin in range(0, len(rows), size):
+                self._tables.write(self._connection, rows[begin : begin + size])
+        self._connection.commit()
+
+    def _write_one_by_one(self, pairs: list[Pair]) -> None:
+        for pair in pairs:
+            try:
+                self._write([pair])
+            except (IntegrityError, DataError) as error:
+                self._forget()
+                self._report(pair[0], ConnectException(f"The row is refused: {error}"))
+            except DBAPIError as error:
+                self._forget()
+                self._try_again(error)
+
+    def _try_again(self, error: Exception) -> None:
+        if self._retries_left == 0:
+            raise ConnectException(f"The database cannot be written to: {error}") from error
+        self._retries_left -= 1
+        self.context.timeout(self._parsed["retry.backoff.ms"])
+        raise RetriableException(f"The database cannot be written to: {error}") from error
+
+    def _forget(self) -> None:
+        """Let go of the connection, with what it has not committed."""
+        self._tables.forget()
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        try:
+            connection.close()
+        except SQLAlchemyError as error:
+            log.info("connection was gone already error=%s", error)

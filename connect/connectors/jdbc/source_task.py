@@ -1,0 +1,347 @@
+"""A task of JdbcSource: asks its tables in turn and gives their rows as records.
+
+A table is asked with one query, whose rows are handed over in batches while it is open. What has
+been read is kept as Confluent's connector keeps it: `{"incrementing": 7}`, and
+`{"timestamp": 1700000000123, "timestamp_nanos": 123456000}`, by columns and not by pages, so that
+nothing is missed when rows change meanwhile.
+"""
+
+import datetime
+import logging
+import threading
+from collections.abc import Generator, Iterator, Mapping
+from itertools import groupby
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.exc import InterfaceError, NoSuchTableError, OperationalError, SQLAlchemyError
+
+from connect.clock import now_ms, timestamp_ms
+from connect.connectors.jdbc.connection import engine_of
+from connect.connectors.jdbc.source import (
+    BOTH,
+    BULK,
+    INCREMENTING,
+    SOURCE_CONFIG,
+    TABLES,
+    TIMESTAMP,
+    VERSION,
+)
+from connect.connectors.jdbc.table_schemas import Reader, column_schema
+from millrace.connect import (
+    ConnectException,
+    RetriableException,
+    Schema,
+    SourceRecord,
+    SourceTask,
+    Struct,
+)
+from millrace.connect.connectors import Settings
+from millrace.connect.data.logical import timestamp_from, timestamp_ms_of
+
+log = logging.getLogger(__name__)
+
+_NANOS: Final = "timestamp_nanos"
+_VIEW: Final = "millrace_connect_query"
+_WAIT_MS: Final = 500
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+class TableReader:
+    """One table or query: where it has come to, and the rows that are being read.
+
+    Invariant: a record's offset is behind it and all before it, and never behind a row that was
+    not given. Rows of one timestamp have no order among each other: in timestamp mode all of them
+    keep the offset before it, until a later one comes.
+    """
+
+    def __init__(self, parsed: Mapping[str, Any], name: str, offset: Mapping[str, Any]) -> None:
+        self._parsed = parsed
+        self._name = name
+        self._mode: str = parsed["mode"]
+        query = parsed["query"]
+        self.partition = {"query": "query"} if query else {"protocol": "1", "table": name}
+        self.topic: str = parsed["topic.prefix"] + ("" if query else name.rpartition(".")[2])
+        self._offset = dict(offset)
+        self._rows: Generator[SourceRecord] | None = None
+        self._table: sa.Table | None = None
+        self._readers: list[tuple[int, Reader | None]] = []
+        """Of each field: its place among the columns, and how it is read."""
+        self.next_ms = 0
+        """When it is to be asked again."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its query has more rows."""
+        return self._rows is not None
+
+    def forget(self) -> None:
+        """Ask again from the last offset, on another connection."""
+        if self._rows is not None:
+            self._rows.close()
+        self._rows = self._table = None
+
+    def read(self, connection: sa.Connection) -> list[SourceRecord]:
+        """Return the next rows; none when there is nothing new."""
+        if self._rows is None:
+            if self._table is None:
+                self._look_at(connection)
+            self._rows = self._asked(connection)
+        records: list[SourceRecord] = []
+        for record in self._rows:
+            records.append(record)
+            if len(records) >= self._parsed["batch.max.rows"]:
+                return records
+        self._rows = None
+        self.next_ms = now_ms() + self._parsed["poll.interval.ms"]
+        return records
+
+    def _look_at(self, connection: sa.Connection) -> None:
+        if self._parsed["query"]:
+            # A view tells the types of what a query gives, and takes a WHERE whatever it is.
+            connection.execute(sa.text(f"DROP VIEW IF EXISTS {_VIEW}"))
+            query = self._parsed["query"].rstrip().rstrip(";").replace(":", "\\:")
+            connection.execute(sa.text(f"CREATE TEMPORARY VIEW {_VIEW} AS {query}"))
+            connection.commit()
+            schema, name = None, _VIEW
+        else:
+            schema, _, name = self._name.rpartition(".")
+        table = sa.Table(name, sa.MetaData(), schema=schema or None, autoload_with=connection)
+        dialect = connection.dialect.name
+        fields: dict[str, Schema] = {}
+        self._readers = []
+        for place, column in enumerate(table.columns):
+            found = column_schema(column, dialect, self._parsed["numeric.mapping"])
+            if found is not None:
+                fields[column.name], reader = found
+                self._readers.append((place, reader))
+        self._schema = Schema.struct(fields, name=self._name or None)
+        self._table = table
+        self._incrementing = self._incrementing_column(table)
+        if self._incrementing is not None:
+            self._incrementing_place = list(table.columns).index(self._incrementing)
+        self._timestamps = [
+            self._column(table, name)
+            for name in self._parsed["timestamp.column.name"]
+            if self._mode in (TIMESTAMP, BOTH)
+        ]
+        self._refuse_null()
+
+    def _column(self, table: sa.Table, name: str) -> "sa.Column[Any]":
+        by_name = {column.name.lower(): column for column in table.columns}
+        if name.lower() not in by_name:
+            raise ConnectException(f"Table {self._name} has no column {name}")
+        return by_name[name.lower()]
+
+    def _incrementing_column(self, table: sa.Table) -> "sa.Column[Any] | None":
+        if self._mode not in (INCREMENTING, BOTH):
+            return None
+        name = self._parsed["incrementing.column.name"]
+        if name:
+            return self._column(table, name)
+        counted = table.autoincrement_column
+        if counted is None:
+            raise ConnectException(
+                f"Table {self._name} has no column the database counts: name one in "
+                "incrementing.column.name"
+            )
+        return counted
+
+    def _refuse_null(self) -> None:
+        if not self._parsed["validate.non.null"] or self._parsed["query"]:
+            return
+        if self._incrementing is not None and self._incrementing.nullable:
+            raise ConnectException(
+                f"Cannot make incremental queries using incrementing column "
+                f"{self._incrementing.name} on {self._name} because this column is nullable."
+            )
+        if self._timestamps and all(column.nullable for column in self._timestamps):
+            raise ConnectException(
+                f"Cannot make incremental queries using timestamp columns on {self._name} because "
+                "all of these columns nullable."
+            )
+
+    # --- asking ---
+
+    def _asked(self, connection: sa.Connection) -> Generator[SourceRecord]:
+        assert self._table is not None
+        statement = self._statement(connection)
+        streamed = connection.execution_options(
+            yield_per=self._parsed["batch.max.rows"], stream_results=True
+        )
+        with streamed.execute(statement) as result:
+            if self._mode == TIMESTAMP:
+                for _, rows in groupby(result, key=lambda row: row[-1]):
+                    yield from self._of_one_timestamp(list(rows))
+                return
+            for row in result:
+                self._advance(row, row[-1] if self._timestamps else None)
+                yield self._record(row)
+
+    def _of_one_timestamp(self, rows: list[Any]) -> Iterator[SourceRecord]:
+        """Give the rows of one timestamp: with the last of them it is behind us."""
+        for row in rows[:-1]:
+            yield self._record(row)
+        self._advance(rows[-1], rows[-1][-1])
+        yield self._record(rows[-1])
+
+    def _advance(self, row: Any, moment: Any) -> None:
+        if self._incrementing is not None:
+            self._offset[INCREMENTING] = int(row[self._incrementing_place])
+        if moment is not None:
+            utc = _utc(moment)
+            self._offset[TIMESTAMP] = timestamp_ms_of(utc)
+            self._offset[_NANOS] = utc.microsecond * 1000
+
+    def _record(self, row: Any) -> SourceRecord:
+        values = []
+        for place, reader in self._readers:
+            value = row[place]
+            values.append(value if reader is None or value is None else reader(value))
+        struct = Struct.of_valid(self._schema, values)
+        return SourceRecord(
+            topic=self.topic,
+            value_schema=self._schema,
+            value=struct,
+            source_partition=self.partition,
+            source_offset=None if self._mode == BULK else dict(self._offset),
+        )
+
+    def _statement(self, connection: sa.Connection) -> "sa.Select[Any]":
+        assert self._table is not None
+        columns: list[Any] = list(self._table.columns)
+        if self._mode == BULK:
+            return sa.select(*columns)
+        incrementing = self._incrementing
+        if not self._timestamps:
+            assert incrementing is not None
+            statement = sa.select(*columns)
+            if INCREMENTING in self._offset:
+                statement = statement.where(incrementing > self._offset[INCREMENTING])
+            return statement.order_by(incrementing)
+        first = self._timestamps[0]
+        moment: Any = sa.func.coalesce(*self._timestamps, type_=first.type)
+        moment = first if len(self._timestamps) == 1 else moment
+        is_zoned = bool(getattr(first.type, "timezone", False))
+        since, until = self._since(is_zoned), self._until(connection, is_zoned)
+        statement = sa.select(*columns, moment.label("millrace_moment")).where(moment < until)
+        if self._mode == TIMESTAMP:
+            return statement.where(moment > since).order_by(moment)
+        assert incrementing is not None
+        last = self._offset.get(INCREMENTING, -1)
+        is_new = (moment > since) | ((moment == since) & (incrementing > last))
+        return statement.where(is_new).order_by(moment, incrementing)
+
+    def _since(self, is_zoned: bool) -> datetime.datetime:
+        if TIMESTAMP in self._offset:
+            whole = timestamp_from(self._offset[TIMESTAMP]).replace(microsecond=0)
+            nanos = self._offset.get(_NANOS)
+            micros = self._offset[TIMESTAMP] % 1000 * 1000 if nanos is None else nanos // 1000
+            found = whole.replace(microsecond=micros)
+        else:
+            initial = self._parsed["timestamp.initial"]
+            if initial == -1:
+                initial = timestamp_ms()
+                self._offset[TIMESTAMP] = initial
+            found = _EPOCH if initial is None else timestamp_from(initial)
+        return found if is_zoned else found.replace(tzinfo=None)
+
+    def _until(self, connection: sa.Connection, is_zoned: bool) -> datetime.datetime:
+        """Return up to when changes are read: the database's now, or what it is told to wait."""
+        now = connection.scalar(sa.select(sa.func.current_timestamp()))
+        if isinstance(now, str):
+            now = datetime.datetime.fromisoformat(now)
+        assert isinstance(now, datetime.datetime), now
+        delay = datetime.timedelta(milliseconds=self._parsed["timestamp.delay.interval.ms"])
+        utc = _utc(now) - delay
+        return utc if is_zoned else utc.replace(tzinfo=None)
+
+
+def _utc(value: datetime.datetime) -> datetime.datetime:
+    if value.tzinfo is None:
+        return value.replace(tzinfo=datetime.UTC)
+    return value.astimezone(datetime.UTC)
+
+
+class JdbcSourceTask(SourceTask):
+    """Owns one connection; a database that is away is asked again by the worker."""
+
+    kafka_class = "io.confluent.connect.jdbc.source.JdbcSourceTask"
+
+    @classmethod
+    def version(cls) -> str:
+        return VERSION
+
+    def start(self, settings: Settings) -> None:
+        parsed = SOURCE_CONFIG.parse(settings)
+        self._engine = engine_of(parsed)
+        self._connection: sa.Connection | None = None
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        names = [""] if parsed["query"] else list(filter(None, settings[TABLES].split(",")))
+        keep = self.context.offset_storage_reader
+        self._readers = []
+        for name in names:
+            reader = TableReader(parsed, name, {})
+            kept = keep.offset(reader.partition) or {}
+            self._readers.append(TableReader(parsed, name, kept))
+
+    def poll(self) -> list[SourceRecord] | None:
+        with self._lock:
+            try:
+                return self._poll()
+            finally:
+                if self._stopping.is_set():
+                    self._close()
+
+    def _poll(self) -> list[SourceRecord] | None:
+        # One query at a time: what ends it would end the others on the same connection.
+        opened = [reader for reader in self._readers if reader.is_open]
+        now = now_ms()
+        for reader in opened or list(self._readers):
+            if self._stopping.is_set():
+                return None
+            if not reader.is_open and reader.next_ms > now:
+                continue
+            records = self._read(reader)
+            if records:
+                # The others first, the next time.
+                self._readers.remove(reader)
+                self._readers.append(reader)
+                return records
+        due_ms = min((reader.next_ms for reader in self._readers), default=now + _WAIT_MS)
+        self._stopping.wait(min(max(0, due_ms - now), _WAIT_MS) / 1000)
+        return None
+
+    def _read(self, reader: TableReader) -> list[SourceRecord]:
+        try:
+            if self._connection is None:
+                self._connection = self._engine.connect()
+            records = reader.read(self._connection)
+            if not reader.is_open:
+                self._connection.rollback()
+            return records
+        except NoSuchTableError as error:
+            raise ConnectException(f"There is no table {error}") from error
+        except (OperationalError, InterfaceError) as error:
+            self._close()
+            raise RetriableException(f"The database cannot be read: {error}") from error
+        except SQLAlchemyError as error:
+            self._close()
+            raise ConnectException(f"The table cannot be read: {error}") from error
+
+    def stop(self) -> None:
+        self._stopping.set()
+        # A poll that is at work closes the connection itself.
+        if self._lock.acquire(timeout=1):
+            try:
+                self._close()
+            finally:
+                self._lock.release()
+
+    def _close(self) -> None:
+        for reader in self._readers:
+            reader.forget()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

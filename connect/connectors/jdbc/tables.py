@@ -1,0 +1,159 @@
+"""A database's tables as a sink needs them: looked at, made, widened, and written to."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql, postgresql, sqlite
+from sqlalchemy.schema import CreateColumn, CreateTable
+
+from connect.connectors.jdbc.rows import Row
+from connect.connectors.jdbc.table_schemas import column_type, column_value
+from millrace.connect import ConnectException, Schema
+
+
+class Tables:
+    """Owns what is known of the tables; forgets it when something goes wrong."""
+
+    def __init__(self, parsed: Mapping[str, Any]) -> None:
+        self._parsed = parsed
+        self._known: dict[str, sa.Table] = {}
+        self._statements: dict[tuple[Any, ...], Any] = {}
+
+    def forget(self) -> None:
+        self._known.clear()
+        self._statements.clear()
+
+    def write(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
+        """Write rows of one shape, in their order."""
+        row = rows[0]
+        statement = self._statements.get(row.shape)
+        if statement is None:
+            table = self._prepared(connection, row)
+            statement = self._statements[row.shape] = self._statement(connection, table, row)
+        if row.values is None:
+            parameters = [_prefixed(one.key_values) for one in rows]
+        elif self._parsed["insert.mode"] == "update":
+            parameters = [{**one.values, **_prefixed(one.key_values)} for one in rows if one.values]
+        else:
+            parameters = [one.values for one in rows if one.values is not None]
+        connection.execute(statement, parameters)
+
+    def _statement(self, connection: sa.Connection, table: sa.Table, row: Row) -> Any:
+        at_key = sa.and_(
+            *(
+                table.c[name] == sa.bindparam(_KEY + name, type_=table.c[name].type)
+                for name in row.keys
+            )
+        )
+        if row.values is None:
+            return sa.delete(table).where(at_key)
+        others = [name for name in row.columns if name not in row.keys]
+        mode = self._parsed["insert.mode"]
+        if mode == "update":
+            changes = {name: sa.bindparam(name, type_=table.c[name].type) for name in others}
+            return sa.update(table).where(at_key).values(changes)
+        if mode == "insert":
+            return sa.insert(table)
+        return _upsert(connection.dialect.name, table, list(row.keys), others)
+
+    def _prepared(self, connection: sa.Connection, row: Row) -> sa.Table:
+        table = self._known.get(row.table)
+        if table is None:
+            table = self._looked_at(connection, row)
+        missing = [name for name in row.columns if name not in table.c]
+        if missing:
+            table = self._widened(connection, table, row, missing)
+        self._known[row.table] = table
+        return table
+
+    def _looked_at(self, connection: sa.Connection, row: Row) -> sa.Table:
+        schema, _, name = row.table.rpartition(".")
+        if sa.inspect(connection).has_table(name, schema=schema or None):
+            return _reflected(connection, name, schema or None)
+        if not self._parsed["auto.create"]:
+            raise ConnectException(f"Table {row.table} is missing and auto-creation is disabled")
+        columns = [
+            _column(connection, one, of_one, is_key=one in row.keys)
+            for one, of_one in row.columns.items()
+        ]
+        table = sa.Table(name, sa.MetaData(), *columns, schema=schema or None)
+        connection.execute(CreateTable(table, if_not_exists=True))
+        return table
+
+    def _widened(
+        self, connection: sa.Connection, table: sa.Table, row: Row, missing: list[str]
+    ) -> sa.Table:
+        if not self._parsed["auto.evolve"]:
+            raise ConnectException(
+                f"Table {row.table} is missing fields ({', '.join(missing)}) and auto-evolution is "
+                "disabled"
+            )
+        prepare = connection.dialect.identifier_preparer
+        for name in missing:
+            schema = row.columns[name]
+            if not schema.optional and schema.default is None:
+                raise ConnectException(
+                    f"Table {row.table} lacks {name}, which is required and has no default: rows "
+                    "that are there would have none"
+                )
+            column = _column(connection, name, schema, is_key=False)
+            written = CreateColumn(column).compile(dialect=connection.dialect)
+            statement = f"ALTER TABLE {prepare.format_table(table)} ADD COLUMN {written}"
+            # As the driver takes it: where % means a parameter it is written twice already.
+            connection.exec_driver_sql(statement)
+        self._statements.clear()
+        return _reflected(connection, table.name, table.schema)
+
+
+_KEY = "millrace_key_"
+
+
+def _reflected(connection: sa.Connection, name: str, schema: str | None) -> sa.Table:
+    table = sa.Table(name, sa.MetaData(), schema=schema, autoload_with=connection)
+    for column in table.columns:
+        if isinstance(column.type, sa.JSON | sa.Uuid):
+            # They hold texts here, which the database is to read itself.
+            column.type = sa.types.NullType()
+    return table
+
+
+def _prefixed(key_values: Mapping[str, Any]) -> dict[str, Any]:
+    return {_KEY + name: value for name, value in key_values.items()}
+
+
+def _column(
+    connection: sa.Connection, name: str, schema: Schema, *, is_key: bool
+) -> "sa.Column[Any]":
+    kind = column_type(schema)
+    if is_key and isinstance(kind, sa.Text) and connection.dialect.name == "mysql":
+        kind = sa.String(256)
+    default = None
+    if schema.default is not None and schema.type.is_primitive:
+        literal = sa.literal(column_value(schema.default), kind)
+        default = literal.compile(
+            dialect=connection.dialect, compile_kwargs={"literal_binds": True}
+        ).string
+    return sa.Column(
+        name,
+        kind,
+        primary_key=is_key,
+        autoincrement=False,
+        nullable=schema.optional and not is_key,
+        server_default=None if default is None else sa.text(default.replace(":", "\\:")),
+    )
+
+
+def _upsert(dialect: str, table: sa.Table, keys: list[str], others: list[str]) -> Any:
+    if dialect in ("mysql", "mariadb"):
+        adding = mysql.insert(table)
+        columns = others or keys
+        return adding.on_duplicate_key_update({one: adding.inserted[one] for one in columns})
+    makers: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+    if dialect not in makers:
+        raise ConnectException(f"insert.mode=upsert is not known for {dialect}")
+    insert = makers[dialect](table)
+    if not others:
+        return insert.on_conflict_do_nothing(index_elements=keys)
+    changed = {one: insert.excluded[one] for one in others}
+    return insert.on_conflict_do_update(index_elements=keys, set_=changed)
