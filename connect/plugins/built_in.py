@@ -20,6 +20,7 @@ CLASSES: Final[tuple[type, ...]] = (
     *PREDICATES,
 )
 MODULES: Final[tuple[str, ...]] = (
+    "connect.connectors.elasticsearch",
     "connect.connectors.file_stream",
     "connect.connectors.jdbc",
 )

@@ -1,0 +1,197 @@
+"""What a record is to an index: a document with an id and a version, or the end of one. Pure.
+
+Two records with one key become one document. Its version is the record's offset (or what a header
+says) and only a higher one replaces it, so that records that come again, or late, change nothing.
+That holds as long as a key stays in its partition and the topic is not made anew: after that, use
+another index.
+"""
+
+import base64
+import datetime
+import decimal
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from connect.connectors.elasticsearch.sink import indices_of
+from millrace.connect import DataException, Schema, SinkRecord, Struct
+from millrace.connect.data.logical import days_of, milliseconds_of_day, timestamp_ms_of
+from millrace.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Type
+from millrace.connect.data.string_form import string_form
+
+_MS_PER_DAY: Final = 86_400_000
+_TYPES: Final = {
+    Type.INT8: "byte",
+    Type.INT16: "short",
+    Type.INT32: "integer",
+    Type.INT64: "long",
+    Type.FLOAT32: "float",
+    Type.FLOAT64: "double",
+    Type.BOOLEAN: "boolean",
+    Type.BYTES: "binary",
+}
+_LOGICAL: Final = {DATE: "date", TIME: "date", TIMESTAMP: "date", DECIMAL: "double"}
+_TEXT: Final = {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}}
+
+
+class Operation(NamedTuple):
+    """One line or two of a bulk request."""
+
+    record: SinkRecord
+    index_name: str
+    lines: tuple[bytes, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(map(len, self.lines)) + len(self.lines)
+
+
+class Documents:
+    """The settings, and records as operations under them."""
+
+    def __init__(self, parsed: Mapping[str, Any]) -> None:
+        self._is_key_ignored: bool = parsed["key.ignore"]
+        self._is_upsert: bool = parsed["write.method"].upper() == "UPSERT"
+        self._version_header: str = parsed["external.version.header"]
+        self._on_null: str = parsed["behavior.on.null.values"].lower()
+        self._is_compact: bool = parsed["compact.map.entries"]
+        self._indices = indices_of(parsed["topic.to.external.resource.mapping"])
+
+    def index(self, topic: str) -> str:
+        """Return the index of a topic: index names have no capital letters."""
+        return self._indices.get(topic, topic.lower())
+
+    def operation(self, record: SinkRecord) -> Operation | None:
+        """Return what a record does; None when it does nothing. Raises DataException."""
+        if record.value is None:
+            if self._on_null == "ignore":
+                return None
+            if self._on_null == "fail":
+                raise DataException(
+                    f"Sink connector encountered a null value at {_place(record)}, and "
+                    "behavior.on.null.values is fail"
+                )
+            if self._is_key_ignored or record.key is None:
+                # There is no document of this record: its id would be its own offset.
+                return None
+            return self._made(record, "delete", self._versioned(record))
+        source = self._source(record)
+        if self._is_upsert:
+            body = {"doc": source, "doc_as_upsert": True}
+            return self._made(record, "update", {"retry_on_conflict": 5}, body)
+        versioned = {} if self._is_key_ignored else self._versioned(record)
+        return self._made(record, "index", versioned, source)
+
+    def _made(
+        self,
+        record: SinkRecord,
+        action: str,
+        told: Mapping[str, Any],
+        body: Mapping[str, Any] | None = None,
+    ) -> Operation:
+        index = self.index(record.topic)
+        header = {action: {"_index": index, "_id": self._id(record), **told}}
+        lines = [header] if body is None else [header, body]
+        return Operation(record, index, tuple(map(_line, lines)))
+
+    def _id(self, record: SinkRecord) -> str:
+        if self._is_key_ignored:
+            place = (record.topic, record.kafka_partition, record.kafka_offset)
+            return "+".join(map(str, place))
+        match record.key:
+            case None:
+                raise DataException(
+                    f"Key is used as document id and can not be null at {_place(record)}"
+                )
+            case str() | int() | float() if not isinstance(record.key, bool):
+                return string_form(record.key_schema, record.key)
+            case _:
+                raise DataException(
+                    f"{type(record.key).__name__} is not supported as the document id at "
+                    f"{_place(record)}"
+                )
+
+    def _versioned(self, record: SinkRecord) -> dict[str, Any]:
+        if self._is_upsert:
+            return {}
+        version = record.kafka_offset
+        if self._version_header:
+            header = record.headers.last_with_name(self._version_header)
+            try:
+                version = int(header.value) if header is not None else version
+            except (TypeError, ValueError):
+                raise DataException(
+                    f"Header {self._version_header} is no number at {_place(record)}"
+                ) from None
+        return {"version": version, "version_type": "external"}
+
+    def _source(self, record: SinkRecord) -> dict[str, Any]:
+        source = self._plain(record.value)
+        if not isinstance(source, dict):
+            raise DataException(
+                f"A document is an object, found {type(record.value).__name__} at "
+                f"{_place(record)}: hoist it into a field"
+            )
+        return source
+
+    def _plain(self, value: Any) -> Any:
+        """Return a value as JSON holds it: points in time in ms, bytes in base64."""
+        match value:
+            case Struct():
+                return {field.name: self._plain(one) for field, one in value.items()}
+            case dict() if self._is_compact and all(isinstance(key, str) for key in value):
+                return {key: self._plain(one) for key, one in value.items()}
+            case dict():
+                return [
+                    {"key": self._plain(key), "value": self._plain(one)}
+                    for key, one in value.items()
+                ]
+            case list() | tuple():
+                return [self._plain(one) for one in value]
+            case _:
+                return _plain_alone(value)
+
+
+def _plain_alone(value: Any) -> Any:
+    """Return a value that holds no others as JSON holds it."""
+    match value:
+        case bytes() | bytearray() | memoryview():
+            return base64.b64encode(value).decode()
+        case decimal.Decimal():
+            return float(value)
+        case datetime.datetime():
+            return timestamp_ms_of(value)
+        case datetime.date():
+            return days_of(value) * _MS_PER_DAY
+        case datetime.time():
+            return milliseconds_of_day(value)
+        case _:
+            return value
+
+
+def mapping_of(schema: Schema) -> dict[str, Any]:
+    """Return a mapping for values of a schema."""
+    if schema.name in _LOGICAL:
+        return {"type": _LOGICAL[schema.name]}
+    match schema.type:
+        case Type.STRUCT:
+            return {"properties": {field.name: mapping_of(field.schema) for field in schema.fields}}
+        case Type.ARRAY if schema.value_schema is not None:
+            # One value or many: the same to Elasticsearch.
+            return mapping_of(schema.value_schema)
+        case Type.STRING:
+            return dict(_TEXT)
+        case _:
+            return {"type": _TYPES.get(schema.type, "object")}
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, TypeError) as error:
+        raise DataException(f"The value has no JSON: {error}") from None
+
+
+def _place(record: SinkRecord) -> str:
+    where = f"topic={record.topic} partition={record.kafka_partition}"
+    return f"{where} offset={record.kafka_offset}"

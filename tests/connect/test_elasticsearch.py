@@ -1,0 +1,197 @@
+"""The Elasticsearch sink: what it makes of records, and a real Elasticsearch of what it sends."""
+
+import datetime
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch as Client
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connect.connectors.elasticsearch.documents import Documents, mapping_of
+from connect.connectors.elasticsearch.sink import CONFIG
+from connect.connectors.elasticsearch.sink_task import ElasticsearchSinkTask
+from millrace.connect import ConnectException, DataException, RetriableException, Schema, Struct
+from millrace.connect.data.records import headers_of
+from tests.lib.connect_tasks import sink_record, started_sink
+from tests.lib.elasticsearch_server import Elasticsearch
+
+ORDER = Schema.struct(
+    {
+        "id": Schema.int64(),
+        "note": Schema.string(),
+        "price": Schema.decimal(2),
+        "at": Schema.timestamp(),
+    }
+)
+AT = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
+
+
+def order(id_: int, note: str = "x") -> Struct:
+    return Struct(ORDER, {"id": id_, "note": note, "price": Decimal("1.50"), "at": AT})
+
+
+def documents(**settings: str) -> Documents:
+    told = {name.replace("_", "."): value for name, value in settings.items()}
+    return Documents(CONFIG.parse({"connection.url": "http://x", **told}))
+
+
+def lines(operation: Any) -> list[Any]:
+    return [json.loads(line) for line in operation.lines]
+
+
+def test_a_keyed_record_is_a_document_with_its_offset_as_version() -> None:
+    assert lines(documents().operation(sink_record(7, 1, order(1), topic="Orders"))) == [
+        {"index": {"_index": "orders", "_id": "1", "version": 7, "version_type": "external"}},
+        {"id": 1, "note": "x", "price": 1.5, "at": 1767312000000},
+    ]
+
+
+def test_without_keys_the_place_is_the_id() -> None:
+    operation = documents(key_ignore="true").operation(sink_record(7, None, {"a": {1: 2}}))
+    assert lines(operation) == [
+        {"index": {"_index": "orders", "_id": "orders+0+7"}},
+        {"a": [{"key": 1, "value": 2}]},
+    ]
+
+
+def test_tombstones_delete_or_are_ignored_or_fail() -> None:
+    tombstone = sink_record(9, "k", None)
+    assert lines(documents(behavior_on_null_values="DELETE").operation(tombstone)) == [
+        {"delete": {"_index": "orders", "_id": "k", "version": 9, "version_type": "external"}}
+    ]
+    assert documents(behavior_on_null_values="ignore").operation(tombstone) is None
+    with pytest.raises(DataException, match="null value"):
+        documents().operation(tombstone)
+
+
+def test_a_header_may_be_the_version() -> None:
+    headers = headers_of([("v", "41")])
+    operation = documents(external_version_header="v").operation(
+        sink_record(7, 1, order(1), headers=headers)
+    )
+    assert lines(operation)[0]["index"]["version"] == 41
+
+
+@pytest.mark.parametrize("value", ["text", [1], 7.0 * 1e308 * 10, {"a": float("nan")}])
+def test_what_is_no_document_is_refused(value: Any) -> None:
+    record = sink_record(1, 1, {"a": 1})
+    object.__setattr__(record, "value", value)
+    with pytest.raises(DataException):
+        documents().operation(record)
+
+
+@given(st.dictionaries(st.text(max_size=3), st.integers() | st.text(max_size=3) | st.none()))
+def test_any_map_is_two_lines(value: dict[str, Any]) -> None:
+    operation = documents().operation(sink_record(1, "k", value))
+    assert operation is not None
+    assert all(b"\n" not in line for line in operation.lines)
+    assert lines(operation)[1] == value
+
+
+def test_a_schema_is_a_mapping() -> None:
+    nested = Schema.struct({"tags": Schema.array(Schema.int32()), "day": Schema.date()})
+    assert mapping_of(Schema.struct({"inner": nested, "ok": Schema.boolean()})) == {
+        "properties": {
+            "inner": {"properties": {"tags": {"type": "integer"}, "day": {"type": "date"}}},
+            "ok": {"type": "boolean"},
+        }
+    }
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Elasticsearch]:
+    with Elasticsearch() as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: Elasticsearch) -> Iterator[Client]:
+    with Client(server.url) as found:
+        for index in list(found.indices.get(index="*", expand_wildcards="all")):
+            found.indices.delete(index=index)
+        yield found
+
+
+def task_for(server: Elasticsearch, **settings: str) -> tuple[ElasticsearchSinkTask, Any]:
+    task = ElasticsearchSinkTask()
+    told = {name.replace("_", "."): value for name, value in settings.items()}
+    tolerates = told.pop("tolerates", "") == "true"
+    base = {"connection.url": server.url, "behavior.on.null.values": "delete"}
+    side = started_sink(task, {**base, "retry.backoff.ms": "1", **told}, tolerates=tolerates)
+    return task, side
+
+
+def found(client: Client, index: str = "orders") -> dict[str, Any]:
+    client.indices.refresh(index=index)
+    hits = client.search(index=index, size=1000)["hits"]["hits"]
+    return {hit["_id"]: hit["_source"] for hit in hits}
+
+
+@pytest.mark.slow
+def test_the_last_of_each_key_is_there_however_often_and_late_they_come(
+    server: Elasticsearch, client: Client
+) -> None:
+    task, _ = task_for(server, batch_size="2")
+    records = [
+        sink_record(0, 1, order(1, "a")),
+        sink_record(1, 2, order(2, "b")),
+        sink_record(2, 1, order(1, "c")),
+        sink_record(3, 2, None),
+        sink_record(4, 3, order(3, "d")),
+    ]
+    for batch in (records, records[:2], records[2:]):
+        task.put(batch)
+    notes = {id_: one["note"] for id_, one in found(client).items()}
+    assert notes == {"1": "c", "3": "d"}
+    mapping = client.indices.get_mapping(index="orders")["orders"]["mappings"]["properties"]
+    assert (mapping["at"]["type"], mapping["price"]["type"]) == ("date", "double")
+    task.stop()
+
+
+@pytest.mark.slow
+def test_upsert_changes_only_what_a_record_holds(server: Elasticsearch, client: Client) -> None:
+    task, _ = task_for(server, write_method="upsert")
+    task.put([sink_record(0, "k", {"a": 1, "b": 1}), sink_record(1, "k", {"b": 2})])
+    assert found(client) == {"k": {"a": 1, "b": 2}}
+    task.stop()
+
+
+@pytest.mark.slow
+def test_malformed_documents_fail_are_ignored_or_reported(
+    server: Elasticsearch, client: Client
+) -> None:
+    client.indices.create(index="orders", mappings={"properties": {"n": {"type": "integer"}}})
+    bad, good = sink_record(0, "bad", {"n": "text"}), sink_record(1, "good", {"n": 1})
+    task, _ = task_for(server)
+    with pytest.raises(ConnectException, match="parsing_exception"):
+        task.put([bad, good])
+    task.stop()
+    for behavior, tolerates in (("ignore", "false"), ("warn", "false"), ("fail", "true")):
+        task, side = task_for(server, behavior_on_malformed_documents=behavior, tolerates=tolerates)
+        task.put([bad, good, sink_record(2, None, {"n": 1})][: 3 if tolerates == "true" else 2])
+        task.stop()
+    assert [record.kafka_offset for record, _ in side.reported] == [2, 0]
+    assert list(found(client)) == ["good"]
+
+
+@pytest.mark.slow
+def test_a_server_that_is_away_is_waited_for() -> None:
+    with Elasticsearch() as server:
+        task, side = task_for(server, max_retries="2")
+        task.put([sink_record(0, 1, order(1, "a"))])
+        server.kill()
+        for _ in range(2):
+            with pytest.raises(RetriableException):
+                task.put([sink_record(1, 2, order(2, "b"))])
+        assert side.timeouts_ms == [1, 2]
+        with pytest.raises(ConnectException, match="does not take it"):
+            task.put([sink_record(1, 2, order(2, "b"))])
+        server.start()
+        task.put([sink_record(1, 2, order(2, "b"))])
+        with Client(server.url) as client:
+            assert sorted(found(client)) == ["1", "2"]
+        task.stop()
