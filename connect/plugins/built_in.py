@@ -23,4 +23,5 @@ MODULES: Final[tuple[str, ...]] = (
     "connect.connectors.elasticsearch",
     "connect.connectors.file_stream",
     "connect.connectors.jdbc",
+    "connect.registry_converters.avro",
 )

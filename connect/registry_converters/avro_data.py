@@ -1,0 +1,102 @@
+"""Values of Connect as fastavro takes them, and as it gives them.
+
+fastavro writes a Decimal, a date, a time and a datetime as the logical type they are. One it knows
+and Connect does not (timestamps in microseconds, UUIDs) is taken out of a schema before it is read
+with, so that its values stay the numbers and texts they are stored as.
+"""
+
+from typing import Any, Final
+
+from connect.registry_converters.avro_schema import UNION
+from millrace.connect import DataException, Schema, Struct
+from millrace.connect.data.schema import Type
+
+_KEPT: Final = {"decimal", "date", "time-millis", "timestamp-millis"}
+
+
+def readable(avro: Any) -> Any:
+    """Return a schema without the logical types that Connect has not."""
+    match avro:
+        case list():
+            return [readable(one) for one in avro]
+        case dict():
+            return {
+                key: readable(value)
+                for key, value in avro.items()
+                if key != "logicalType" or value in _KEPT
+            }
+        case _:
+            return avro
+
+
+def to_avro(schema: Schema, value: Any) -> Any:
+    """Return a value as fastavro writes it; raises DataException when it is not of its schema."""
+    if value is None:
+        return schema.default if schema.default is None else to_avro(schema, schema.default)
+    match schema.type:
+        case Type.STRUCT:
+            return _struct_to_avro(schema, value)
+        case Type.ARRAY if schema.value_schema is not None:
+            return [to_avro(schema.value_schema, one) for one in value]
+        case Type.MAP if schema.key_schema is not None and schema.value_schema is not None:
+            return _map_to_avro(schema.key_schema, schema.value_schema, value)
+        case Type.BYTES if isinstance(value, bytearray | memoryview):
+            return bytes(value)
+        case _:
+            return value
+
+
+def _struct_to_avro(schema: Schema, value: Struct) -> Any:
+    if schema.name == UNION:
+        return _branch(value)
+    return {field.name: to_avro(field.schema, one) for field, one in value.items()}
+
+
+def _map_to_avro(key_schema: Schema, value_schema: Schema, value: dict[Any, Any]) -> Any:
+    pairs = [(to_avro(key_schema, key), to_avro(value_schema, one)) for key, one in value.items()]
+    if key_schema.type is Type.STRING and not key_schema.optional and key_schema.name is None:
+        return dict(pairs)
+    return [{"key": key, "value": one} for key, one in pairs]
+
+
+def _branch(value: Struct) -> Any:
+    for field, one in value.items():
+        if one is not None:
+            return to_avro(field.schema, one)
+    raise DataException("None of a union's branches has a value")
+
+
+def from_avro(schema: Schema, value: Any) -> Any:
+    """Return what fastavro read as a value of a schema."""
+    if value is None:
+        return None
+    match schema.type:
+        case Type.STRUCT if schema.name == UNION:
+            return _of_branch(schema, value)
+        case Type.STRUCT:
+            values = [from_avro(field.schema, value[field.name]) for field in schema.fields]
+            return Struct.of_valid(schema, values)
+        case Type.ARRAY if schema.value_schema is not None:
+            return [from_avro(schema.value_schema, one) for one in value]
+        case Type.MAP if schema.key_schema is not None and schema.value_schema is not None:
+            key_schema, value_schema = schema.key_schema, schema.value_schema
+            pairs = (
+                value.items()
+                if isinstance(value, dict)
+                else ((one["key"], one["value"]) for one in value)
+            )
+            return {from_avro(key_schema, key): from_avro(value_schema, one) for key, one in pairs}
+        case _:
+            return value
+
+
+def _of_branch(schema: Schema, value: Any) -> Struct:
+    """Return the struct of a union whose first branch that fits has the value."""
+    for field in schema.fields:
+        try:
+            converted = from_avro(field.schema, value)
+            field.schema.validate(converted)
+        except (DataException, KeyError, TypeError, AttributeError):
+            continue
+        return Struct(schema, {field.name: converted})
+    raise DataException(f"A union has no branch for {type(value).__name__}")

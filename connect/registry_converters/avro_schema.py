@@ -1,0 +1,403 @@
+"""Schemas of Connect as Avro's, and Avro's as Connect's, as Confluent's AvroData has them.
+
+    optional             a union with null                Decimal      bytes, decimal
+    int8, int16          int, with connect.type           Date         int, date
+    struct without name  ConnectDefault                   Time         int, time-millis
+    map, keys no texts   an array of key and value        Timestamp    long, timestamp-millis
+    enum                 string, with its symbols in the parameters
+    other unions         a struct with one optional field for each branch
+
+What Connect knows and Avro does not (a name of something that is no record, a version, parameters,
+documentation) goes into `connect.name` and the like, and comes back. An Avro schema that refers to
+itself has no schema in Connect: DataException.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final
+
+from millrace.connect import DataException, Schema, Struct
+from millrace.connect.data.logical import from_logical, scale_of
+from millrace.connect.data.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, Type
+from millrace.connect.errors import SchemaBuilderException
+
+NAMESPACE: Final = "io.confluent.connect.avro"
+DEFAULT_NAME: Final = "ConnectDefault"
+MAP_ENTRY: Final = "MapEntry"
+UNION: Final = f"{NAMESPACE}.Union"
+ENUM: Final = f"{NAMESPACE}.Enum"
+_PRECISION: Final = "connect.decimal.precision"
+_DEFAULT_PRECISION: Final = 64
+_SIMPLE: Final[dict[Type, Any]] = {
+    Type.INT8: {"type": "int", "connect.type": "int8"},
+    Type.INT16: {"type": "int", "connect.type": "int16"},
+    Type.INT32: "int",
+    Type.INT64: "long",
+    Type.FLOAT32: "float",
+    Type.FLOAT64: "double",
+    Type.BOOLEAN: "boolean",
+    Type.STRING: "string",
+    Type.BYTES: "bytes",
+}
+_LOGICAL: Final[dict[str, dict[str, Any]]] = {
+    DATE: {"type": "int", "logicalType": "date"},
+    TIME: {"type": "int", "logicalType": "time-millis"},
+    TIMESTAMP: {"type": "long", "logicalType": "timestamp-millis"},
+}
+_PLAIN: Final = {
+    "int": Schema.int32,
+    "long": Schema.int64,
+    "float": Schema.float32,
+    "double": Schema.float64,
+    "boolean": Schema.boolean,
+    "string": Schema.string,
+    "bytes": Schema.bytes,
+}
+_BY_LOGICAL_TYPE: Final = {
+    ("int", "date"): Schema.date,
+    ("int", "time-millis"): Schema.time,
+    ("long", "timestamp-millis"): Schema.timestamp,
+}
+_NARROW: Final = {"int8": Schema.int8, "int16": Schema.int16}
+
+
+# --- to Avro ---
+
+
+def avro_of(schema: Schema) -> Any:
+    """Return Avro's schema; raises DataException for what it cannot say."""
+    return _Writer().optional(schema)
+
+
+class _Writer:
+    """Names records once: a name may be defined a single time, and is referred to after that."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, Schema] = {}
+        self._unnamed = 0
+
+    def optional(self, schema: Schema) -> Any:
+        bare = self.bare(schema)
+        if not schema.optional or schema.name == UNION:
+            return bare
+        # Avro wants a default to be of the first branch.
+        return ["null", bare] if schema.default is None else [bare, "null"]
+
+    def bare(self, schema: Schema) -> Any:
+        if schema.name == UNION:
+            branches = [self.bare(field.schema) for field in schema.fields]
+            return ["null", *branches] if schema.optional else branches
+        if schema.type is Type.STRUCT:
+            return self._record(schema)
+        return _annotated(schema, self._of_type(schema))
+
+    def _of_type(self, schema: Schema) -> Any:
+        if schema.name == DECIMAL:
+            return _decimal_of(schema)
+        if schema.name in _LOGICAL:
+            return dict(_LOGICAL[schema.name])
+        if ENUM in schema.parameters:
+            return self._enum(schema)
+        if schema.type is Type.ARRAY:
+            return {"type": "array", "items": self.optional(_inner(schema.value_schema))}
+        if schema.type is Type.MAP:
+            return self._map(schema)
+        found = _SIMPLE[schema.type]
+        return dict(found) if isinstance(found, dict) else found
+
+    def _enum(self, schema: Schema) -> Any:
+        name = schema.parameters[ENUM]
+        if self._is_known(name, schema):
+            return name
+        symbols = [value for key, value in schema.parameters.items() if key.startswith(f"{ENUM}.")]
+        return {"type": "enum", "name": name, "symbols": symbols}
+
+    def _map(self, schema: Schema) -> Any:
+        key, value = _inner(schema.key_schema), _inner(schema.value_schema)
+        if key.type is Type.STRING and not key.optional and key.name is None:
+            return {"type": "map", "values": self.optional(value)}
+        entry = Schema.struct({"key": key, "value": value}, name=self._entry_name())
+        return {"type": "array", "items": self._record(entry)}
+
+    def _entry_name(self) -> str:
+        name = f"{NAMESPACE}.{MAP_ENTRY}"
+        while name in self._named:
+            self._unnamed += 1
+            name = f"{NAMESPACE}.{MAP_ENTRY}{self._unnamed + 1}"
+        return name
+
+    def _is_known(self, name: str, schema: Schema) -> bool:
+        same = dataclasses.replace(schema, optional=False, default=None, doc=None)
+        known = self._named.setdefault(name, same)
+        if known is same:
+            return False
+        if known != same:
+            raise DataException(f"Two schemas are called {name}")
+        return True
+
+    def _record(self, schema: Schema) -> Any:
+        name = schema.name
+        if name is None:
+            self._unnamed += 1
+            name = f"{NAMESPACE}.{DEFAULT_NAME}{self._unnamed if self._unnamed > 1 else ''}"
+        if self._is_known(name, schema):
+            return name
+        told: dict[str, Any] = {"type": "record", "name": name}
+        told["fields"] = [self._field(field.name, field.schema) for field in schema.fields]
+        return _annotated(schema, told, is_named=True)
+
+    def _field(self, name: str, schema: Schema) -> dict[str, Any]:
+        told: dict[str, Any] = {"name": name, "type": self.optional(schema)}
+        if schema.doc is not None:
+            told["doc"] = schema.doc
+        if schema.default is not None:
+            told["default"] = _default_json(schema, schema.default)
+        elif schema.optional:
+            told["default"] = None
+        return told
+
+
+def _decimal_of(schema: Schema) -> dict[str, Any]:
+    precision = int(schema.parameters.get(_PRECISION, _DEFAULT_PRECISION))
+    scale = scale_of(schema)
+    if not 0 <= scale <= precision:
+        raise DataException(f"Avro has no decimals of scale {scale}")
+    told = {"type": "bytes", "logicalType": "decimal"}
+    return {**told, "precision": precision, "scale": scale}
+
+
+def _inner(schema: Schema | None) -> Schema:
+    if schema is None:
+        raise DataException("An array or a map without schemas of its entries has no Avro schema")
+    return schema
+
+
+def _annotated(schema: Schema, avro: Any, *, is_named: bool = False) -> Any:
+    """Add what only Connect knows."""
+    told: dict[str, Any] = {}
+    if schema.name is not None:
+        told["connect.name"] = schema.name
+    if schema.version is not None:
+        told["connect.version"] = schema.version
+    if schema.parameters:
+        told["connect.parameters"] = dict(schema.parameters)
+    if schema.doc is not None:
+        told["connect.doc"] = schema.doc
+    if schema.default is not None:
+        told["connect.default"] = _default_json(schema, schema.default)
+    if not told or (isinstance(avro, str) and "." in avro):
+        return avro
+    if is_named and schema.doc is not None:
+        told["doc"] = schema.doc
+    return {**({"type": avro} if isinstance(avro, str) else avro), **told}
+
+
+def _default_json(schema: Schema, value: Any) -> Any:
+    """Return a default as Avro's JSON: bytes are characters of one byte each."""
+    stored = from_logical(schema, value)
+    match stored:
+        case bytes() | bytearray() | memoryview():
+            return bytes(stored).decode("latin-1")
+        case Struct():
+            return {
+                field.name: None if one is None else _default_json(field.schema, one)
+                for field, one in stored.items()
+            }
+        case list() | tuple():
+            inner = _inner(schema.value_schema)
+            return [None if one is None else _default_json(inner, one) for one in stored]
+        case dict():
+            inner = _inner(schema.value_schema)
+            return {
+                str(key): None if one is None else _default_json(inner, one)
+                for key, one in stored.items()
+            }
+        case _:
+            return stored
+
+
+# --- from Avro ---
+
+
+def connect_of(avro: Any) -> Schema:
+    """Return Connect's schema of Avro's; raises DataException."""
+    try:
+        return _Reader().read(avro, "")
+    except (KeyError, TypeError, SchemaBuilderException, RecursionError) as error:
+        raise DataException(f"The Avro schema cannot be understood: {error!r}") from None
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._named: dict[str, Schema | None] = {}
+
+    def read(self, avro: Any, namespace: str) -> Schema:
+        match avro:
+            case list():
+                return self._union(avro, namespace)
+            case str() if avro in _PLAIN:
+                return _PLAIN[avro]()
+            case str():
+                return self._known(avro, namespace)
+            case {"type": list() | dict() as inner}:
+                return self.read(inner, namespace)
+            case dict():
+                return self._annotated(avro, namespace)
+            case _:
+                raise DataException(f"no Avro schema: {avro!r}")
+
+    def _known(self, name: str, namespace: str) -> Schema:
+        for full in (name, f"{namespace}.{name}"):
+            if full in self._named:
+                found = self._named[full]
+                if found is None:
+                    raise DataException(f"The Avro schema {full} refers to itself")
+                return found
+        raise DataException(f"The Avro schema {name} is not known")
+
+    def _union(self, branches: list[Any], namespace: str) -> Schema:
+        others = [branch for branch in branches if branch != "null"]
+        optional = len(others) < len(branches)
+        if len(others) == 1:
+            return dataclasses.replace(self.read(others[0], namespace), optional=optional)
+        fields = {}
+        for branch in others:
+            schema = self.read(branch, namespace)
+            fields[branch_name(branch)] = dataclasses.replace(schema, optional=True)
+        return Schema.struct(fields, name=UNION, optional=optional)
+
+    def _annotated(self, avro: Mapping[str, Any], namespace: str) -> Schema:
+        kind = avro["type"]
+        if kind == "record":
+            return self._record(avro, namespace)
+        if kind == "enum":
+            full = full_name(avro, namespace)
+            symbols = {f"{ENUM}.{symbol}": symbol for symbol in avro["symbols"]}
+            schema = Schema.string(parameters={ENUM: full, **symbols})
+            self._named[full] = schema
+            return schema
+        if kind == "fixed":
+            schema = _decimal(avro) or Schema.bytes()
+            self._named[full_name(avro, namespace)] = schema
+            return schema
+        schema = self._of_kind(avro, namespace)
+        parameters = {**schema.parameters, **avro.get("connect.parameters", {})}
+        return dataclasses.replace(
+            schema,
+            name=avro.get("connect.name", schema.name),
+            version=avro.get("connect.version", schema.version),
+            doc=avro.get("connect.doc", schema.doc),
+            parameters=parameters,
+            default=None,
+        )
+
+    def _of_kind(self, avro: Mapping[str, Any], namespace: str) -> Schema:
+        kind = avro["type"]
+        if kind == "array":
+            return self._array(avro["items"], namespace)
+        if kind == "map":
+            return Schema.map(Schema.string(), self.read(avro["values"], namespace))
+        if kind not in _PLAIN:
+            return self._known(kind, namespace)
+        narrow = _NARROW.get(avro.get("connect.type", ""))
+        if narrow is not None:
+            return narrow()
+        logical = _BY_LOGICAL_TYPE.get((kind, avro.get("logicalType", "")))
+        if logical is not None:
+            return logical()
+        return (_decimal(avro) if kind == "bytes" else None) or _PLAIN[kind]()
+
+    def _array(self, items: Any, namespace: str) -> Schema:
+        schema = self.read(items, namespace)
+        if is_map_entry(items):
+            key, value = (field.schema for field in schema.fields)
+            return Schema.map(key, value)
+        return Schema.array(schema)
+
+    def _record(self, avro: Mapping[str, Any], namespace: str) -> Schema:
+        full = full_name(avro, namespace)
+        inner = full.rpartition(".")[0]
+        self._named[full] = None
+        fields = {field["name"]: self._field(field, inner) for field in avro["fields"]}
+        # A name that this converter gave says nothing.
+        is_ours = full.startswith(f"{NAMESPACE}.{DEFAULT_NAME}")
+        schema = Schema.struct(
+            fields,
+            name=avro.get("connect.name", None if is_ours else full),
+            version=avro.get("connect.version"),
+            doc=avro.get("connect.doc", avro.get("doc")),
+            parameters=avro.get("connect.parameters", {}),
+        )
+        self._named[full] = schema
+        return schema
+
+    def _field(self, field: Mapping[str, Any], namespace: str) -> Schema:
+        schema = self.read(field["type"], namespace)
+        default = field.get("default")
+        if default is not None and schema.name != UNION:
+            schema = dataclasses.replace(schema, default=default_of(schema, default))
+        doc = field.get("doc")
+        return schema if doc is None else dataclasses.replace(schema, doc=doc)
+
+
+def _decimal(avro: Mapping[str, Any]) -> Schema | None:
+    if avro.get("logicalType") != "decimal":
+        return None
+    parameters = {SCALE: str(avro.get("scale", 0))}
+    if avro["precision"] != _DEFAULT_PRECISION:
+        parameters[_PRECISION] = str(avro["precision"])
+    return Schema.decimal(avro.get("scale", 0), parameters=parameters)
+
+
+def default_of(schema: Schema, value: Any) -> Any:
+    """Return a default of what Avro's JSON says; raises DataException."""
+    from millrace.connect.data.logical import to_logical
+
+    if value is None:
+        return None
+    if schema.type is Type.BYTES:
+        value = value.encode("latin-1")
+    elif schema.type in (Type.FLOAT32, Type.FLOAT64):
+        value = float(value)
+    elif schema.type is Type.STRUCT:
+        return Struct(
+            schema, {name: default_of(_of_field(schema, name), one) for name, one in value.items()}
+        )
+    elif schema.type is Type.ARRAY:
+        return [default_of(_inner(schema.value_schema), one) for one in value]
+    elif schema.type is Type.MAP and isinstance(value, dict):
+        return {key: default_of(_inner(schema.value_schema), one) for key, one in value.items()}
+    return to_logical(schema, value)
+
+
+def _of_field(schema: Schema, name: str) -> Schema:
+    field = schema.field(name)
+    if field is None:
+        raise DataException(f"A default has the field {name}, which its record has not")
+    return field.schema
+
+
+def full_name(avro: Mapping[str, Any], namespace: str) -> str:
+    """Return the name of a record, an enum or a fixed, with its namespace."""
+    name: str = avro["name"]
+    if "." in name:
+        return name
+    namespace = avro.get("namespace", namespace)
+    return f"{namespace}.{name}" if namespace else name
+
+
+def branch_name(branch: Any) -> str:
+    """Return the field of a union's struct that stands for a branch."""
+    if isinstance(branch, dict):
+        branch = branch.get("name", branch["type"])
+    return str(branch).rpartition(".")[2]
+
+
+def is_map_entry(items: Any) -> bool:
+    """Tell whether an array of these is a map whose keys are no texts."""
+    return (
+        isinstance(items, dict)
+        and items.get("type") == "record"
+        and str(items["name"]).rpartition(".")[2].startswith(MAP_ENTRY)
+        and [field["name"] for field in items["fields"]] == ["key", "value"]
+    )
