@@ -23,5 +23,6 @@ MODULES: Final[tuple[str, ...]] = (
     "connect.connectors.elasticsearch",
     "connect.connectors.file_stream",
     "connect.connectors.jdbc",
+    "connect.connectors.object_store",
     "connect.registry_converters.avro",
 )

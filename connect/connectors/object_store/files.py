@@ -1,0 +1,116 @@
+"""Where files end. Pure: records in, files that are complete out.
+
+Everything of one Kafka partition is ended together, so that the offset up to which all is written
+is that of the next record, and what is read again after a restart falls into the same files.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from connect.connectors.object_store.partitioners import Partitioner, partitioner_of, timestamp_of
+from connect.connectors.object_store.sink import short
+from millrace.connect import DataException, Schema, SinkRecord
+
+EXTENSIONS = {"ParquetFormat": "parquet", "AvroFormat": "avro", "JsonFormat": "json"}
+
+
+@dataclass(slots=True)
+class File:
+    """Records that go into one file, in their order; all have one schema."""
+
+    path: str
+    schema: Schema | None
+    first_ms: int
+    begin_offset: int
+    """Of the first record of all files that end together with this one."""
+    values: list[Any] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class PartitionFiles:
+    """One Kafka partition's records that are not written yet.
+
+    Invariant: every record from `written_offset` up to `next_offset` is in a file of `complete` or
+    `opened`, or was ignored; whoever begins there again makes the same files.
+    """
+
+    settings: "FileSettings"
+    next_offset: int
+    complete: list[File] = field(default_factory=list)
+    opened: dict[str, File] = field(default_factory=dict)
+
+    @property
+    def written_offset(self) -> int:
+        """Up to where all is written."""
+        files = (*self.complete, *self.opened.values())
+        return min((file.begin_offset for file in files), default=self.next_offset)
+
+    def add(self, record: SinkRecord) -> None:
+        """Take a record, unless it was taken before; raises DataException."""
+        offset = record.original_kafka_offset
+        if offset < self.next_offset:
+            return
+        if record.value is None:
+            if self.settings.fails_on_null:
+                raise DataException(f"A record without value: {record.topic} offset {offset}")
+            self.next_offset = offset + 1
+            return
+        folder, time_ms = self.settings.place(record)
+        open_file = self.opened.get(folder)
+        if open_file is not None and self.settings.ends_before(open_file, record, time_ms):
+            self.end()
+            open_file = None
+        if open_file is None:
+            others = next(iter(self.opened.values()), None)
+            begin_offset = offset if others is None else others.begin_offset
+            path = self.settings.path(record, folder)
+            open_file = File(path, record.value_schema, time_ms, begin_offset)
+            self.opened[folder] = open_file
+        open_file.values.append(record.value)
+        self.next_offset = offset + 1
+        if len(open_file.values) >= self.settings.flush_size:
+            self.end()
+
+    def end(self) -> None:
+        """End the files that are open."""
+        self.complete += self.opened.values()
+        self.opened.clear()
+
+
+class FileSettings:
+    """What the settings say of files."""
+
+    def __init__(self, parsed: Mapping[str, Any]) -> None:
+        self.flush_size: int = parsed["flush.size"]
+        self.fails_on_null: bool = parsed["behavior.on.null.values"] == "fail"
+        self._interval_ms: int = parsed["rotate.interval.ms"]
+        self._partitioner: Partitioner = partitioner_of(parsed)
+        self._time_of: Callable[[SinkRecord], int] = timestamp_of(parsed)
+        self._folder = parsed["topics.dir"].strip("/")
+        self._width: int = parsed["filename.offset.zero.pad.width"]
+        self._extension = EXTENSIONS[short(parsed["format.class"])]
+
+    def place(self, record: SinkRecord) -> tuple[str, int]:
+        """Return a record's folder, and its time when that matters."""
+        folder = f"{self.topic_folder(record.topic)}/{self._partitioner(record)}"
+        return folder, 0 if self._interval_ms < 0 else self._time_of(record)
+
+    def topic_folder(self, topic: str) -> str:
+        return f"{self._folder}/{topic}"
+
+    def prefix(self, topic: str, partition: int) -> str:
+        """Return how the names of a partition's files begin."""
+        return f"{topic}+{partition}+"
+
+    def path(self, record: SinkRecord, folder: str) -> str:
+        """Return the file that begins with a record: named for where that lies in Kafka."""
+        prefix = self.prefix(record.original_topic, record.original_kafka_partition)
+        offset = str(record.original_kafka_offset).zfill(self._width)
+        return f"{folder}/{prefix}{offset}.{self._extension}"
+
+    def ends_before(self, file: File, record: SinkRecord, time_ms: int) -> bool:
+        """Tell whether a record is for another file: of another schema, or too much later."""
+        if file.schema is not record.value_schema and file.schema != record.value_schema:
+            return True
+        return self._interval_ms >= 0 and time_ms - file.first_ms >= self._interval_ms

@@ -1,0 +1,133 @@
+"""Files as bytes: Parquet, Avro container files, JSON lines."""
+
+from collections.abc import Callable, Mapping
+from io import BytesIO
+from typing import Any, Final
+
+import fastavro
+import pyarrow as pa
+from pyarrow import parquet
+
+from connect.connectors.object_store.files import File
+from connect.connectors.object_store.sink import short
+from connect.converters.json_converter import JsonConverter
+from connect.registry_converters.avro_data import to_avro
+from connect.registry_converters.avro_schema import avro_of
+from millrace.connect import DataException, Schema, Struct
+from millrace.connect.data.logical import scale_of
+from millrace.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Type
+
+Format = Callable[[File], bytes]
+_DIGITS: Final = 38
+_SIMPLE: Final = {
+    Type.INT8: pa.int8(),
+    Type.INT16: pa.int16(),
+    Type.INT32: pa.int32(),
+    Type.INT64: pa.int64(),
+    Type.FLOAT32: pa.float32(),
+    Type.FLOAT64: pa.float64(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.STRING: pa.string(),
+    Type.BYTES: pa.binary(),
+}
+_LOGICAL: Final = {
+    DATE: pa.date32(),
+    TIME: pa.time32("ms"),
+    TIMESTAMP: pa.timestamp("ms", tz="UTC"),
+}
+
+
+def format_of(parsed: Mapping[str, Any]) -> Format:
+    """Return what writes files as the settings say. It raises DataException."""
+    match short(parsed["format.class"]):
+        case "ParquetFormat":
+            codec = parsed["parquet.codec"]
+            return lambda file: _parquet(file, codec)
+        case "AvroFormat":
+            return _avro
+        case _:
+            return _json
+
+
+def _parquet(file: File, codec: str) -> bytes:
+    schema = _struct_schema(file)
+    arrow = pa.schema([_arrow_field(field.name, field.schema) for field in schema.fields])
+    try:
+        table = pa.Table.from_pylist([_plain(value) for value in file.values], schema=arrow)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise DataException(f"Parquet cannot hold the values: {error}") from error
+    buffer = BytesIO()
+    parquet.write_table(table, buffer, compression=codec)
+    return buffer.getvalue()
+
+
+def _struct_schema(file: File) -> Schema:
+    if file.schema is None or file.schema.type is not Type.STRUCT:
+        raise DataException(
+            f"{file.path} needs values that are structs, with a schema: use a converter with "
+            "schemas, or JsonFormat"
+        )
+    return file.schema
+
+
+def _arrow_field(name: str, schema: Schema) -> Any:
+    return pa.field(name, _arrow_type(schema), nullable=schema.optional)
+
+
+def _arrow_type(schema: Schema) -> Any:
+    if schema.name == DECIMAL:
+        scale = scale_of(schema)
+        if not 0 <= scale <= _DIGITS:
+            raise DataException(f"Parquet has no decimals of scale {scale}")
+        return pa.decimal128(_DIGITS, scale)
+    logical = _LOGICAL.get(schema.name or "")
+    if logical is not None:
+        return logical
+    match schema.type:
+        case Type.STRUCT:
+            return pa.struct([_arrow_field(field.name, field.schema) for field in schema.fields])
+        case Type.ARRAY if schema.value_schema is not None:
+            return pa.list_(_arrow_field("element", schema.value_schema))
+        case Type.MAP if schema.key_schema is not None and schema.value_schema is not None:
+            key = pa.field("key", _arrow_type(schema.key_schema), nullable=False)
+            return pa.map_(key, _arrow_field("value", schema.value_schema))
+        case Type.ARRAY | Type.MAP:
+            raise DataException("An array or a map without schemas of its entries")
+        case _:
+            return _SIMPLE[schema.type]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as Arrow takes it."""
+    match value:
+        case Struct():
+            return {field.name: _plain(one) for field, one in value.items()}
+        case dict():
+            return [(_plain(key), _plain(one)) for key, one in value.items()]
+        case list() | tuple():
+            return [_plain(one) for one in value]
+        case bytearray() | memoryview():
+            return bytes(value)
+        case _:
+            return value
+
+
+def _avro(file: File) -> bytes:
+    schema = _struct_schema(file)
+    buffer = BytesIO()
+    # The marker between blocks is random otherwise, and a file written again another one.
+    marker = file.path.encode().ljust(16)[-16:]
+    rows = [to_avro(schema, value) for value in file.values]
+    try:
+        fastavro.writer(buffer, avro_of(schema), rows, codec="deflate", sync_marker=marker)
+    # fastavro raises whatever its parts raise on values that are not of the schema.
+    except Exception as error:
+        raise DataException(f"Avro cannot hold the values: {error}") from error
+    return buffer.getvalue()
+
+
+def _json(file: File) -> bytes:
+    converter = JsonConverter()
+    converter.configure({"schemas.enable": "false"}, False)
+    lines = (converter.from_connect_data("", file.schema, value) for value in file.values)
+    return b"".join((line or b"null") + b"\n" for line in lines)

@@ -1,0 +1,65 @@
+"""Where files lie: a folder or a bucket, through pyarrow's file systems."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pyarrow import fs
+
+from millrace.connect.config.types import Password
+
+
+class Store:
+    """Writes whole files: nobody sees half a one. Raises OSError."""
+
+    def __init__(self, parsed: Mapping[str, Any]) -> None:
+        url = urlsplit(parsed["store.url"])
+        self._is_folder = url.scheme == "file"
+        if self._is_folder:
+            self._files: Any = fs.LocalFileSystem()
+            self._root = unquote(url.path)
+            return
+        key, secret = parsed["aws.access.key.id"], parsed["aws.secret.access.key"]
+        endpoint = {} if not url.netloc else {"endpoint_override": url.netloc, "scheme": url.scheme}
+        self._files = fs.S3FileSystem(
+            access_key=_told(key),
+            secret_key=_told(secret),
+            region=parsed["s3.region"],
+            connect_timeout=5,
+            request_timeout=30,
+            retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=2),
+            **endpoint,
+        )
+        self._root = parsed["s3.bucket.name"]
+
+    def write(self, path: str, body: bytes) -> None:
+        """Put a file in its place, over one of the same name."""
+        whole = f"{self._root}/{path}"
+        if not self._is_folder:
+            with self._files.open_output_stream(whole) as stream:
+                stream.write(body)
+            return
+        self._files.create_dir(os.path.dirname(whole), recursive=True)
+        # Not one that a reader of *.parquet finds.
+        unfinished = f"{whole}.unfinished"
+        with open(unfinished, "wb") as stream:
+            stream.write(body)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(unfinished, whole)
+
+    def remove(self, path: str) -> None:
+        self._files.delete_file(f"{self._root}/{path}")
+
+    def paths(self, folder: str) -> list[str]:
+        """Return the files below a folder, in order."""
+        selector = fs.FileSelector(f"{self._root}/{folder}", recursive=True, allow_not_found=True)
+        found = self._files.get_file_info(selector)
+        return sorted(
+            one.path.removeprefix(f"{self._root}/") for one in found if one.type == fs.FileType.File
+        )
+
+
+def _told(secret: Password | None) -> str | None:
+    return None if secret is None else secret.value

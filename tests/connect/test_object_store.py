@@ -1,0 +1,277 @@
+"""The object store sink: where files end, what is in them, and S3 where a server is to be had.
+
+`MILLRACE_TEST_S3` names a server that speaks S3, as http://key:secret@host:port.
+"""
+
+import datetime
+import io
+import json
+import os
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+import fastavro
+from pyarrow import fs, parquet
+
+from connect.connectors.object_store.files import FileSettings, PartitionFiles
+from connect.connectors.object_store.sink import CONFIG, ObjectStoreSinkConnector
+from connect.connectors.object_store.sink_task import ObjectStoreSinkTask
+from millrace.connect import DataException, RetriableException, Schema, Struct, TopicPartition
+from tests.lib.connect_tasks import SinkSide, sink_record, started_sink
+
+AT = TopicPartition("orders", 0)
+ORDER = Schema.struct(
+    {
+        "id": Schema.int64(),
+        "note": Schema.string(optional=True),
+        "price": Schema.decimal(2),
+        "at": Schema.timestamp(),
+        "tags": Schema.array(Schema.string()),
+        "by": Schema.map(Schema.string(), Schema.int32()),
+        "city": Schema.string(default="Ulm/Neu"),
+    },
+    name="shop.Order",
+)
+WHEN = datetime.datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=datetime.UTC)
+
+
+def order(id_: int, **more: Any) -> Struct:
+    told = {"id": id_, "price": Decimal("1.50"), "at": WHEN, "tags": ["a"], "by": {"x": 1}}
+    return Struct(ORDER, {**told, **more})
+
+
+def task_in(folder: Path, **settings: str) -> tuple[ObjectStoreSinkTask, SinkSide]:
+    task = ObjectStoreSinkTask()
+    told = {name.replace("_", "."): value for name, value in settings.items()}
+    side = started_sink(task, {"store.url": folder.as_uri(), "flush.size": "3", **told})
+    task.open([AT])
+    return task, side
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_files_are_full_or_of_another_schema_and_offsets_behind_them(tmp_path: Path) -> None:
+    task, side = task_in(tmp_path)
+    other = Struct(Schema.struct({"id": Schema.int64()}), {"id": 9})
+    task.put([sink_record(offset, offset, order(offset)) for offset in range(10, 14)])
+    assert task.pre_commit({AT: 14}) == {AT: 13}
+    task.put([sink_record(14, 14, other)])
+    assert task.pre_commit({AT: 15}) == {AT: 14}
+    task.put([sink_record(15, 15, other), sink_record(16, 16, other)])
+    assert task.pre_commit({AT: 17}) == {AT: 17}
+    folder = "topics/orders/partition=0/orders+0+00000000"
+    assert names(tmp_path) == [f"{folder}{first}.parquet" for first in ("10", "13", "14")]
+    assert side.commit_requests == 3
+    table = parquet.read_table(tmp_path / f"{folder}10.parquet").to_pylist()
+    assert [row["id"] for row in table] == [10, 11, 12]
+    assert table[0] == {
+        "id": 10,
+        "note": None,
+        "price": Decimal("1.50"),
+        "at": WHEN,
+        "tags": ["a"],
+        "by": [("x", 1)],
+        "city": "Ulm/Neu",
+    }
+
+
+def test_what_is_read_again_falls_into_the_same_files(tmp_path: Path) -> None:
+    records = [
+        sink_record(offset, offset, order(offset, city=random.Random(offset).choice("ABC")))
+        for offset in range(40)
+    ]
+    settings = FileSettings(
+        CONFIG.parse(
+            {
+                "store.url": "file:///x",
+                "flush.size": "4",
+                "rotate.interval.ms": "9",
+                "partitioner.class": "io.confluent.connect.storage.partitioner.FieldPartitioner",
+                "partition.field.name": "city",
+            }
+        )
+    )
+
+    def complete(begin: int) -> dict[str, list[int]]:
+        files = PartitionFiles(settings, begin)
+        for record in records[begin:]:
+            files.add(record)
+        return {file.path: [value["id"] for value in file.values] for file in files.complete}
+
+    whole = complete(0)
+    assert sum(map(len, whole.values())) > 30
+    starts = set()
+    files = PartitionFiles(settings, 0)
+    for record in records:
+        files.add(record)
+        for file in list(files.complete):
+            files.complete.remove(file)
+        starts.add(files.written_offset)
+    assert len(starts) > 3
+    for begin in starts:
+        again = complete(begin)
+        assert again == {path: ids for path, ids in whole.items() if min(ids) >= begin}
+
+
+def test_a_store_that_is_away_loses_nothing_and_doubles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, _ = task_in(tmp_path)
+    records = [sink_record(offset, offset, order(offset)) for offset in range(7)]
+    write = task._store.write
+    failures = iter([True, False, True, False])
+
+    def sometimes(path: str, body: bytes) -> None:
+        if next(failures, False):
+            raise OSError("away")
+        write(path, body)
+
+    monkeypatch.setattr(task._store, "write", sometimes)
+    for _ in range(2):
+        with pytest.raises(RetriableException):
+            task.put(records)
+        assert task.pre_commit({}) == {}
+    task.put(records)
+    assert task.pre_commit({AT: 7}) == {AT: 6}
+    ids = [
+        row["id"]
+        for name in names(tmp_path)
+        for row in parquet.read_table(tmp_path / name).to_pylist()
+    ]
+    assert ids == [0, 1, 2, 3, 4, 5]
+
+
+def test_by_the_clock_too_each_record_is_in_one_file(tmp_path: Path) -> None:
+    task, _ = task_in(tmp_path, flush_size="100", rotate_schedule_interval_ms="1")
+    records = [sink_record(offset, offset, order(offset)) for offset in range(6)]
+    for begin in (0, 2, 4):
+        task.put(records[begin : begin + 2])
+        while task._files[AT].opened:
+            task.put([])
+    assert len(names(tmp_path)) == 3
+    # The worker died after the first commit: two files are there that nobody knows of.
+    again, _ = task_in(tmp_path, flush_size="4", rotate_schedule_interval_ms="3600000")
+    again.put(records[2:])
+    ids = [
+        row["id"]
+        for name in names(tmp_path)
+        for row in parquet.read_table(tmp_path / name).to_pylist()
+    ]
+    assert ids == [0, 1, 2, 3, 4, 5]
+
+
+def test_json_lines_and_avro_files(tmp_path: Path) -> None:
+    task, _ = task_in(
+        tmp_path, format_class="io.confluent.connect.s3.format.json.JsonFormat", flush_size="1"
+    )
+    task.put([sink_record(0, 0, {"any": [1, None]})])
+    (path,) = tmp_path.rglob("*.json")
+    assert json.loads(path.read_text()) == {"any": [1, None]}
+    task, _ = task_in(tmp_path, format_class="AvroFormat", flush_size="2")
+    task.put([sink_record(1, 1, order(1)), sink_record(2, 2, order(2, note="n"))])
+    (path,) = tmp_path.rglob("*.avro")
+    body = path.read_bytes()
+    rows: list[Any] = list(fastavro.reader(io.BytesIO(body)))
+    assert [(row["id"], row["note"], row["at"]) for row in rows] == [
+        (1, None, WHEN),
+        (2, "n", WHEN),
+    ]
+    path.unlink()
+    task, _ = task_in(tmp_path, format_class="AvroFormat", flush_size="2")
+    task.put([sink_record(1, 1, order(1)), sink_record(2, 2, order(2, note="n"))])
+    assert path.read_bytes() == body
+
+
+def test_folders_by_day_by_hour_and_by_field(tmp_path: Path) -> None:
+    for settings, expected in (
+        ({"partitioner_class": "DailyPartitioner"}, "year=2023/month=11/day=14"),
+        (
+            {
+                "partitioner_class": "HourlyPartitioner",
+                "timestamp_extractor": "RecordField",
+                "timestamp_field": "at",
+            },
+            "year=2026/month=01/day=02/hour=03",
+        ),
+        (
+            {"partitioner_class": "FieldPartitioner", "partition_field_name": "city"},
+            "city=Ulm%2FNeu",
+        ),
+    ):
+        folder = tmp_path / expected.replace("/", "-")
+        task, _ = task_in(folder, flush_size="1", **settings)
+        task.put([sink_record(5, 5, order(5))])
+        assert names(folder) == [f"topics/orders/{expected}/orders+0+0000000005.parquet"]
+
+
+def test_tombstones_are_ignored_or_fail_and_maps_are_no_parquet(tmp_path: Path) -> None:
+    task, _ = task_in(tmp_path, behavior_on_null_values="ignore")
+    task.put([sink_record(0, 0, None)])
+    assert task.pre_commit({AT: 1}) == {AT: 1}
+    strict, _ = task_in(tmp_path, flush_size="1")
+    with pytest.raises(DataException, match="without value"):
+        strict.put([sink_record(0, 0, None)])
+    with pytest.raises(DataException, match="schema"):
+        strict.put([sink_record(0, 0, {"a": 1})])
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({}, "s3.bucket.name"),
+        (
+            {"store.url": "file:///x", "partitioner.class": "FieldPartitioner"},
+            "partition.field.name",
+        ),
+        ({"store.url": "file:///x", "partitioner.class": "TimeBasedPartitioner"}, "path.format"),
+    ],
+)
+def test_settings_that_do_not_go_together(settings: dict[str, str], name: str) -> None:
+    values = ObjectStoreSinkConnector().validate({"flush.size": "1", **settings})
+    assert [one.name for one in values.values() if one.error_messages] == [name]
+
+
+@pytest.mark.interop
+@pytest.mark.skipif("MILLRACE_TEST_S3" not in os.environ, reason="MILLRACE_TEST_S3 names no server")
+def test_a_real_server_that_speaks_s3() -> None:
+    url = urlsplit(os.environ["MILLRACE_TEST_S3"])
+    where = f"{url.hostname}:{url.port}"
+    files = fs.S3FileSystem(
+        access_key=url.username,
+        secret_key=url.password,
+        endpoint_override=where,
+        scheme="http",
+        allow_bucket_creation=True,
+    )
+    bucket = f"millrace-{random.SystemRandom().randrange(10**9)}"
+    files.create_dir(bucket)
+    settings = {
+        "store.url": f"http://{where}",
+        "s3.bucket.name": bucket,
+        "aws.access.key.id": str(url.username),
+        "aws.secret.access.key": str(url.password),
+        "s3.region": "us-east-1",
+        "flush.size": "2",
+        "rotate.schedule.interval.ms": "3600000",
+    }
+    for _ in range(2):
+        task = ObjectStoreSinkTask()
+        started_sink(task, settings)
+        task.put([sink_record(offset, offset, order(offset)) for offset in range(5)])
+    found = files.get_file_info(fs.FileSelector(bucket, recursive=True))
+    paths = sorted(one.path for one in found if one.type == fs.FileType.File)
+    offsets = [path.rpartition("+")[2] for path in paths]
+    assert offsets == ["0000000000.parquet", "0000000002.parquet"]
+    tables = [parquet.read_table(path, filesystem=files) for path in paths]
+    assert [row["id"] for table in tables for row in table.to_pylist()] == [0, 1, 2, 3]
+    for path in paths:
+        files.delete_file(path)
