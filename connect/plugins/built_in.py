@@ -24,5 +24,6 @@ MODULES: Final[tuple[str, ...]] = (
     "connect.connectors.file_stream",
     "connect.connectors.jdbc",
     "connect.connectors.object_store",
+    "connect.connectors.postgresql",
     "connect.registry_converters.avro",
 )
