@@ -5,13 +5,16 @@ import asyncio
 import logging
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from connect.config_providers.properties import parse_properties
 from connect.definitions.validation import require_valid, validate
 from connect.herder.names import RefusalError
+from connect.plugins.catalogue import Plugins
 from connect.plugins.scan import find_plugins
 from connect.rest.server import RestServer
+from connect.worker.distributed import Cluster
 from connect.worker.settings import WorkerSettings
 from connect.worker.standalone import (
     add_connector,
@@ -52,18 +55,62 @@ async def serve(arguments: argparse.Namespace) -> None:
     say(f"millrace connect: {plugins.count} plugins found")
     rest = RestServer(settings)
     await rest.listen()
+    if is_distributed:
+        await _serve_cluster(settings, plugins, rest, stopping, arguments.connectors)
+    else:
+        await _serve_alone(settings, plugins, rest, stopping, arguments.connectors)
+    say("millrace connect stopped")
+
+
+async def _serve_alone(
+    settings: WorkerSettings,
+    plugins: Plugins,
+    rest: RestServer,
+    stopping: asyncio.Event,
+    connectors: Sequence[Path],
+) -> None:
     worker = standalone_worker(settings, plugins, rest.advertised)
     try:
         await rest.start(worker)
         say(f"millrace connect ready on {rest.url} (standalone, worker {rest.advertised})")
-        for path in arguments.connectors:
+        for path in connectors:
             await _add(worker, path)
         await stopping.wait()
         log.info("worker stopping on a signal")
     finally:
         await rest.stop()
         await worker.stop()
-        say("millrace connect stopped")
+
+
+async def _serve_cluster(
+    settings: WorkerSettings,
+    plugins: Plugins,
+    rest: RestServer,
+    stopping: asyncio.Event,
+    connectors: Sequence[Path],
+) -> None:
+    if connectors:
+        raise KafkaException("connectors of a cluster are not files: use POST /connectors")
+    cluster = Cluster(settings, plugins, rest.advertised)
+    running: asyncio.Task[None] | None = None
+    try:
+        await rest.start(cluster.worker, cluster)
+        say(f"millrace connect ready on {rest.url} (group {settings['group.id']})")
+        await cluster.start()
+        say(f"millrace connect has read {cluster.config_log.position} configuration records")
+        running = asyncio.ensure_future(cluster.run())
+        stopped = asyncio.ensure_future(stopping.wait())
+        await asyncio.wait([running, stopped], return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if running.done():
+            running.result()
+        log.info("worker stopping on a signal")
+    finally:
+        await rest.stop()
+        if running is not None:
+            running.cancel()
+            await asyncio.wait([running])
+        await cluster.stop()
 
 
 def _read_settings(path: Path) -> dict[str, str | None]:

@@ -21,6 +21,7 @@ from connect.herder.status import (
     Named,
     Status,
     StatusState,
+    TopicStatus,
     status_record,
     topic_removal_record,
 )
@@ -80,6 +81,8 @@ class Herder:
     _restarts: dict[Named, Restarts] = field(default_factory=dict)
     _said: dict[Named, State] = field(default_factory=dict)
     """What we wrote last of each; what was written need not have been read yet."""
+    _forgotten_topics: set[TopicStatus] = field(default_factory=set)
+    """Topics that were forgotten with their connectors; grows by one for each of these."""
     _effects: list[Effect] = field(default_factory=list)
 
     # --- who we are ---
@@ -343,9 +346,12 @@ class Herder:
                 self._say_once(name, State.DESTROYED)
         for connector, topics in self.statuses.topics.items():
             if connector not in self.config.connector_configs:
-                for topic in topics:
-                    record = topic_removal_record(connector, topic)
-                    self._effects.append(effects.WriteStatus(record))
+                for status in topics.values():
+                    # Once: that it was written need not have been read yet.
+                    if status not in self._forgotten_topics:
+                        self._forgotten_topics.add(status)
+                        record = topic_removal_record(connector, status.topic)
+                        self._effects.append(effects.WriteStatus(record))
 
 
 def restart_plan(herder: Herder, request: RestartRequest) -> list[Named]:

@@ -16,9 +16,11 @@ from connect.herder.names import ElsewhereError, RefusalError
 from connect.rest.admin import Admin
 from connect.rest.bodies import BODY_LIMIT_BYTES, refusal
 from connect.rest.connectors import Connectors
-from connect.rest.desk import Alone, Desk, Forwarding
+from connect.rest.desk import Alone, Desk
+from connect.rest.forwarding import Internal, ToOthers, is_internal
 from connect.rest.offsets import ConnectorOffsets
 from connect.rest.plugins import ConnectorPlugins
+from connect.worker.distributed import Cluster
 from connect.worker.settings import WorkerSettings
 from connect.worker.worker import Worker
 from millrace.connect.errors import ConfigException, ConnectException
@@ -60,13 +62,15 @@ class RestServer:
             host = socket.gethostname()
         return f"{host}:{self._settings['rest.advertised.port'] or self._port}"
 
-    async def start(self, worker: Worker, forwarding: Forwarding | None = None) -> None:
+    async def start(self, worker: Worker, cluster: Cluster | None = None) -> None:
         """Answer requests from now on."""
         assert self._socket is not None, "listen first"
-        desk = Desk(worker, forwarding or Alone())
+        desk = Desk(worker, Alone() if cluster is None else ToOthers(cluster))
         app = web.Application(middlewares=[self._answer], client_max_size=BODY_LIMIT_BYTES)
         for resource in (Connectors, ConnectorOffsets, ConnectorPlugins, Admin):
             app.add_routes(resource(desk).routes())
+        if cluster is not None:
+            app.add_routes(Internal(desk, cluster).routes())
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         await web.SockSite(self._runner, self._socket).start()
@@ -90,7 +94,7 @@ class RestServer:
             return _error(request, error)
 
     def _is_allowed(self, request: web.Request) -> bool:
-        if not self._credentials or request.path in _OPEN_PATHS:
+        if not self._credentials or request.path in _OPEN_PATHS or is_internal(request):
             return True
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "basic":

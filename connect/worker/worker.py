@@ -6,7 +6,7 @@ input, so what is to be done never waits for a timer.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from connect.clock import now_ms, timestamp_ms
@@ -317,7 +317,14 @@ class Worker:
 
     async def prepare_offsets_change(self, name: str) -> None:
         """Wait until nothing of a stopped connector runs here any more."""
-        while any(task.connector == name for task in self.tasks):
+        tasks = [task for task in self.tasks if task.connector == name]
+        await self.wait_until_stopped((), tasks)
+
+    async def wait_until_stopped(
+        self, connectors: Collection[str], tasks: Collection[TaskId]
+    ) -> None:
+        """Wait until none of these runs here."""
+        while self.connectors.keys() & set(connectors) or self.tasks.keys() & set(tasks):
             self._task_gone.clear()
             await self._task_gone.wait()
 

@@ -16,6 +16,7 @@ from connect.herder.config_records import (
 )
 from connect.herder.herder import Assignment, Herder, Phase
 from connect.herder.names import ElsewhereError, RefusalError, State, TargetState, TaskId
+from connect.herder.status import TopicStatus, topic_record
 
 C = "c"
 T = TaskId(C, 0)
@@ -395,3 +396,20 @@ def _answer(
 
 def test_states_are_shown_as_kafka_connect_shows_them() -> None:
     assert {state.value for state in State} >= {state.value for state in TargetState} - {"STARTED"}
+
+
+def test_what_is_written_and_not_read_yet_is_not_written_again() -> None:
+    """The log of a cluster answers later; a step that always finds something never ends."""
+    worker = Worker()
+    worker.run()
+    worker.herder.replay_status(*topic_record(TopicStatus("t", C, 0, 1)))
+    worker.read(*removal_records(C))
+    for effect in worker.herder.step(0):
+        if isinstance(effect, effects.StopConnector):
+            worker.herder.connector_stopped(C)
+        elif isinstance(effect, effects.StopTask):
+            worker.herder.task_stopped(T)
+    rounds = 0
+    while worker.herder.step(0):
+        rounds += 1
+        assert rounds < 5

@@ -1,0 +1,146 @@
+"""The requests of one member of the workers' group, on aiokafka's connections.
+
+librdkafka has no groups of other types than its own, and aiokafka's coordinator is a consumer's; so
+the four requests are sent from here, as the schema registry's election does.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from aiokafka import errors
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.errors import KafkaError, for_code
+from aiokafka.helpers import create_ssl_context
+from aiokafka.protocol.group import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
+
+from connect.group.protocol import PROTOCOL_TYPE
+from connect.worker.client_settings import librdkafka_settings
+from connect.worker.settings import WorkerSettings
+
+_SPARE_MS: Final = 10_000
+
+
+class Joined(NamedTuple):
+    """What the coordinator says when all have joined; only the leader is told of the members."""
+
+    protocol: str
+    is_leader: bool
+    leader_id: str
+    members: dict[str, bytes]
+
+
+class GroupClient:
+    """Owns the connection, the member's id and the generation."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self._settings = settings
+        self._group: str = settings["group.id"]
+        self._client = AIOKafkaClient(
+            request_timeout_ms=settings["rebalance.timeout.ms"] + _SPARE_MS,
+            **_client_settings(settings),
+        )
+        self._is_connected = False
+        self._coordinator: int | None = None
+        self.member_id = ""
+        self.generation = -1
+
+    async def connect(self) -> None:
+        """Find the brokers, once. Raises KafkaError or OSError."""
+        if not self._is_connected:
+            await self._client.bootstrap()
+            self._is_connected = True
+
+    async def find_coordinator(self) -> None:
+        self._coordinator = await self._client.coordinator_lookup(
+            CoordinationType.GROUP, self._group
+        )
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def join(self, metadata: Callable[[], Mapping[str, bytes]]) -> Joined:
+        """Join and wait for the others. Raises KafkaError; UnknownMemberIdError when expelled."""
+        while True:
+            request = JoinGroupRequest(
+                self._group,
+                self._settings["session.timeout.ms"],
+                self._settings["rebalance.timeout.ms"],
+                self.member_id,
+                None,
+                PROTOCOL_TYPE,
+                list(metadata().items()),
+            )
+            joined = await self._ask(request)
+            if joined.error_code != errors.MemberIdRequired.errno:
+                break
+            self.member_id = joined.member_id
+        _check(joined.error_code)
+        self.member_id, self.generation = joined.member_id, joined.generation_id
+        members = {each[0]: bytes(each[-1]) for each in joined.members}
+        is_leader = joined.leader_id == joined.member_id
+        return Joined(joined.group_protocol, is_leader, joined.leader_id, members)
+
+    async def sync(self, assignments: Mapping[str, bytes]) -> bytes:
+        """Hand in what the leader decided, take what is this member's. Raises KafkaError."""
+        synced = await self._ask(
+            SyncGroupRequest(
+                self._group, self.generation, self.member_id, None, list(assignments.items())
+            )
+        )
+        _check(synced.error_code)
+        return bytes(synced.member_assignment)
+
+    async def heartbeat(self) -> bool:
+        """Returns whether a rebalance has begun. Raises KafkaError."""
+        answer = await self._ask(HeartbeatRequest(self._group, self.generation, self.member_id))
+        if answer.error_code == errors.RebalanceInProgressError.errno:
+            return True
+        _check(answer.error_code)
+        return False
+
+    async def leave(self) -> None:
+        if self.member_id and self._coordinator is not None:
+            await self._ask(LeaveGroupRequest(self._group, self.member_id))
+            self.member_id = ""
+
+    async def _ask(self, request: Any) -> Any:
+        if self._coordinator is None:
+            await self.find_coordinator()
+        try:
+            return await self._client.send(
+                self._coordinator, request, group=ConnectionGroup.COORDINATION
+            )
+        except (KafkaError, OSError):
+            # It may be another one by now.
+            self._coordinator = None
+            raise
+
+
+def _check(error_code: int) -> None:
+    if error_code:
+        raise for_code(error_code)
+
+
+def _client_settings(settings: WorkerSettings) -> dict[str, Any]:
+    """Translate the worker's settings for aiokafka."""
+    said = librdkafka_settings(settings.client())
+    protocol = said.get("security.protocol", "PLAINTEXT")
+    told: dict[str, Any] = {
+        "bootstrap_servers": settings.bootstrap_servers,
+        "client_id": settings["client.id"] or "connect",
+        "security_protocol": protocol,
+    }
+    if protocol.startswith("SASL"):
+        told["sasl_mechanism"] = said.get("sasl.mechanism", "PLAIN")
+        told["sasl_plain_username"] = said.get("sasl.username")
+        told["sasl_plain_password"] = said.get("sasl.password")
+    if protocol.endswith("SSL"):
+        told["ssl_context"] = create_ssl_context(
+            cafile=said.get("ssl.ca.location"), cadata=said.get("ssl.ca.pem")
+        )
+    return told

@@ -1,0 +1,142 @@
+"""The three topics of a cluster, as the worker sees them: two logs on the loop, one store."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from connect.herder.offsets import OffsetState
+from connect.worker.offset_store import Entries
+from connect.worker.topic_log import Entry, LogTopic, Positions, TopicLog
+from connect.worker.worker import Record
+from millrace.connect.connectors import SourcePartition
+from millrace.connect.errors import ConnectException
+
+log = logging.getLogger(__name__)
+
+
+class LoopLog:
+    """A log that is replayed on the event loop. Everything but `_read` is called there."""
+
+    def __init__(
+        self,
+        client: Mapping[str, Any],
+        topic: LogTopic,
+        replay: Callable[[str, bytes | None], None],
+        moved: Callable[[int], None],
+    ) -> None:
+        """`moved` is told after every batch where the first partition is read on."""
+        self._loop = asyncio.get_running_loop()
+        self._replay = replay
+        self._told = moved
+        self._positions: Positions = {}
+        self._waiting: list[tuple[Positions, asyncio.Future[None]]] = []
+        self._log = TopicLog(client, topic, self._read)
+
+    @property
+    def position(self) -> int:
+        """Where the first partition is read on."""
+        return self._positions.get(0, 0)
+
+    async def start(self) -> None:
+        """Read to the end. Raises ConnectException."""
+        await asyncio.to_thread(self._log.start)
+        await self.catch_up()
+
+    async def catch_up(self) -> None:
+        """Wait until everything is replayed that is there now. Raises ConnectException."""
+        await self._reach(await asyncio.to_thread(self._log.catch_up))
+
+    async def _reach(self, ends: Positions) -> None:
+        if not self._is_reached(ends):
+            reached: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.append((ends, reached))
+            await reached
+
+    def _is_reached(self, ends: Positions) -> bool:
+        return all(self._positions.get(each, 0) >= end for each, end in ends.items())
+
+    def _read(self, entries: list[Entry], positions: Positions) -> None:
+        self._loop.call_soon_threadsafe(self._apply, entries, positions)
+
+    def _apply(self, entries: list[Entry], positions: Positions) -> None:
+        for key, value in entries:
+            self._replay((key or b"").decode("utf-8", "replace"), value)
+        self._positions.update(positions)
+        self._told(self.position)
+        waiting, self._waiting = self._waiting, []
+        for ends, reached in waiting:
+            if not self._is_reached(ends):
+                self._waiting.append((ends, reached))
+            elif not reached.done():
+                reached.set_result(None)
+
+    async def append(self, records: Sequence[Record]) -> None:
+        """Write records, wait until they are replayed. Raises ConnectException."""
+        stored: asyncio.Future[Positions] = self._loop.create_future()
+
+        def settle(error: Exception | None, ends: Positions) -> None:
+            if stored.done():
+                return
+            if error is None:
+                stored.set_result(ends)
+            else:
+                stored.set_exception(ConnectException(f"{self._log.topic.name}: {error}"))
+
+        def done(error: Exception | None, ends: Positions) -> None:
+            self._loop.call_soon_threadsafe(settle, error, ends)
+
+        self._log.produce(_entries(records), done)
+        await self._reach(await stored)
+
+    def submit(self, records: Sequence[Record]) -> None:
+        def done(error: Exception | None, _: Positions) -> None:
+            if error is not None:
+                log.error("records are lost topic=%s error=%s", self._log.topic.name, error)
+
+        self._log.produce(_entries(records), done)
+
+    async def stop(self) -> None:
+        await asyncio.to_thread(self._log.stop)
+
+
+def _entries(records: Sequence[Record]) -> list[Entry]:
+    return [(record.key.encode(), record.value) for record in records]
+
+
+class KafkaOffsetStore:
+    """Owns what the offset topic says. Called from tasks' threads."""
+
+    def __init__(self, client: Mapping[str, Any], topic: LogTopic) -> None:
+        self._lock = threading.Lock()
+        self._state = OffsetState()
+        self._log = TopicLog(client, topic, self._read)
+
+    def start(self) -> None:
+        self._log.start()
+
+    def stop(self) -> None:
+        self._log.stop()
+
+    def _read(self, entries: list[Entry], _: Positions) -> None:
+        with self._lock:
+            for key, value in entries:
+                self._state.replay(key, value)
+
+    def offsets(self, connector: str, partitions: Sequence[SourcePartition]) -> list[Any]:
+        self._log.catch_up()
+        with self._lock:
+            return [self._state.offset(connector, each) for each in partitions]
+
+    def of_connector(self, connector: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        self._log.catch_up()
+        with self._lock:
+            return self._state.of_connector(connector)
+
+    def write(self, connector: str, entries: Entries, timeout_ms: int) -> None:
+        with self._lock:
+            records = [
+                self._state.record(connector, partition, offset) for partition, offset in entries
+            ]
+        self._log.write([(each.key, each.value) for each in records], timeout_ms)

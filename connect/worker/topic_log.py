@@ -1,0 +1,213 @@
+"""A compacted topic that is read whole: configurations, statuses, offsets.
+
+One thread consumes it from the beginning and goes on; a producer writes. Everything that is written
+is acknowledged by all replicas in sync, and written in order within a partition. Only what is
+committed is read, so that offsets which a source wrote in a transaction count when it ended.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+
+from connect.worker.client_settings import CONSUMER_DEFAULTS, PRODUCER_DEFAULTS
+from connect.worker.topics import TopicGroup, create_topic
+from millrace.connect.errors import ConnectException
+
+log = logging.getLogger(__name__)
+
+_BATCH: Final = 500
+_POLL_SECONDS: Final = 0.1
+_TIMEOUT_SECONDS: Final = 30.0
+_COMPACTED: Final = {"cleanup.policy": "compact"}
+_LARGEST_BYTES: Final = str(8 << 20)
+
+Entry = tuple[bytes | None, bytes | None]
+Positions = dict[int, int]
+Replay = Callable[[list[Entry], Positions], None]
+"""Is called in the log's thread with what was read, and with where it is read on."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogTopic:
+    """A topic, as it is made when it is missing."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+
+
+class TopicLog:
+    """Owns the thread, its consumer and the producer."""
+
+    def __init__(self, client: Mapping[str, Any], topic: LogTopic, replay: Replay) -> None:
+        self.topic = topic
+        self._client = dict(client)
+        self._replay = replay
+        self._positions: Positions = {}
+        self._moved = threading.Condition()
+        self._is_stopping = False
+        self._admin = AdminClient(self._client)
+        self._consumer: Consumer | None = None
+        self._producer = Producer(
+            {
+                **PRODUCER_DEFAULTS,
+                "linger.ms": "0",
+                "message.max.bytes": _LARGEST_BYTES,
+                **self._client,
+            }
+        )
+        self._thread = threading.Thread(target=self._run, name=f"log-{topic.name}", daemon=True)
+
+    # --- reading ---
+
+    def start(self) -> None:
+        """Make the topic if it is missing, and read it to its end. Raises ConnectException."""
+        made = TopicGroup(self.topic.partitions, self.topic.replication_factor, config=_COMPACTED)
+        if create_topic(self._admin, self.topic.name, made):
+            log.info("topic created topic=%s", self.topic.name)
+        partitions = self._partitions()
+        self._positions = dict.fromkeys(partitions, 0)
+        self._consumer = Consumer(
+            {
+                **CONSUMER_DEFAULTS,
+                "group.id": f"reads-{self.topic.name}",
+                "enable.partition.eof": "true",
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": "100",
+                **self._client,
+            }
+        )
+        self._consumer.assign(
+            [TopicPartition(self.topic.name, each, OFFSET_BEGINNING) for each in partitions]
+        )
+        self._thread.start()
+        self.catch_up()
+
+    def _partitions(self) -> list[int]:
+        try:
+            topics = self._admin.list_topics(self.topic.name, timeout=_TIMEOUT_SECONDS).topics
+        except KafkaException as error:
+            raise ConnectException(f"topic {self.topic.name} cannot be read: {error}") from error
+        return sorted(topics[self.topic.name].partitions)
+
+    def _run(self) -> None:
+        assert self._consumer is not None
+        while not self._is_stopping:
+            messages = self._consumer.consume(_BATCH, _POLL_SECONDS)
+            self._producer.poll(0)
+            if messages:
+                self._take(messages)
+        self._consumer.close()
+
+    def _take(self, messages: Sequence[Any]) -> None:
+        entries: list[Entry] = []
+        positions: Positions = {}
+        for message in messages:
+            error = message.error()
+            if error is None:
+                entries.append((message.key(), message.value()))
+                positions[message.partition()] = message.offset() + 1
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's code
+                # It is behind markers of transactions too, which are no messages.
+                positions[message.partition()] = message.offset()
+            else:
+                log.warning("log says topic=%s error=%s", self.topic.name, error)
+        try:
+            self._replay(entries, positions)
+        except RuntimeError:
+            # The loop that reads is closed.
+            self._is_stopping = True
+        with self._moved:
+            self._positions.update(positions)
+            self._moved.notify_all()
+
+    def catch_up(self) -> Positions:
+        """Wait until everything is read that is there now. Raises ConnectException."""
+        ends = self._end_offsets()
+        with self._moved:
+            is_there = self._moved.wait_for(
+                lambda: all(self._positions.get(each, 0) >= end for each, end in ends.items()),
+                _TIMEOUT_SECONDS,
+            )
+        if not is_there:
+            raise ConnectException(f"topic {self.topic.name} was not read to its end in time")
+        return ends
+
+    def _end_offsets(self) -> Positions:
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked = {TopicPartition(self.topic.name, each): latest for each in self._positions}
+        futures = self._admin.list_offsets(
+            asked,
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=_TIMEOUT_SECONDS,
+        )
+        try:
+            return {at.partition: future.result().offset for at, future in futures.items()}
+        except KafkaException as error:
+            raise ConnectException(
+                f"the end of topic {self.topic.name} is not known: {error}"
+            ) from error
+
+    # --- writing ---
+
+    def produce(
+        self, entries: Sequence[Entry], done: Callable[[Exception | None, Positions], None]
+    ) -> None:
+        """Write entries; `done` is told in the log's thread where they end, or what went wrong."""
+        left, ends = len(entries), Positions()
+        errors: list[Exception] = []
+
+        def delivered(problem: Any, message: Any) -> None:
+            nonlocal left
+            left -= 1
+            if problem is not None:
+                errors.append(KafkaException(problem))
+            else:
+                at = message.partition()
+                ends[at] = max(ends.get(at, 0), message.offset() + 1)
+            if not left:
+                done(errors[0] if errors else None, ends)
+
+        if not entries:
+            done(None, ends)
+        for key, value in entries:
+            try:
+                self._producer.produce(self.topic.name, value, key, on_delivery=delivered)
+            except (KafkaException, BufferError) as problem:
+                delivered(getattr(problem, "args", [problem])[0], None)
+
+    def write(self, entries: Sequence[Entry], timeout_ms: int) -> None:
+        """Write entries and wait until they are stored. Raises ConnectException."""
+        stored = threading.Event()
+        errors: list[Exception] = []
+
+        def done(error: Exception | None, _: Positions) -> None:
+            if error is not None:
+                errors.append(error)
+            stored.set()
+
+        self.produce(entries, done)
+        if not stored.wait(timeout_ms / 1000):
+            raise ConnectException(f"topic {self.topic.name} did not take records in time")
+        if errors:
+            raise ConnectException(f"topic {self.topic.name}: {errors[0]}") from errors[0]
+
+    def stop(self) -> None:
+        self._producer.flush(5)
+        self._is_stopping = True
+        if self._thread.is_alive():
+            self._thread.join(5)
