@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect.registry_converters.avro import AvroConverter
@@ -59,6 +59,7 @@ def comparable(value: Any) -> Any:
     return [comparable(one) for one in value] if isinstance(value, list | tuple) else value
 
 
+@settings(max_examples=50)
 @given(schemas_and_values())
 def test_what_is_written_is_read(pair: tuple[Schema, Any]) -> None:
     schema, value = pair
@@ -140,6 +141,7 @@ def test_schemas_that_cannot_be_are_refused(avro: Any) -> None:
         connect_of(avro)
 
 
+@settings(max_examples=40)
 @given(st.binary(max_size=20))
 def test_garbage_is_refused(body: bytes) -> None:
     made = converter()

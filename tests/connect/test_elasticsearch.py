@@ -179,19 +179,17 @@ def test_malformed_documents_fail_are_ignored_or_reported(
 
 
 @pytest.mark.slow
-def test_a_server_that_is_away_is_waited_for() -> None:
-    with Elasticsearch() as server:
-        task, side = task_for(server, max_retries="2")
-        task.put([sink_record(0, 1, order(1, "a"))])
-        server.kill()
-        for _ in range(2):
-            with pytest.raises(RetriableException):
-                task.put([sink_record(1, 2, order(2, "b"))])
-        assert side.timeouts_ms == [1, 2]
-        with pytest.raises(ConnectException, match="does not take it"):
+def test_a_server_that_is_away_is_waited_for(server: Elasticsearch, client: Client) -> None:
+    task, side = task_for(server, max_retries="2")
+    task.put([sink_record(0, 1, order(1, "a"))])
+    server.kill()
+    for _ in range(2):
+        with pytest.raises(RetriableException):
             task.put([sink_record(1, 2, order(2, "b"))])
-        server.start()
+    assert side.timeouts_ms == [1, 2]
+    with pytest.raises(ConnectException, match="does not take it"):
         task.put([sink_record(1, 2, order(2, "b"))])
-        with Client(server.url) as client:
-            assert sorted(found(client)) == ["1", "2"]
-        task.stop()
+    server.start()
+    task.put([sink_record(1, 2, order(2, "b"))])
+    assert sorted(found(client)) == ["1", "2"]
+    task.stop()
