@@ -26,4 +26,5 @@ MODULES: Final[tuple[str, ...]] = (
     "connect.connectors.object_store",
     "connect.connectors.postgresql",
     "connect.registry_converters.avro",
+    "connect.registry_converters.json_schema",
 )

@@ -2,18 +2,22 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.schema_registry.json_schema import JSONDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect.registry_converters.avro import AvroConverter
 from connect.registry_converters.avro_schema import avro_of, connect_of
+from connect.registry_converters.json_schema import JsonSchemaConverter
 from connect.registry_converters.registry import framed
 from millrace.connect import DataException, RetriableException, Schema, Struct
 from millrace.testing import LocalBroker
@@ -154,9 +158,6 @@ def test_garbage_is_refused(body: bytes) -> None:
 
 
 def order() -> Struct:
-    from datetime import UTC, datetime
-    from decimal import Decimal
-
     line = ORDER.fields[4].schema.value_schema
     assert line is not None
     return Struct(
@@ -210,3 +211,30 @@ def test_confluents_clients_read_what_it_writes_and_it_reads_what_they_write(
     assert comparable(made.to_connect_data("orders", back).value) == comparable(order())
     made.close()
     client.close()
+
+
+@pytest.mark.interop
+def test_confluents_client_reads_what_the_json_schema_converter_writes(registry_url: str) -> None:
+    money = Schema.struct(
+        {"id": Schema.int64(), "price": Schema.decimal(2), "note": Schema.string(optional=True)},
+        name="Money",
+    )
+    made = JsonSchemaConverter()
+    told = {"schema.registry.url": registry_url, "decimal.format": "NUMERIC"}
+    made.configure(told, False)
+    value = Struct(money, {"id": 7, "price": Decimal("1.50")})
+    written = made.from_connect_data("money", money, value)
+    assert written is not None
+    client = SchemaRegistryClient({"url": registry_url})
+    latest = client.get_latest_version("money-value").schema
+    assert latest is not None
+    context = SerializationContext("money", MessageField.VALUE)
+    # It checks the value by the schema.
+    theirs: Any = JSONDeserializer(latest.schema_str, schema_registry_client=client)(
+        written, context
+    )
+    assert theirs == {"id": 7, "price": 1.5, "note": None}
+    back = made.to_connect_data("money", written)
+    assert (back.schema, back.value) == (money, value)
+    client.close()
+    made.close()

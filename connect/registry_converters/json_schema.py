@@ -1,0 +1,93 @@
+"""JsonSchemaConverter: JSON with the schema in a registry, as io.confluent.connect.json has it."""
+
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from connect.converters.json_readers import JsonReaders
+from connect.converters.json_text import EXACT, read, text_of
+from connect.converters.json_writers import JsonWriters
+from connect.registry_converters.json_schema_form import connect_of_json, json_schema_of
+from connect.registry_converters.registry import Registry, framed, registry_config, unframed
+from millrace.connect import ConfigDef, Converter, DataException, Headers, Importance, Schema
+from millrace.connect.config.types import Type
+from millrace.connect.config.validators import CaseInsensitiveValidString
+from millrace.connect.data.records import NO_HEADERS
+from millrace.connect.data.schema import NULL, SchemaAndValue
+
+_CONFIG: Final = registry_config().define(
+    "decimal.format",
+    Type.STRING,
+    Importance.LOW,
+    "How decimals are written: BASE64, the bytes of their digits, or NUMERIC, as numbers. Both are "
+    "read.",
+    default="BASE64",
+    validator=CaseInsensitiveValidString("BASE64", "NUMERIC"),
+)
+_MAX_SCHEMAS: Final = 1000
+
+
+class JsonSchemaConverter(Converter):
+    """Owns what it knows of schemas; each is translated once."""
+
+    kafka_class = "io.confluent.connect.json.JsonSchemaConverter"
+
+    @classmethod
+    def version(cls) -> str:
+        return "1.0"
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        return _CONFIG
+
+    def configure(self, configs: Mapping[str, Any], is_key: bool) -> None:
+        part = "key" if is_key else "value"
+        settings = _CONFIG.parse({**configs, "converter.type": part})
+        self._registry = Registry(settings)
+        self._is_numeric: bool = settings["decimal.format"].upper() == "NUMERIC"
+        self._writers = JsonWriters(is_decimal_numeric=self._is_numeric, is_null_replaced=False)
+        self._readers = JsonReaders(is_null_replaced=False)
+        self._written = lru_cache(_MAX_SCHEMAS)(self._write_schema)
+        self._read = lru_cache(_MAX_SCHEMAS)(self._read_schema)
+
+    def close(self) -> None:
+        self._registry.close()
+
+    def from_connect_data(
+        self, topic: str, schema: Schema | None, value: Any, headers: Headers = NO_HEADERS
+    ) -> bytes | None:
+        if value is None:
+            return None
+        if schema is None:
+            raise DataException("A value without a schema has no JSON Schema: use JsonConverter")
+        text, write = self._written(schema)
+        subject = self._registry.subject(topic, schema.name)
+        schema_id = self._registry.id_of(subject, text, "JSON")
+        try:
+            return framed(schema_id, write(value).encode())
+        except (RecursionError, UnicodeEncodeError) as error:
+            raise DataException(f"The value has no JSON: {error}") from error
+
+    def to_connect_data(
+        self, topic: str, value: bytes | None, headers: Headers = NO_HEADERS
+    ) -> SchemaAndValue:
+        if value is None:
+            return NULL
+        schema_id, body = unframed(value)
+        schema, read_value = self._read(schema_id)
+        try:
+            return SchemaAndValue(schema, read_value(read(text_of(body), EXACT)))
+        except RecursionError:
+            raise DataException("A value that is nested too deeply") from None
+
+    def _write_schema(self, schema: Schema) -> tuple[str, Callable[[Any], str]]:
+        told = json_schema_of(schema, is_decimal_numeric=self._is_numeric)
+        return json.dumps(told), self._writers.of(schema)
+
+    def _read_schema(self, schema_id: int) -> tuple[Schema, Callable[[Any], Any]]:
+        text, kind = self._registry.schema_of(schema_id)
+        if kind != "JSON":
+            raise DataException(f"Schema {schema_id} is of the kind {kind}, not JSON")
+        schema = connect_of_json(json.loads(text))
+        return schema, self._readers.of(schema)
