@@ -200,7 +200,7 @@ def sink_config() -> ConfigDef:
 
 def source_config() -> ConfigDef:
     """Return the settings every source has."""
-    levels, boundaries = ("REQUESTED", "REQUIRED"), ("POLL", "INTERVAL", "CONNECTOR")
+    levels, boundaries = ("REQUIRED", "REQUESTED"), ("INTERVAL", "POLL", "CONNECTOR")
     return (
         connector_config()
         .define(

@@ -12,7 +12,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from connect.clock import timestamp_ms
 from connect.herder.config_records import logger_record
-from connect.herder.names import RefusalError, bad_request, not_found
+from connect.herder.names import bad_request, not_found
 from connect.rest.bodies import answer, object_body
 from connect.rest.desk import Desk
 from connect.rest.metrics import ConnectMetrics
@@ -111,6 +111,4 @@ class Admin:
 
     async def _set_everywhere(self, name: str, level: str) -> None:
         worker = self._desk.worker
-        if worker.neighbours is None:
-            raise RefusalError(500, "A standalone worker has no cluster.")
         await worker.write([logger_record(name, level)])

@@ -1,6 +1,7 @@
 """/connectors: made, changed, shown, paused, stopped, restarted, removed."""
 
-from typing import Any
+import re
+from typing import Any, Final
 from urllib.parse import quote
 
 from aiohttp import web
@@ -15,6 +16,8 @@ from connect.rest.desk import Desk
 from connect.worker.standalone import read_initial_state
 from millrace.connect.config.types import BLANKS
 from millrace.connect.errors import ConfigException
+
+_WHOLE: Final = re.compile(r"-?[0-9]{1,9}")
 
 
 class Connectors:
@@ -35,7 +38,6 @@ class Connectors:
             web.patch(f"{one}/config", self.patch_config),
             web.get(f"{one}/status", self.show_status),
             web.get(f"{one}/tasks", self.show_tasks),
-            web.get(f"{one}/tasks-config", self.show_tasks_config),
             web.get(f"{one}/tasks/{{task}}/status", self.show_task_status),
             web.post(f"{one}/tasks/{{task}}/restart", self.restart_task),
             web.post(f"{one}/restart", self.restart),
@@ -85,11 +87,6 @@ class Connectors:
                 for number, config in configs
             ]
         )
-
-    async def show_tasks_config(self, request: web.Request) -> web.Response:
-        name = _name(request)
-        configs = enumerate(self._task_configs(name))
-        return answer({f"{name}-{number}": config for number, config in configs})
 
     def _task_configs(self, name: str) -> list[dict[str, str | None]]:
         """Give tasks' settings; what is secret in the connector's is so in theirs."""
@@ -246,6 +243,6 @@ def _name(request: web.Request) -> str:
 
 def _task(request: web.Request) -> TaskId:
     number = request.match_info["task"]
-    if not (number.isascii() and number.isdecimal()):
+    if not _WHOLE.fullmatch(number):
         raise not_found("HTTP 404 Not Found")
     return TaskId(_name(request), int(number))

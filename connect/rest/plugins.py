@@ -2,13 +2,14 @@
 
 from aiohttp import web
 
-from connect.definitions.connector import CLASS
+from connect.definitions.connector import CLASS, sink_config, source_config
 from connect.herder.names import bad_request, not_found
 from connect.plugins.catalogue import PluginKind
 from connect.rest.bodies import answer, config_of, flag, object_body
 from connect.rest.desk import Desk
 from millrace.connect.config.infos import config_key_info
 from millrace.connect.config.types import class_name
+from millrace.connect.connectors import SinkConnector, SourceConnector
 
 _CONNECTORS = (PluginKind.SINK, PluginKind.SOURCE)
 _SHOWN = (
@@ -49,7 +50,12 @@ class ConnectorPlugins:
             plugin = self._desk.plugins.find(name, *_SHOWN)
         except LookupError:
             raise not_found(f"Unknown plugin {name}.") from None
-        return answer([config_key_info(key) for key in plugin.config().keys.values()])
+        keys = dict(plugin.config().keys)
+        if issubclass(plugin, SinkConnector):
+            keys |= {n: key for n, key in sink_config().keys.items() if n not in keys}
+        elif issubclass(plugin, SourceConnector):
+            keys |= {n: key for n, key in source_config().keys.items() if n not in keys}
+        return answer([config_key_info(key) for key in keys.values()])
 
     async def validate(self, request: web.Request) -> web.Response:
         name = request.match_info["plugin"]

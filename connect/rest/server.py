@@ -68,7 +68,7 @@ class RestServer:
         desk = Desk(worker, Alone() if cluster is None else ToOthers(cluster))
         app = web.Application(middlewares=[self._answer], client_max_size=BODY_LIMIT_BYTES)
         for resource in (Connectors, ConnectorOffsets, ConnectorPlugins, Admin):
-            app.add_routes(resource(desk).routes())
+            app.add_routes(_with_slashes(resource(desk).routes()))
         if cluster is not None:
             app.add_routes(Internal(desk, cluster).routes())
         self._runner = web.AppRunner(app, access_log=None)
@@ -105,6 +105,16 @@ class RestServer:
             return False
         matches = [hmac.compare_digest(pair, each) for each in self._credentials]
         return any(matches)
+
+
+def _with_slashes(routes: list[web.RouteDef]) -> list[web.RouteDef]:
+    """Serve every path with a slash at its end too, as Kafka Connect does."""
+    more = [
+        web.RouteDef(each.method, f"{each.path}/", each.handler, each.kwargs)
+        for each in routes
+        if each.path != "/"
+    ]
+    return [*routes, *more]
 
 
 def _error(request: web.Request, error: Exception) -> web.Response:
