@@ -1,0 +1,63 @@
+"""Apache Kafka Connect's own worker, run from its jars beside ours."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from millrace.cluster_layout import free_ports
+from tests.lib.apache_kafka import JAVA, QUICK_JAVA
+from tests.lib.connect_worker import WORKER_SETTINGS, ConnectWorker, eventually
+from tests.lib.side_by_side import one_at_a_time
+
+_START_SECONDS = 90
+
+
+def connect_libs() -> Path:
+    """Give the folder of the jars; skips the test when there is no way to get them."""
+    libs = JAVA.parents[2] / "build" / "connect-libs"
+    if shutil.which("java") is None or shutil.which("mvn") is None:
+        pytest.skip("Java or Maven is not installed")
+    with one_at_a_time("connect-libs"):
+        if not list(libs.glob("connect-runtime-*.jar")):
+            command = ["mvn", "-q", "-B", "-f", str(JAVA / "connect.xml")]
+            command += ["dependency:copy-dependencies", f"-DoutputDirectory={libs}"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                pytest.skip(f"Apache Kafka Connect is not available: {done.stdout[-500:]}")
+    return libs
+
+
+class ApacheWorker(ConnectWorker):
+    """Apache's worker of a cluster, with the settings ours has."""
+
+    def __init__(self, folder: Path, settings: dict[str, str], libs: Path, name: str) -> None:
+        port = next(free_ports())
+        own = {
+            "listeners": f"http://127.0.0.1:{port}",
+            "rest.advertised.host.name": "127.0.0.1",
+            "plugin.discovery": "service_load",
+        }
+        super().__init__(folder, {**WORKER_SETTINGS, **settings, **own}, name=name)
+        self._port = port
+        main = "org.apache.kafka.connect.cli.ConnectDistributed"
+        properties = str(folder / f"{name}.properties")
+        self._command = [*QUICK_JAVA, "-Xmx256m", "-cp", f"{libs}/*", main, properties]
+
+    def start(self) -> Self:
+        with self._log_path.open("a") as log:
+            self.process = subprocess.Popen(
+                self._command, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        eventually(self._is_up, _START_SECONDS)
+        return self
+
+    def _is_up(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.log()
+        try:
+            return self.call("GET", "/connectors").status == 200
+        except OSError:
+            return False
