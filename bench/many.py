@@ -83,14 +83,19 @@ def find_coordinators(connection: Pipelined) -> None:
 def asked_until_good(
     connection: Pipelined, key: ApiKey, version: int, requests: list[Message]
 ) -> list[Any]:
-    """Ask, and ask again while a shard is being loaded."""
-    while True:
-        answers = connection.ask(key, version, requests)
-        codes = {ErrorCode(each.error_code) for each in answers}
-        if codes == {ErrorCode.NONE}:
-            return answers
-        assert codes <= {ErrorCode.NONE, *LOADING}, codes
-        time.sleep(0.1)
+    """Ask, and ask those again whose shard is being loaded."""
+    answers: dict[int, Any] = {}
+    while left := [number for number in range(len(requests)) if number not in answers]:
+        for number, answer in zip(
+            left, connection.ask(key, version, [requests[number] for number in left]), strict=True
+        ):
+            code = ErrorCode(answer.error_code)
+            assert code in {ErrorCode.NONE, *LOADING}, code
+            if code == ErrorCode.NONE:
+                answers[number] = answer
+        if len(answers) < len(requests):
+            time.sleep(0.1)
+    return [answers[number] for number in range(len(requests))]
 
 
 def join_groups(connection: Pipelined, count: int, name: str = "group") -> None:
