@@ -11,11 +11,9 @@ from millrace.connect.config.config_def import ConfigDef, ConfigKey, ConfigValue
 from millrace.connect.config.infos import config_infos, config_key_info, config_value_info
 from millrace.connect.connectors import (
     Connector,
-    ExactlyOnceSupport,
     SinkConnector,
-    SourceConnector,
 )
-from millrace.connect.errors import ConfigException, text_of
+from millrace.connect.errors import text_of
 from millrace.connect.plugins import ConnectPlugin
 
 Config = Mapping[str, str | None]
@@ -27,6 +25,8 @@ _CONVERTERS = (
     ("key.converter", PluginKind.CONVERTER, "key"),
     ("value.converter", PluginKind.CONVERTER, "value"),
 )
+_EXACTLY_ONCE = "exactly.once.support"
+_NOT_EXACTLY_ONCE = "This worker does not have exactly-once source support enabled."
 _NULL = "Null value can not be supplied as the configuration value."
 
 
@@ -73,6 +73,8 @@ def validate(
     values = definition.validate_all(config, find)
     if issubclass(connector, SinkConnector):
         check_sink(config, values)
+    elif (config.get(_EXACTLY_ONCE) or "").lower() == "required":
+        values[_EXACTLY_ONCE].error_messages.append(_NOT_EXACTLY_ONCE)
     for name, value in config.items():
         if value is None:
             values.setdefault(name, ConfigValue(name)).error_messages.append(_NULL)
@@ -157,16 +159,6 @@ def require_valid(infos: Mapping[str, Any]) -> None:
 
 def _errors(info: Mapping[str, Any]) -> list[str]:
     return [] if info["value"] is None else info["value"]["errors"]
-
-
-def require_exactly_once(connector: type[Connector], config: Mapping[str, str]) -> None:
-    """Raises ConfigException when a source that has to deliver exactly once cannot."""
-    if (config.get("exactly.once.support") or "").lower() != "required":
-        return
-    assert issubclass(connector, SourceConnector), connector
-    support = connector().exactly_once_support(config)
-    if support is not ExactlyOnceSupport.SUPPORTED:
-        raise ConfigException("The connector does not support exactly-once delivery guarantees")
 
 
 def _shown(config: Config) -> str:

@@ -85,7 +85,7 @@ _DISTRIBUTED: Final[tuple[_Setting, ...]] = (
         "How long what a lost worker ran waits for it to come back.",
     ),
     ("inter.worker.key.ttl.ms", Type.INT, 3_600_000, "How long a session key is used."),
-    ("exactly.once.source.support", Type.STRING, "disabled", "KIP-618."),
+    ("exactly.once.source.support", Type.STRING, "disabled", "KIP-618, which is not there yet."),
 )
 _VALIDATORS: Final[dict[str, Any]] = {
     "offset.flush.interval.ms": Range(0),
@@ -93,7 +93,7 @@ _VALIDATORS: Final[dict[str, Any]] = {
     "task.shutdown.graceful.timeout.ms": Range(0),
     "config.providers": ListSize(100),
     "connect.protocol": ValidString("compatible", "sessioned"),
-    "exactly.once.source.support": CaseInsensitiveValidString("disabled", "preparing", "enabled"),
+    "exactly.once.source.support": CaseInsensitiveValidString("disabled"),
 }
 
 

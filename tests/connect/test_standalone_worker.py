@@ -444,6 +444,17 @@ def test_secrets_are_never_returned(worker: ConnectWorker, folder: Path) -> None
             400,
             "Must configure one of topics or topics.regex",
         ),
+        (
+            "PUT",
+            "/connectors/x/config",
+            {
+                "connector.class": "FileStreamSource",
+                "topic": "t",
+                "exactly.once.support": "required",
+            },
+            400,
+            "does not have exactly-once source support",
+        ),
         ("PUT", "/connector-plugins/Nobody/config/validate", {}, 400, "no connector type"),
         ("GET", "/connector-plugins/Nobody/config", None, 404, "Unknown plugin"),
         ("GET", "/admin/loggers/no.such.logger", None, 404, "not found"),
