@@ -21,7 +21,7 @@ from connect.worker.sink_context import SinkContext
 from connect.worker.steps import SKIPPED, Steps
 from connect.worker.task_thread import TaskCounts, TaskThread
 from millrace.connect.connectors import SinkTask, TopicPartition
-from millrace.connect.data.records import Header, Headers, SinkRecord
+from millrace.connect.data.records import NO_HEADERS, Header, Headers, SinkRecord
 from millrace.connect.errors import ConnectException, RetriableException
 
 log = logging.getLogger(__name__)
@@ -200,7 +200,7 @@ class SinkWork:
     ) -> SinkRecord | None:
         take, converters = self._parts.steps.take, self._parts.converters
         raw: Any = message.headers() or ()
-        bare = Headers(Header(name, value) for name, value in raw)
+        bare = Headers(Header(name, value) for name, value in raw) if raw else NO_HEADERS
         key = take(
             Stage.KEY_CONVERTER,
             type(converters.key),
@@ -219,9 +219,11 @@ class SinkWork:
             message.value(),
             bare,
         )
-        headers = take(
-            Stage.HEADER_CONVERTER, type(converters.header), message, self._headers, topic, raw
-        )
+        headers: Any = bare
+        if raw:
+            headers = take(
+                Stage.HEADER_CONVERTER, type(converters.header), message, self._headers, topic, raw
+            )
         if key is SKIPPED or value is SKIPPED or headers is SKIPPED:
             return None
         kind, timestamp = message.timestamp()

@@ -176,9 +176,11 @@ class SourceWork:
     def _converted(self, record: SourceRecord, polled: SourceRecord) -> dict[str, Any] | None:
         """Give what the producer is told, None when the record is left out."""
         take, converters = self._parts.steps.take, self._parts.converters
-        headers = take(
-            Stage.HEADER_CONVERTER, type(converters.header), polled, self._headers, record
-        )
+        headers: Any = ()
+        if record.headers:
+            headers = take(
+                Stage.HEADER_CONVERTER, type(converters.header), polled, self._headers, record
+            )
         key = take(
             Stage.KEY_CONVERTER,
             type(converters.key),
