@@ -162,6 +162,24 @@ def test_a_task_that_starts_again_misses_nothing(
 
 
 @pytest.mark.slow
+def test_what_comes_again_does_not_hide_what_is_behind_it(
+    server: PostgreSql, database: psycopg.Connection[Any]
+) -> None:
+    kept = Kept()
+    reader = Reader(server, kept, snapshot_mode="no_data")
+    assert reader.is_quiet()
+    for id_ in range(1, 8):
+        database.execute(NEXT.format(id_, id_))
+    # Stored, and the slot is not moved on: as after a kill, or when PostgreSQL itself crashed.
+    reader.read(7)
+    reader.task.stop()
+    database.execute(NEXT.format(9, 9))
+    reader = Reader(server, kept, max_batch_size="1")
+    assert told(reader.read(1)) == [("c", 9)]
+    reader.task.stop()
+
+
+@pytest.mark.slow
 def test_a_snapshot_that_was_interrupted_begins_anew(
     server: PostgreSql, database: psycopg.Connection[Any]
 ) -> None:
@@ -216,13 +234,19 @@ def test_a_server_that_goes_and_comes_back_loses_nothing() -> None:
         with psycopg.connect(server.url, autocommit=True) as connection:
             connection.execute(TABLE)
             connection.execute(NEXT.format(1, 1))
-        reader = Reader(server, Kept())
+        reader = Reader(server, Kept(), max_batch_size="1")
         assert told(reader.read(1)) == [("r", 1)]
+        # A server that crashes forgets how far the slot was moved on: these come again, in several
+        # batches, before what is new.
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            for id_ in range(2, 9):
+                connection.execute(NEXT.format(id_, id_))
+        assert len(reader.read(7)) == 7
         server.stop()
         with pytest.raises(RetriableException):
             reader.task.poll()
         server.start()
         with psycopg.connect(server.url, autocommit=True) as connection:
-            connection.execute(NEXT.format(2, 2))
-        assert told(reader.read(1)) == [("c", 2)]
+            connection.execute(NEXT.format(9, 9))
+        assert told(reader.read(1)) == [("c", 9)]
         reader.task.stop()

@@ -78,6 +78,8 @@ class PostgresSourceTask(SourceTask):
         self._outstanding = 0
         self._confirmable: int | None = None
         self._idle = 0
+        self._is_quiet = True
+        """Whether the log had nothing at all."""
         self._lock = threading.Lock()
         offset = self.context.offset_storage_reader.offset(self._partition) or {}
         self._is_snapshot_due = not offset or bool(offset.get("snapshot"))
@@ -135,11 +137,13 @@ class PostgresSourceTask(SourceTask):
             )
             self._confirmable = None
         (flushed,) = connection.execute(_FLUSHED).fetchone() or (0,)
+        self._is_quiet = True
         records = list(self._changes(connection))
-        if not records and flushed > self._idle:
-            # What others have written is nothing to wait for: the server may forget it.
+        if self._is_quiet and flushed > self._idle:
+            # What others have written is nothing to wait for: the server may forget it. Not when
+            # there were changes that are known: only so many are looked at, others may follow.
             self._idle = self._confirmable = int(flushed)
-        if not records:
+        if self._is_quiet:
             self._stopping.wait(self._parsed["poll.interval.ms"] / 1000)
         return records
 
@@ -151,6 +155,7 @@ class PostgresSourceTask(SourceTask):
         begin = Begin(0, 0)
         waiting: list[tuple[int, Change]] = []
         for lsn, data in connection.execute(_CHANGES, told, binary=True):
+            self._is_quiet = False
             message = message_of(bytes(data))
             match message:
                 case Begin():
