@@ -17,6 +17,7 @@ next try.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import NamedTuple
 
 from broker.coordinator.transaction.markers import SendMarkers
@@ -201,7 +202,7 @@ class MarkerSender:
     def _ask(self, leader: _Leader) -> None:
         if leader.under_way is not None or not leader.queued:
             return
-        chosen = list(leader.queued)[:MAX_TRANSACTIONS_PER_REQUEST]
+        chosen = list(islice(leader.queued, MAX_TRANSACTIONS_PER_REQUEST))
         entries = leader.under_way = {each: leader.queued.pop(each) for each in chosen}
         request = WriteTxnMarkersRequest(
             markers=[self._marker(sending, wanted) for sending, wanted in entries.items()]

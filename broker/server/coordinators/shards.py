@@ -114,6 +114,8 @@ class Shards(Generic[ShardT]):
         # When each timer fires is kept here: uvloop gives a handle that does not know it for a time
         # that has come already.
         self._timers: dict[int, tuple[float, asyncio.Handle]] = {}
+        self._due: dict[int, None] = {}
+        """Shards whose deadline has come, in turn: one of them in a turn of the loop."""
         self._open: dict[Connection, dict[AskedShard, None]] = {}
         """What is asked and not answered."""
 
@@ -266,6 +268,7 @@ class Shards(Generic[ShardT]):
         for _, timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        self._due.clear()
         self._turns.clear()
 
     # --- effects ---
@@ -364,4 +367,17 @@ class Shards(Generic[ShardT]):
 
     def _on_deadline(self, number: int) -> None:
         del self._timers[number]
-        self._run(number, self._shards[number].on_deadline(self._now()))
+        if not self._due:
+            self._loop.call_soon(self._run_due)
+        self._due[number] = None
+
+    def _run_due(self) -> None:
+        """Run one shard whose deadline has come: all of them may have very much to do at once."""
+        number = next(iter(self._due), None)
+        if number is None:
+            return
+        del self._due[number]
+        if number in self._shards:
+            self._run(number, self._shards[number].on_deadline(self._now()))
+        if self._due:
+            self._loop.call_soon(self._run_due)

@@ -62,6 +62,25 @@ def test_a_deadline_that_has_come_already_can_be_looked_at_again(new_loop):
         loop.close()
 
 
+def test_deadlines_that_have_come_together_take_one_turn_of_the_loop_each():
+    loop = asyncio.new_event_loop()
+    try:
+        shards = Shards(ShardParts(loop, Clock(), None, None), kind())
+        for number in range(3):
+            shards._shards[number] = Shard(deadline_ms=1_000)
+            shards._commits[number] = ShardCommits(loop, None, 1, Outlets(None, None, None))
+            shards._run(number, Output())
+        left = []
+        while any(shard.deadline_ms for shard in shards._shards.values()):
+            left.append(sum(shard.deadline_ms is not None for shard in shards._shards.values()))
+            loop.call_soon(loop.stop)
+            loop.run_forever()  # One turn.
+        assert [count for count in left if count < 3] == [2, 1], left
+    finally:
+        shards.stop()
+        loop.close()
+
+
 class Committing:
     """A shard's commits on a partition with two followers that are slow."""
 
