@@ -194,12 +194,13 @@ class Parts:
                     rows[after["id"]] = (after["note"], after["n"])
         return rows
 
-    def offsets_in_files(self) -> tuple[int, int]:
+    def changes_in_files(self) -> tuple[int, int]:
         """Return how many rows there are, and how many of them are there twice."""
-        lsns: Counter[tuple[int, str]] = Counter()
+        lsns: Counter[tuple[int, str, int]] = Counter()
         for path in self.files.rglob("*.parquet"):
             for change in parquet.read_table(path).to_pylist():
-                lsns[change["source"]["lsn"], change["op"]] += 1
+                row = change["after"] or change["before"]
+                lsns[change["source"]["lsn"], change["op"], row["id"]] += 1
         return sum(lsns.values()), sum(count - 1 for count in lsns.values())
 
 
@@ -249,7 +250,7 @@ def compared(parts: Parts, say: Callable[[str], None]) -> dict[str, Any]:
             break
         time.sleep(0.3)
     different = {name: _difference(wanted, rows) for name, rows in found.items()}
-    rows, doubled = parts.offsets_in_files()
+    rows, doubled = parts.changes_in_files()
     say(f"rows in the table: {len(wanted)}; changes in the files: {rows}, twice there: {doubled}")
     for name, wrong in different.items():
         say(f"{name}: {'the same' if not wrong else f'{len(wrong)} rows differ: {wrong[:5]}'}")
