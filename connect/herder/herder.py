@@ -83,6 +83,8 @@ class Herder:
     """What we wrote last of each; what was written need not have been read yet."""
     _forgotten_topics: set[TopicStatus] = field(default_factory=set)
     """Topics that were forgotten with their connectors; grows by one for each of these."""
+    _emptied: set[str] = field(default_factory=set)
+    """Stopped connectors whose tasks were taken back and are not read to be gone yet."""
     _effects: list[Effect] = field(default_factory=list)
 
     # --- who we are ---
@@ -338,7 +340,15 @@ class Herder:
         self._effects.append(effects.WriteStatus(status_record(name, status)))
 
     def _tidy(self) -> None:
-        """Remove what is shown of things that are configured no longer."""
+        """Take back tasks that were made too late, and what is shown of things that are gone."""
+        for connector in self.config.connector_configs:
+            # Made by a connector's worker that had not read yet that it is to stop.
+            is_stopped = self.config.target_state(connector) is TargetState.STOPPED
+            if not is_stopped or not self.config.task_configs(connector):
+                self._emptied.discard(connector)
+            elif connector not in self._emptied:
+                self._emptied.add(connector)
+                self._effects.append(effects.WriteConfig(tuple(task_records(connector, []))))
         for name in list(self.statuses.everything()):
             is_here = name in self.connectors if isinstance(name, str) else name in self.tasks
             if not is_here and not self.is_configured(name):

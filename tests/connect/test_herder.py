@@ -126,6 +126,20 @@ def test_pausing_keeps_tasks_and_stops_the_connector() -> None:
     assert worker.shown() == {"c": "PAUSED", "c-0": "PAUSED"}
 
 
+def test_tasks_that_were_made_while_the_connector_was_being_stopped_are_taken_back() -> None:
+    worker = Worker()
+    worker.configure()
+    worker.herder.connector_started(C, "1", 0)
+    worker.step()
+    late = task_records(C, [{"n": "0"}])
+    worker.read(*requests.stop(worker.herder, C), *late)
+    worker.step()
+    worker.herder.connector_stopped(C)
+    assert worker.step() == []
+    assert worker.herder.config.task_configs(C) == []
+    assert worker.shown() == {"c": "STOPPED"}
+
+
 def test_stopping_drops_tasks_and_their_status() -> None:
     worker = Worker()
     worker.run()

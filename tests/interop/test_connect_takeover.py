@@ -68,8 +68,11 @@ def test_each_goes_on_where_the_other_one_stopped(
 
     ours.start()
     eventually(lambda: ours.call("GET", "/health/ready").status == 200)
-    for name, config in {"src": source, "snk": sink, "held": sink, "off": sink}.items():
+    held, off = ({**sink, "file": f"{tmp_path}/{name}"} for name in ("held", "off"))
+    for name, config in {"src": source, "snk": sink, "held": held, "off": off}.items():
         assert ours.call("PUT", f"/connectors/{name}/config", config).status == 201
+    for name in ("held", "off"):
+        ours.wait_for(name, connector="RUNNING", t0="RUNNING")
     assert ours.call("PUT", "/connectors/held/pause").status == 202
     assert ours.call("PUT", "/connectors/off/stop").status == 204
     eventually(lambda: offsets(ours, "src") == [{"position": 4}])
