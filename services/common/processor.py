@@ -33,6 +33,7 @@ from aiokafka.structs import ConsumerRecord, TopicPartition
 
 from schemas.stopping import stop
 from services.common.clock import now_seconds, timestamp_ms
+from services.common.inbox import Inbox
 from services.common.kafka import EndOffsets, Topic, dead_letter_of, ensure_topics
 from services.common.outbox import Outbox, Outgoing
 from services.common.requests import NotAcceptedError, RequestWriter
@@ -115,7 +116,7 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         self._metrics = metrics
         self._outbox = Outbox()
         self._request_fence = request_fence
-        self._consumer: AIOKafkaConsumer | None = None
+        self._consumer: Inbox | None = None
         self._requests: RequestWriter | None = None
         self._transactions: TransactionalProducer | None = None
         self._end_offsets: EndOffsets | None = None
@@ -176,7 +177,7 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             await self._requests.start(topic.name for topic in wanted)
         self._end_offsets = EndOffsets(self._settings.bootstrap_servers)
         await self._end_offsets.start()
-        self._consumer = AIOKafkaConsumer(
+        consumer = AIOKafkaConsumer(
             bootstrap_servers=self._settings.bootstrap_servers,
             client_id=self.application,
             group_id=self.application,
@@ -187,7 +188,9 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             heartbeat_interval_ms=max(self._settings.session_timeout_ms // 4, 100),
             partition_assignment_strategy=(self.assignor,),
         )
-        self._consumer.subscribe([topic.name for topic in topics], listener=self)
+        consumer.subscribe([topic.name for topic in topics], listener=self)
+        # Partitions may be assigned before the start is over.
+        self._consumer = Inbox(consumer)
         await self._consumer.start()
 
     def _build_transactions(self, application: str) -> TransactionalProducer:
@@ -227,10 +230,9 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         assert self._consumer is not None
-        # aiokafka does not tell what its consumer is in the group in any other way. Later is too
-        # late: a member that has been forgotten would commit as if it were in no group.
-        coordinator = self._consumer._coordinator  # noqa: SLF001
-        self._member = Member(self.application, coordinator.generation, coordinator.member_id)
+        self._consumer.forget()
+        # Later is too late: who has been forgotten would commit as if it were in no group.
+        self._member = Member(self.application, *self._consumer.membership())
         self._generation += 1
         self._revoking.clear()
         self._assigned.set()

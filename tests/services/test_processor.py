@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -76,11 +75,16 @@ class FakeConsumer:
                 for offset, value in enumerate(contents)
             ]
         self.positions = dict.fromkeys(self.logs, 0)
-        self._coordinator = SimpleNamespace(generation=1, member_id="member")
+        self.generation, self.member_id = 1, "member"
         self.during_fetch: Callable[[], Awaitable[None]] | None = None
 
     def assignment(self) -> set[TopicPartition]:
         return set(self.logs)
+
+    def membership(self) -> tuple[int, str]:
+        return self.generation, self.member_id
+
+    def forget(self) -> None: ...
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         self.positions[partition] = offset
@@ -158,7 +162,7 @@ class Rig:
         self.processor._end_offsets = FakeEndOffsets(self.consumer)
 
     async def rebalance(self) -> None:
-        self.consumer._coordinator.generation += 1
+        self.consumer.generation += 1
         await self.processor.on_partitions_revoked(self.consumer.assignment())
         await self.processor.on_partitions_assigned(self.consumer.assignment())
 
@@ -261,7 +265,7 @@ def test_commits_name_the_generation_in_which_the_partitions_were_assigned() -> 
         await rig.processor.on_partitions_assigned([])
         await rig.turn()
         # The member has been forgotten, and nobody has told the processor yet.
-        rig.consumer._coordinator.generation, rig.consumer._coordinator.member_id = -1, ""
+        rig.consumer.generation, rig.consumer.member_id = -1, ""
         await rig.turn()
         assert rig.transactions.members == [Member("echo", 1, "member")]
 
