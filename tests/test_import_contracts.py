@@ -36,6 +36,7 @@ BREACHES = {
         "connect/converters/json_text.py",
         "import asyncio",
     ),
+    "What the mirror decides is pure": ("connect/mirror/flow.py", "import confluent_kafka"),
     "What a connector's author imports": ("millrace/connect/plugins.py", "import connect"),
     "What the programs' pages share": ("pages/front.py", "import schemas.loader"),
     "The programs never import each other": (
