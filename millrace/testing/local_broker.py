@@ -55,6 +55,10 @@ class LocalBroker:
         """What it has logged so far."""
         return self._started().log()
 
+    def log_tail(self) -> str:
+        """The end of what it has logged, for reports; nothing once it is closed."""
+        return "" if self._node is None else self._node.log_tail()
+
     # --- what one can do to it ---
 
     def start(self) -> Self:

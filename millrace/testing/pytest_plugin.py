@@ -11,7 +11,6 @@ import pytest
 
 from millrace.testing.local_broker import LocalBroker
 from millrace.testing.local_cluster import LocalCluster
-from millrace.testing.node_process import LOG_TAIL_CHARACTERS
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def pytest_runtest_makereport(
     if report.failed:
         for name, value in getattr(item, "funcargs", {}).items():
             if isinstance(value, LocalBroker):
-                report.sections.append((f"log of {name}", value.log()[-LOG_TAIL_CHARACTERS:]))
+                report.sections.append((f"log of {name}", value.log_tail()))
             if isinstance(value, LocalCluster):
                 for node_id, tail in value.logs().items():
                     report.sections.append((f"log of {name}, node {node_id}", tail))

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import threading
 import urllib.request
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -89,7 +90,7 @@ def test_consumers_read_from_the_replica_in_their_own_rack(cluster: LocalCluster
     assert (from_leader, from_second) == (0, 0)
 
 
-class Talk:
+class Talk(ABC):
     """A client that produces and consumes at the same time, until it is told to stop."""
 
     def __init__(self, cluster: LocalCluster, topic: str) -> None:
@@ -100,9 +101,9 @@ class Talk:
         self.consumed: set[bytes] = set()
         self._threads = [threading.Thread(target=work) for work in self.work()]
 
+    @abstractmethod
     def work(self) -> list[Callable[[], None]]:
         """Give what to do, each in a thread of its own."""
-        raise NotImplementedError
 
     def __enter__(self) -> "Talk":
         for thread in self._threads:
