@@ -36,6 +36,7 @@ PROGRAMS: dict[str, tuple[str, tuple[str, ...], str]] = {
     **{name: ("broker", (name,), what) for name, what in TOOLS.items()},
     "registry": ("schemas.registry", (), "run the schema registry"),
     "connect": ("connect", (), "run connectors: millrace connect start worker.properties"),
+    "mirror": ("connect.mirror", (), "follow other clusters: millrace mirror mm2.properties"),
 }
 SERVICES = (
     "orders",

@@ -34,9 +34,8 @@ _OF_WORKERS: Final = (
     "worker",
     "replication.policy",
     "config.providers",
-    "plugin.path",
     "exactly.once.source.support",
-    "rest.basic.auth.credentials",
+    "rest.",
     "scheduled.rebalance.max.delay.ms",
     "errors.task.restart.max.delay.ms",
 )

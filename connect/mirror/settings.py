@@ -140,9 +140,13 @@ class MirrorSettings:
 
     @property
     def reads_committed(self) -> bool:
-        """Whether records of transactions that were aborted stay away from the target."""
+        """Whether records of transactions that were aborted stay away from the target.
+
+        So it is unless `isolation.level` says otherwise, as with all clients of librdkafka.
+        MirrorMaker 2 copies them when it is not told.
+        """
         told = {
             **with_prefix(self.written, "consumer."),
             **with_prefix(self.written, "source.consumer."),
         }
-        return told.get("isolation.level") == "read_committed"
+        return told.get("isolation.level", "read_committed") == "read_committed"

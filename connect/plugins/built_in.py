@@ -25,6 +25,9 @@ MODULES: Final[tuple[str, ...]] = (
     "connect.connectors.jdbc",
     "connect.connectors.object_store",
     "connect.connectors.postgresql",
+    "connect.mirror.checkpoint",
+    "connect.mirror.heartbeat",
+    "connect.mirror.source",
     "connect.registry_converters.avro",
     "connect.registry_converters.json_schema",
 )

@@ -71,8 +71,8 @@ def test_the_flow_counts_more_than_what_is_said_of_all() -> None:
     assert made.offset_syncs_topic == "mm2-offset-syncs.primary.internal"
     assert made.interval_seconds("refresh.topics") is None
     assert made.interval_seconds("sync.topic.acls") == 5
-    assert not made.reads_committed
-    assert source("primary.consumer.isolation.level = read_committed").reads_committed
+    assert made.reads_committed
+    assert not source("primary.consumer.isolation.level = read_uncommitted").reads_committed
 
 
 def test_heartbeats_go_into_a_source_that_no_flow_leads_to() -> None:

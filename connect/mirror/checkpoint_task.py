@@ -1,0 +1,168 @@
+"""A task of MirrorCheckpoint: translates the offsets of its groups, and commits them if told to."""
+
+import logging
+import threading
+from typing import Any, Final
+
+from connect.clock import now_ms, timestamp_ms
+from connect.mirror.checkpoints import Checkpoints
+from connect.mirror.cluster import MirrorCluster
+from connect.mirror.definitions import CHECKPOINT
+from connect.mirror.followed_topic import FollowedTopic
+from connect.mirror.offset_sync_store import OffsetSyncStore
+from connect.mirror.settings import MirrorSettings
+from millrace.connect import SourceRecord, SourceTask
+from millrace.connect.connectors import Settings
+from millrace.connect.errors import ConnectException
+from millrace.mirror.records import Checkpoint, OffsetSync
+
+log = logging.getLogger(__name__)
+
+_WAIT_SECONDS: Final = 0.2
+
+
+class MirrorCheckpointTask(SourceTask):
+    """Owns the readers of offset syncs and of earlier checkpoints, and what they say.
+
+    Nothing is translated before both were read to their end: a checkpoint made of old syncs would
+    lead groups back.
+    """
+
+    kafka_class = "org.apache.kafka.connect.mirror.MirrorCheckpointTask"
+
+    @classmethod
+    def version(cls) -> str:
+        return "4.3.1"
+
+    def start(self, settings: Settings) -> None:
+        super().start(settings)
+        self._mirror = made = MirrorSettings.of(CHECKPOINT, settings)
+        self._groups = settings["task.assigned.groups"].split(",")
+        timeout = made.timeout_seconds
+        self._source = MirrorCluster(made.source, made.admin("source", "source-admin"), timeout)
+        self._target = MirrorCluster(made.target, made.admin("target", "target-admin"), timeout)
+        self._store, self._checkpoints = OffsetSyncStore(), Checkpoints(made.flow())
+        side = made.offset_syncs_side
+        self._syncs = FollowedTopic(
+            made.consumer(side, f"offset-syncs-{side}-consumer"),
+            made.offset_syncs_topic,
+            self._replay_sync,
+        )
+        self._earlier: FollowedTopic | None = FollowedTopic(
+            made.consumer("target", "checkpoints-target-consumer"),
+            made.checkpoints_topic,
+            self._replay_checkpoint,
+        )
+        self._emit_ms = 1000 * (made.interval_seconds("emit.checkpoints") or 0)
+        commit_seconds = made.interval_seconds("sync.group.offsets")
+        self._commit_ms = None if commit_seconds is None else 1000 * commit_seconds
+        self._next_emit_ms = self._next_commit_ms = now_ms()
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        log.info("checkpoints flow=%s->%s groups=%s", made.source, made.target, len(self._groups))
+
+    def _replay_sync(self, key: bytes | None, value: bytes | None) -> None:
+        self._store.replay(OffsetSync.of_record(key, value))
+
+    def _replay_checkpoint(self, key: bytes | None, value: bytes | None) -> None:
+        if value is not None:
+            checkpoint = Checkpoint.of_record(key, value)
+            if checkpoint.consumer_group_id in self._groups:
+                self._checkpoints.replay(checkpoint)
+
+    def poll(self) -> list[SourceRecord] | None:
+        with self._lock:
+            records = [] if self._stopping.is_set() else self._step()
+        if not records:
+            self._stopping.wait(_WAIT_SECONDS)
+        return records
+
+    def _step(self) -> list[SourceRecord]:
+        if not self._is_ready():
+            return []
+        self._syncs.read(0)
+        records: list[SourceRecord] = []
+        if now_ms() >= self._next_emit_ms:
+            self._next_emit_ms = now_ms() + self._emit_ms
+            records = self._new_records()
+        if self._commit_ms is not None and now_ms() >= self._next_commit_ms:
+            self._next_commit_ms = now_ms() + self._commit_ms
+            self._commit_in_target()
+        return records
+
+    def _is_ready(self) -> bool:
+        """Read on; both are read to their ends at first."""
+        if self._earlier is not None:
+            self._earlier.read(_WAIT_SECONDS)
+            if not self._earlier.is_read_to_end:
+                return False
+            self._earlier.close()
+            self._earlier = None
+        if not self._syncs.is_read_to_end:
+            self._syncs.read(_WAIT_SECONDS)
+        return self._syncs.is_read_to_end
+
+    def _new_records(self) -> list[SourceRecord]:
+        found: list[Checkpoint] = []
+        for group in self._groups:
+            try:
+                offsets = self._source.group_offsets(group)
+            except ConnectException as error:
+                log.warning("offsets of a group are not known group=%s error=%s", group, error)
+                continue
+            found += self._checkpoints.found(group, offsets, self._store)
+        now = timestamp_ms()
+        records = []
+        for checkpoint in self._that_stand(found):
+            self._checkpoints.replay(checkpoint)
+            records.append(self._record(checkpoint, now))
+        return records
+
+    def _that_stand(self, found: list[Checkpoint]) -> list[Checkpoint]:
+        """Leave out what lies beyond the copy: that was deleted, and no sync tells it yet."""
+        if not found:
+            return []
+        try:
+            ends = self._target.end_offsets({each.topic_partition for each in found})
+        except ConnectException as error:
+            log.warning("no checkpoints now: %s", error)
+            return []
+        return [
+            each for each in found if each.downstream_offset <= ends.get(each.topic_partition, -1)
+        ]
+
+    def _record(self, checkpoint: Checkpoint, now: int) -> SourceRecord:
+        topic, partition = checkpoint.topic_partition
+        place: dict[str, Any] = {
+            "group": checkpoint.consumer_group_id,
+            "topic": topic,
+            "partition": partition,
+        }
+        return SourceRecord(
+            topic=self._mirror.checkpoints_topic,
+            kafka_partition=0,
+            key=checkpoint.record_key(),
+            value=checkpoint.record_value(),
+            timestamp_ms=now,
+            source_partition=place,
+            source_offset={"offset": 0},
+        )
+
+    def _commit_in_target(self) -> None:
+        for group in self._groups:
+            try:
+                offsets = self._checkpoints.to_commit(group, self._target.group(group))
+                if offsets:
+                    self._target.commit(group, offsets)
+            except ConnectException as error:
+                # Somebody may read with it there since a moment ago.
+                log.warning("offsets were not committed group=%s error=%s", group, error)
+
+    def stop(self) -> None:
+        """Called in the task's thread, or from outside while a poll waits for a cluster."""
+        self._stopping.set()
+        with self._lock:
+            self._syncs.close()
+            if self._earlier is not None:
+                self._earlier.close()
+                self._earlier = None

@@ -1,0 +1,86 @@
+"""What the mirror shows of itself over HTTP: health, and its flows."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from connect.mirror.dedicated import FlowWorker
+from millrace.connect.errors import ConfigException
+
+_DEFAULT: Final = "http://127.0.0.1:8084"
+
+
+class Front:
+    """Owns the server."""
+
+    def __init__(self, listener: str | None, flows: Sequence[FlowWorker]) -> None:
+        self._flows = flows
+        self.host, self._port = address(listener)
+        self._runner: web.AppRunner | None = None
+
+    async def start(self) -> None:
+        """Listen. Raises OSError when the port is taken."""
+        app = web.Application()
+        app.add_routes(
+            [
+                web.get("/health", self._ready),
+                web.get("/health/live", self._live),
+                web.get("/health/ready", self._ready),
+                web.get("/flows", self._show),
+            ]
+        )
+        self._runner = web.AppRunner(app, access_log=None)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, self.host, self._port).start()
+        self._port = self._runner.addresses[0][1]
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self._port}"
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await asyncio.shield(self._runner.cleanup())
+
+    async def _live(self, _: web.Request) -> web.Response:
+        return web.json_response({"status": "alive"})
+
+    async def _ready(self, _: web.Request) -> web.Response:
+        waiting = [str(each.pair) for each in self._flows if not each.is_ready]
+        body = {"status": "starting" if waiting else "healthy", "waiting": waiting}
+        return web.json_response(body, status=503 if waiting else 200)
+
+    async def _show(self, _: web.Request) -> web.Response:
+        return web.json_response([_flow_body(each) for each in self._flows])
+
+
+def _flow_body(flow: FlowWorker) -> dict[str, Any]:
+    body: dict[str, Any] = {"flow": str(flow.pair), "ready": flow.is_ready, "connectors": {}}
+    if flow.cluster is None:
+        return body
+    statuses = flow.cluster.herder.statuses
+    for name in sorted(flow.connectors):
+        status = statuses.connectors.get(name)
+        tasks = {
+            str(task.task): each.state.value
+            for task, each in sorted(statuses.tasks.items())
+            if task.connector == name
+        }
+        state = "UNASSIGNED" if status is None else status.state.value
+        body["connectors"][name] = {"state": state, "tasks": tasks}
+    return body
+
+
+def address(listener: str | None) -> tuple[str, int]:
+    """Read `listeners`. Raises ConfigException."""
+    parts = urlsplit(listener or _DEFAULT)
+    try:
+        port = parts.port
+    except ValueError as error:
+        raise ConfigException.of_value("listeners", listener, str(error)) from error
+    if parts.scheme != "http" or parts.hostname is None or port is None:
+        raise ConfigException.of_value("listeners", listener, "give one: http://host:port")
+    return parts.hostname, port

@@ -1,0 +1,83 @@
+"""What a connector does every so often, in a thread of its own."""
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from connect.clock import now_ms
+
+log = logging.getLogger(__name__)
+
+_RETRY_MS: Final = 1_000
+_LONGEST_RETRY_MS: Final = 30_000
+
+
+@dataclass(slots=True)
+class _Duty:
+    what: str
+    interval_ms: int | None
+    """None: once, until it worked."""
+    action: Callable[[], None]
+    due_ms: int
+    failures: int = 0
+
+
+class Schedule:
+    """Owns the thread. An action that fails is logged and tried again: 1 s, 2 s, ... 30 s."""
+
+    def __init__(self, name: str) -> None:
+        self._duties: list[_Duty] = []
+        self._stopping = threading.Event()
+        self._is_done = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"schedule-{name}", daemon=True)
+        self._name = name
+
+    def once(self, what: str, action: Callable[[], None]) -> None:
+        """Do something until it worked. What was added before was tried before."""
+        self._duties.append(_Duty(what, None, action, now_ms()))
+
+    def every(
+        self, what: str, seconds: int | None, action: Callable[[], None], *, is_delayed: bool
+    ) -> None:
+        """Do something again and again; never with None seconds."""
+        if seconds is not None:
+            interval_ms = max(1, seconds) * 1000
+            due_ms = now_ms() + (interval_ms if is_delayed else 0)
+            self._duties.append(_Duty(what, interval_ms, action, due_ms))
+
+    def start(self, wait_seconds: float) -> None:
+        """Begin; returns when everything that is due was tried once, or after a while."""
+        self._thread.start()
+        self._is_done.wait(wait_seconds)
+
+    def stop(self, wait_seconds: float = 5.0) -> None:
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(wait_seconds)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            for duty in list(self._duties):
+                if duty.due_ms <= now_ms() and not self._stopping.is_set():
+                    self._do(duty)
+            self._is_done.set()
+            wait_ms = min((each.due_ms for each in self._duties), default=now_ms() + _RETRY_MS)
+            self._stopping.wait(max(0, wait_ms - now_ms()) / 1000)
+
+    def _do(self, duty: _Duty) -> None:
+        try:
+            duty.action()
+        # The outermost edge of the thread: the cluster may be back next time.
+        except Exception:
+            log.warning("%s failed schedule=%s", duty.what, self._name, exc_info=True)
+            retry_ms = min(_RETRY_MS << min(duty.failures, 10), _LONGEST_RETRY_MS)
+            duty.failures += 1
+            duty.due_ms = now_ms() + min(retry_ms, duty.interval_ms or retry_ms)
+            return
+        duty.failures = 0
+        if duty.interval_ms is None:
+            self._duties.remove(duty)
+        else:
+            duty.due_ms = now_ms() + duty.interval_ms

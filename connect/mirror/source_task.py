@@ -1,0 +1,171 @@
+"""A task of MirrorSource: reads partitions of the source, and writes down what offset became what.
+
+Keys, values and headers go as the bytes they are, with their timestamps, into the partition of the
+same number. What the worker has stored comes back by `commit_record`, and becomes an offset sync
+when one is due.
+"""
+
+import logging
+import threading
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException, Producer
+from confluent_kafka import TopicPartition as ClientPartition
+
+from connect.mirror.definitions import SOURCE
+from connect.mirror.settings import MirrorSettings
+from connect.mirror.source_offsets import TOPIC_ID, resume_offset, source_partition
+from connect.mirror.sync_queue import SyncQueue
+from connect.mirror.topics import decoded
+from millrace.connect import SourceRecord, SourceTask
+from millrace.connect.connectors import RecordMetadata, Settings, TopicPartition
+from millrace.connect.data.records import NO_HEADERS, Header, Headers
+from millrace.connect.errors import ConnectException
+from millrace.mirror.records import OffsetSync
+
+log = logging.getLogger(__name__)
+
+_MAX_RECORDS: Final = 1_000
+_LONGEST_WAIT_SECONDS: Final = 0.05
+_FLUSH_SECONDS: Final = 2.0
+
+
+class MirrorSourceTask(SourceTask):
+    """Owns the consumer of the source and the producer of offset syncs."""
+
+    kafka_class = "org.apache.kafka.connect.mirror.MirrorSourceTask"
+
+    @classmethod
+    def version(cls) -> str:
+        return "4.3.1"
+
+    def start(self, settings: Settings) -> None:
+        super().start(settings)
+        made = MirrorSettings.of(SOURCE, settings)
+        self._flow = made.flow()
+        self._wait_seconds = min(made["consumer.poll.timeout.ms"] / 1000, _LONGEST_WAIT_SECONDS)
+        self._partitions = decoded(settings["task.assigned.partitions"])
+        self._topic_ids = _topic_ids(settings.get("task.assigned.topic.ids", ""))
+        self._places = {at: source_partition(made.source, at) for at in self._partitions}
+        self._remote = {at.topic: self._flow.remote_topic(at.topic) for at in self._partitions}
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._producer: Producer | None = None
+        self._syncs = SyncQueue(made["offset.lag.max"])
+        self._syncs_topic = made.offset_syncs_topic
+        if made["emit.offset-syncs.enabled"]:
+            side = made.offset_syncs_side
+            self._producer = Producer(made.producer(side, f"offset-syncs-{side}-producer"))
+        self._consumer: Consumer | None = self._assigned(made)
+
+    def _assigned(self, made: MirrorSettings) -> Consumer:
+        told = made.consumer("source", "replication-consumer")
+        begins = OFFSET_END if told["auto.offset.reset"] in ("latest", "end") else OFFSET_BEGINNING
+        kept = self.context.offset_storage_reader.offsets(list(self._places.values()))
+        consumer = Consumer(told)
+        assignment = []
+        for at, offset in zip(self._partitions, kept, strict=True):
+            resumed = resume_offset(offset, self._topic_ids.get(at.topic))
+            if resumed is None and offset is not None:
+                log.warning("topic is another one now and is copied anew topic=%s", at.topic)
+            assignment.append(ClientPartition(*at, begins if resumed is None else resumed))
+        consumer.assign(assignment)
+        log.info("copies flow=%s partitions=%s", self._flow, len(assignment))
+        return consumer
+
+    # --- records ---
+
+    def poll(self) -> list[SourceRecord] | None:
+        with self._lock:
+            if self._stopping.is_set() or self._consumer is None:
+                return None
+            first = self._consumer.poll(self._wait_seconds)
+            if first is None:
+                self._serve_syncs()
+                return None
+            messages = [first, *self._consumer.consume(_MAX_RECORDS - 1, 0)]
+        self._serve_syncs()
+        return [self._record(each) for each in messages if self._is_record(each)]
+
+    def _is_record(self, message: Any) -> bool:
+        error = message.error()
+        if error is None:
+            return True
+        if error.fatal():
+            raise ConnectException(f"the source cannot be read: {error}")
+        log.warning("source says topic=%s error=%s", message.topic(), error)
+        return False
+
+    def _record(self, message: Any) -> SourceRecord:
+        topic, partition = message.topic(), message.partition()
+        headers = message.headers()
+        _, timestamp = message.timestamp()
+        offset: dict[str, Any] = {"offset": message.offset()}
+        if (topic_id := self._topic_ids.get(topic)) is not None:
+            offset[TOPIC_ID] = topic_id
+        return SourceRecord(
+            topic=self._remote[topic],
+            kafka_partition=partition,
+            key=message.key(),
+            value=message.value(),
+            timestamp_ms=None if timestamp < 0 else timestamp,
+            headers=Headers(Header(*each) for each in headers) if headers else NO_HEADERS,
+            source_partition=self._places[TopicPartition(topic, partition)],
+            source_offset=offset,
+        )
+
+    # --- offset syncs ---
+
+    def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
+        # Without metadata it was filtered out: it has no place in the target.
+        if metadata is None or self._producer is None:
+            return
+        assert record.source_partition is not None
+        assert record.source_offset is not None
+        place = record.source_partition
+        at = TopicPartition(place["topic"], place["partition"])
+        self._syncs.stored(at, record.source_offset["offset"], metadata.offset)
+
+    def commit(self) -> None:
+        self._syncs.promote()
+        self._serve_syncs()
+
+    def _serve_syncs(self) -> None:
+        if self._producer is None:
+            return
+        self._producer.poll(0)
+        for sync in self._syncs.take():
+            written = partial(self._written, sync)
+            key, value = sync.record_key(), sync.record_value()
+            try:
+                self._producer.produce(
+                    self._syncs_topic, value, key, partition=0, on_delivery=written
+                )
+            except (BufferError, KafkaException) as error:
+                self._written(sync, error, None)
+        self._producer.poll(0)
+
+    def _written(self, sync: OffsetSync, error: Any, _: Any) -> None:
+        if error is None:
+            self._syncs.written()
+            return
+        log.warning("offset sync was not written sync=%s error=%s", sync, error)
+        self._syncs.lost(sync)
+
+    def stop(self) -> None:
+        """Called in the task's thread, or from outside while a poll waits, which is short."""
+        self._stopping.set()
+        with self._lock:
+            consumer, self._consumer = self._consumer, None
+            if consumer is None:
+                return
+            if self._producer is not None:
+                self._producer.flush(_FLUSH_SECONDS)
+            consumer.close()
+
+
+def _topic_ids(text: str) -> Mapping[str, str]:
+    pairs = (each.partition("=") for each in text.split(",") if each)
+    return {topic: topic_id for topic, _, topic_id in pairs}

@@ -1,0 +1,171 @@
+"""A mirror between two real brokers, there and back: records, settings, partitions, groups."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from millrace.mirror import RemoteClusterUtils, TopicPartition
+from millrace.testing import LocalBroker
+from tests.lib.connect_worker import eventually
+from tests.lib.mirror_process import (
+    MirrorProcess,
+    consume_some,
+    produce,
+    properties_file,
+    records,
+    topic_names,
+)
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass
+class Clusters:
+    a: str
+    b: str
+    mirror: MirrorProcess
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
+    folder: Path = tmp_path_factory.mktemp("mirror")
+    with LocalBroker() as a, LocalBroker() as b:
+        addresses = {"a": a.bootstrap_servers, "b": b.bootstrap_servers}
+        settings = {
+            "a->b.enabled": "true",
+            "b->a.enabled": "true",
+            "sync.group.offsets.enabled": "true",
+            "tasks.max": "2",
+        }
+        make_topic(a.bootstrap_servers, "orders", 3, {"retention.ms": "123456789"})
+        produce(a.bootstrap_servers, "orders", range(300), 3)
+        with MirrorProcess(properties_file(folder, addresses, settings)) as mirror:
+            yield Clusters(a.bootstrap_servers, b.bootstrap_servers, mirror)
+
+
+def make_topic(servers: str, name: str, partitions: int, config: dict[str, str]) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(20)
+
+
+def config_of(servers: str, topic: str) -> dict[str, str]:
+    admin = AdminClient({"bootstrap.servers": servers})
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    told = admin.describe_configs([resource])[resource].result(20)
+    return {name: entry.value for name, entry in told.items()}
+
+
+def test_records_arrive_as_they_are(clusters: Clusters) -> None:
+    expected = records(clusters.a, "orders")
+    assert len(expected) == 300
+    eventually(lambda: records(clusters.b, "a.orders") == expected)
+
+
+def test_topics_come_with_settings_that_follow(clusters: Clusters) -> None:
+    eventually(lambda: "a.orders" in topic_names(clusters.b))
+    assert config_of(clusters.b, "a.orders")["retention.ms"] == "123456789"
+    change = ConfigEntry("retention.ms", "99999999", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, "orders", incremental_configs=[change])
+    admin = AdminClient({"bootstrap.servers": clusters.a})
+    admin.incremental_alter_configs([resource])[resource].result(20)
+    eventually(lambda: config_of(clusters.b, "a.orders")["retention.ms"] == "99999999")
+
+
+def test_nothing_goes_round(clusters: Clusters) -> None:
+    make_topic(clusters.b, "orders", 1, {})
+    produce(clusters.b, "orders", range(10))
+    eventually(lambda: len(records(clusters.a, "b.orders")) == 10)
+    eventually(lambda: {"a.orders", "a.heartbeats"} <= topic_names(clusters.b))
+    of_orders = {each for each in topic_names(clusters.a) if "orders" in each}
+    assert of_orders == {"orders", "b.orders"}
+    of_orders = {each for each in topic_names(clusters.b) if "orders" in each}
+    assert of_orders == {"orders", "a.orders"}
+
+
+def test_new_partitions_and_topics_are_found(clusters: Clusters) -> None:
+    make_topic(clusters.a, "payments", 1, {})
+    admin = AdminClient({"bootstrap.servers": clusters.a})
+    produce(clusters.a, "payments", range(10))
+    eventually(lambda: len(records(clusters.b, "a.payments")) == 10)
+    admin.create_partitions([NewPartitions("payments", 4)])["payments"].result(20)
+    eventually(
+        lambda: len(admin.list_topics("payments", timeout=10).topics["payments"].partitions) == 4
+    )
+    produce(clusters.a, "payments", range(10, 50), 4)
+    eventually(lambda: records(clusters.b, "a.payments") == records(clusters.a, "payments"))
+
+
+def test_a_group_goes_on_in_the_other_cluster(clusters: Clusters) -> None:
+    make_topic(clusters.a, "lines", 1, {})
+    produce(clusters.a, "lines", range(100))
+    read = consume_some(clusters.a, "lines", "readers", 60)
+    at = TopicPartition("a.lines", 0)
+    settings = {"bootstrap.servers": clusters.b}
+
+    def translated() -> int:
+        found = RemoteClusterUtils.translate_offsets(settings, "a", "readers")
+        return found[at].offset if at in found else 0
+
+    offset = eventually(translated)
+    assert 0 < offset <= 60
+    admin = AdminClient({"bootstrap.servers": clusters.b})
+    assert at.topic in admin.list_topics(timeout=10).topics
+
+    def goes_on() -> bool:
+        left = consume_from(clusters.b, "a.lines", "readers")
+        return left == offset
+
+    eventually(goes_on)
+    rest = consume_some(clusters.b, "a.lines", "readers", 100 - offset)
+    assert set(read) | set(rest) == set(range(100))
+
+
+def consume_from(servers: str, topic: str, group: str) -> int:
+    """Return where a group goes on, negative when it has not read there."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    asked = [ConsumerGroupTopicPartitions(group, [ClientPartition(topic, 0)])]
+    (told,) = admin.list_consumer_group_offsets(asked)[group].result(20).topic_partitions
+    return int(told.offset)
+
+
+def test_clients_see_what_comes_from_where(clusters: Clusters) -> None:
+    settings = {"bootstrap.servers": clusters.b}
+    eventually(lambda: RemoteClusterUtils.upstream_clusters(settings) == {"a"})
+    assert RemoteClusterUtils.replication_hops(settings, "a") == 1
+    assert RemoteClusterUtils.replication_hops(settings, "c") == -1
+    assert RemoteClusterUtils.heartbeat_topics(settings) == {"heartbeats", "a.heartbeats"}
+    assert RemoteClusterUtils.checkpoint_topics(settings) == {"a.checkpoints.internal"}
+
+
+def test_a_topic_made_again_is_copied_anew(clusters: Clusters) -> None:
+    make_topic(clusters.a, "again", 1, {})
+    produce(clusters.a, "again", range(20))
+    eventually(lambda: len(records(clusters.b, "a.again")) == 20)
+    admin = AdminClient({"bootstrap.servers": clusters.a})
+    admin.delete_topics(["again"])["again"].result(20)
+    eventually(lambda: "again" not in topic_names(clusters.a))
+    make_topic(clusters.a, "again", 1, {})
+    produce(clusters.a, "again", range(100, 150))
+
+    def is_copied_anew() -> bool:
+        """At first its offsets may be taken for the old one's, until somebody looks."""
+        values = [int(each[1] or b"") for each in records(clusters.b, "a.again")]
+        return values[:20] == list(range(20)) and values[-50:] == list(range(100, 150))
+
+    eventually(is_copied_anew)
+
+
+def test_it_shows_its_flows(clusters: Clusters) -> None:
+    eventually(lambda: clusters.mirror.get("/flows")[0]["ready"])
+    flows = {each["flow"]: each for each in clusters.mirror.get("/flows")}
+    assert set(flows) == {"a->b", "b->a"}
+    states = flows["a->b"]["connectors"]
+    assert {each["state"] for each in states.values()} == {"RUNNING"}
+    assert clusters.mirror.get("/health/ready")["status"] == "healthy"

@@ -1,0 +1,196 @@
+"""The mirror in a process of its own, with a file of its own."""
+
+import json
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from millrace.launch import program_environment
+from tests.lib.connect_worker import ROOT, eventually
+
+QUICK = {
+    "replication.factor": "1",
+    "offset-syncs.topic.replication.factor": "1",
+    "checkpoints.topic.replication.factor": "1",
+    "heartbeats.topic.replication.factor": "1",
+    "offset.storage.replication.factor": "1",
+    "config.storage.replication.factor": "1",
+    "status.storage.replication.factor": "1",
+    "offset.storage.partitions": "3",
+    "offset.flush.interval.ms": "300",
+    "refresh.topics.interval.seconds": "1",
+    "refresh.groups.interval.seconds": "1",
+    "sync.topic.configs.interval.seconds": "1",
+    "emit.checkpoints.interval.seconds": "1",
+    "sync.group.offsets.interval.seconds": "1",
+    "scheduled.rebalance.max.delay.ms": "0",
+    "listeners": "http://127.0.0.1:0",
+}
+
+
+def properties_file(folder: Path, clusters: dict[str, str], settings: dict[str, str]) -> Path:
+    """Write mm2.properties; clusters are alias -> address."""
+    addresses = {f"{alias}.bootstrap.servers": to for alias, to in clusters.items()}
+    told = {"clusters": ",".join(clusters), **addresses, **QUICK, **settings}
+    path = folder / "mm2.properties"
+    path.write_text("".join(f"{name}={value}\n" for name, value in told.items()))
+    return path
+
+
+class MirrorProcess:
+    """Owns the process."""
+
+    def __init__(self, properties: Path, *arguments: str) -> None:
+        self._command = [sys.executable, "-P", "-m", "connect.mirror", str(properties), *arguments]
+        self._log = properties.with_suffix(".log")
+        self.url = ""
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> Self:
+        with self._log.open("a") as log:
+            self.process = subprocess.Popen(
+                self._command,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=program_environment(),
+                cwd=ROOT,
+            )
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if "ready on" in line:
+                self.url = line.split("ready on ")[1].split(": ")[0]
+                return self
+        raise AssertionError(f"the mirror did not start:\n{self.log()}")
+
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(f"{self.url}{path}", timeout=10) as answer:
+            return json.load(answer)
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            assert self.process.stdout is not None
+            self.process.stdout.close()
+            self.process = None
+
+    def stop(self) -> int:
+        """End it by SIGTERM; returns its exit status."""
+        if self.process is None:
+            return 0
+        self.process.terminate()
+        try:
+            return self.process.wait(30)
+        finally:
+            self.kill()
+
+    __enter__ = start
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+Found = tuple[bytes | None, bytes | None, int, Any, int]
+"""Key, value, partition, headers, timestamp."""
+
+
+def records(bootstrap_servers: str, topic: str) -> list[Found]:
+    """Read a topic whole, in the order of each partition."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": "reads-all",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    try:
+        found = consumer.list_topics(topic, timeout=10).topics[topic]
+        if found.error is not None:
+            return []
+        ends = {
+            number: consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=10)[1]
+            for number in found.partitions
+        }
+        consumer.assign([TopicPartition(topic, number, 0) for number in ends])
+        read: list[Found] = []
+        while any(
+            each.offset < ends[each.partition]
+            for each in consumer.position([TopicPartition(topic, number) for number in ends])
+            if ends[each.partition] > 0
+        ):
+            for message in consumer.consume(1000, 0.1):
+                assert message.error() is None, message.error()
+                read.append(
+                    (
+                        message.key(),
+                        message.value(),
+                        message.partition(),
+                        message.headers(),
+                        message.timestamp()[1],
+                    )
+                )
+        return sorted(read, key=lambda each: each[2])
+    finally:
+        consumer.close()
+
+
+def produce(bootstrap_servers: str, topic: str, values: range, partitions: int = 1) -> None:
+    """Write numbers as values, with a key, headers and a timestamp."""
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 5})
+    for number in values:
+        producer.produce(
+            topic,
+            str(number).encode(),
+            b"key-%d" % (number % 7),
+            partition=number % partitions,
+            headers=[("n", b"%d" % number), ("n", b"\xff\x00"), ("none", None)],
+            timestamp=1_700_000_000_000 + number,
+        )
+    assert producer.flush(20) == 0
+
+
+def consume_some(bootstrap_servers: str, topic: str, group: str, count: int) -> list[int]:
+    """Read so many numbers as a group, and commit; returns them."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe([topic])
+    read: list[int] = []
+
+    def enough() -> bool:
+        messages = consumer.consume(count - len(read), 0.5)
+        read.extend(int(each.value()) for each in messages if each.error() is None)
+        return len(read) >= count
+
+    try:
+        eventually(enough)
+        consumer.commit(asynchronous=False)
+    finally:
+        consumer.close()
+    return read
+
+
+def topic_names(bootstrap_servers: str) -> set[str]:
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    return set(admin.list_topics(timeout=10).topics)
