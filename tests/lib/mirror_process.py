@@ -94,7 +94,8 @@ class MirrorProcess:
         finally:
             self.kill()
 
-    __enter__ = start
+    def __enter__(self) -> Self:
+        return self.start()
 
     def __exit__(
         self,

@@ -1,0 +1,186 @@
+"""MirrorMaker 2 and our mirror: the same bytes, the same names, and each goes on for the other."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.cimpl import NewTopic
+
+from connect.mirror.offset_sync_store import OffsetSyncStore
+from millrace.mirror import (
+    Checkpoint,
+    Heartbeat,
+    OffsetSync,
+    RemoteClusterUtils,
+    TopicPartition,
+)
+from millrace.testing import LocalBroker
+from tests.lib.apache_kafka import kafka_libs, running_node
+from tests.lib.apache_mirror_maker import ApacheMirrorMaker, ask_classes, mirror_libs
+from tests.lib.connect_worker import eventually
+from tests.lib.mirror_process import (
+    MirrorProcess,
+    consume_some,
+    produce,
+    properties_file,
+    records,
+    topic_names,
+)
+
+pytestmark = pytest.mark.interop
+
+START_SECONDS = 90
+AT = TopicPartition("topic", 0)
+
+
+def history(seed: int) -> tuple[list[tuple[int, int]], list[int]]:
+    """Make syncs of one partition, with records left out, and offsets to ask for."""
+    chance = random.Random(seed)
+    upstream = downstream = 0
+    syncs = []
+    for _ in range(chance.randrange(1, 400)):
+        gap = chance.choice([1, 5, 101, 101, 101, 3000])
+        upstream += gap
+        downstream += chance.randrange(1, gap + 1)
+        syncs.append((upstream, downstream))
+    return syncs, [chance.randrange(upstream + 200) for _ in range(60)]
+
+
+def test_bytes_and_translations_are_those_of_its_classes() -> None:
+    at = TopicPartition("tøpic", 7)
+    ours = [
+        OffsetSync(at, 258, 2**40),
+        Checkpoint("grüppe", at, 5, 2**62, "meta"),
+        Heartbeat("a", "b", 1_700_000_000_123),
+    ]
+    histories = [history(seed) for seed in range(40)]
+    told = ask_classes(
+        mirror_libs(),
+        {
+            "syncs": [[*at, 258, 2**40]],
+            "checkpoints": [["grüppe", *at, 5, 2**62, "meta"]],
+            "heartbeats": [["a", "b", 1_700_000_000_123]],
+            "stores": [{"syncs": syncs, "offsets": asked} for syncs, asked in histories],
+        },
+    )
+    parts = [part.hex() for each in ours for part in (each.record_key(), each.record_value())]
+    assert parts == told["records"]
+    read_again_by_ours = read_again_by_theirs = 0
+    for (syncs, asked), theirs in zip(histories, told["stores"], strict=True):
+        store = OffsetSyncStore()
+        for sync in syncs:
+            store.replay(OffsetSync(AT, *sync))
+        for offset, expected in zip(asked, theirs, strict=True):
+            found = store.translate(AT, offset)
+            assert (found is None) == (expected == -1)
+            if found is not None:
+                # The best there is: what the nearest of all syncs says.
+                best = max((one, other) for one, other in syncs if one <= offset)
+                limit = best[1] + (offset > best[0])
+                assert found <= limit
+                read_again_by_ours += limit - found
+                read_again_by_theirs += limit - expected
+    assert read_again_by_ours <= read_again_by_theirs
+
+
+@dataclass
+class Run:
+    a: str
+    b: str
+    properties: Path
+    libs: Path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    libs = mirror_libs()
+    folder = tmp_path_factory.mktemp("mirror")
+    with LocalBroker() as a, LocalBroker() as b:
+        addresses = {"a": a.bootstrap_servers, "b": b.bootstrap_servers}
+        settings = {"a->b.enabled": "true", "b->a.emit.heartbeats.enabled": "true"}
+        yield Run(
+            a.bootstrap_servers,
+            b.bootstrap_servers,
+            properties_file(folder, addresses, settings),
+            libs,
+        )
+
+
+def make_topic(servers: str, name: str) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    config = {"cleanup.policy": "compact", "max.message.bytes": "2000000"}
+    admin.create_topics([NewTopic(name, 2, 1, config=config)])[name].result(20)
+
+
+def configs(servers: str, topics: list[str]) -> dict[str, dict[str, Any]]:
+    admin = AdminClient({"bootstrap.servers": servers})
+    resources = [ConfigResource(ConfigResource.Type.TOPIC, each) for each in topics]
+    futures = admin.describe_configs(resources)
+    return {
+        each.name: {name: entry.value for name, entry in future.result(20).items()}
+        for each, future in futures.items()
+    }
+
+
+def is_copied(run: Run, count: int) -> bool:
+    if "a.orders" not in topic_names(run.b):
+        return False
+    return len(found := records(run.b, "a.orders")) >= count and found == records(run.a, "orders")
+
+
+def translated(run: Run) -> dict[TopicPartition, int]:
+    found = RemoteClusterUtils.translate_offsets({"bootstrap.servers": run.b}, "a", "readers")
+    return {at: each.offset for at, each in found.items()}
+
+
+def test_each_goes_on_where_the_other_stopped(run: Run) -> None:
+    """The same file, the same topics of configurations and offsets: nothing twice, nothing lost."""
+    make_topic(run.a, "orders")
+    produce(run.a, "orders", range(200), 2)
+    consume_some(run.a, "orders", "readers", 200)
+    with ApacheMirrorMaker(run.properties, run.libs) as theirs:
+        eventually(lambda: is_copied(run, 200), START_SECONDS)
+        by_theirs = eventually(lambda: len(found := translated(run)) == 2 and found, 30)
+        made_by_theirs = topic_names(run.b)
+        assert theirs.stop() in (0, 143)
+    kept = configs(run.b, sorted(made_by_theirs))
+    produce(run.a, "orders", range(200, 400), 2)
+    with MirrorProcess(run.properties) as ours:
+        eventually(lambda: is_copied(run, 400), 30)
+        consume_some(run.a, "orders", "readers", 200)
+        eventually(lambda: all(translated(run)[at] > before for at, before in by_theirs.items()))
+        assert configs(run.b, sorted(made_by_theirs)) == kept
+        assert topic_names(run.b) == made_by_theirs
+        assert ours.stop() == 0
+    asked = {"servers": run.b, "alias": "a", "group": "readers"}
+    told = ask_classes(run.libs, asked)
+    ours_says = {f"{at.topic}-{at.partition}": offset for at, offset in translated(run).items()}
+    assert told["offsets"] == ours_says
+    assert (told["hops"], told["upstream"]) == (1, ["a"])
+    produce(run.a, "orders", range(400, 500), 2)
+    with ApacheMirrorMaker(run.properties, run.libs):
+        eventually(lambda: is_copied(run, 500), START_SECONDS)
+
+
+def test_ours_follows_apaches_clusters(tmp_path: Path) -> None:
+    libs = kafka_libs()
+    for alias in "ab":
+        (tmp_path / alias).mkdir()
+    with running_node(libs, tmp_path / "a") as a, running_node(libs, tmp_path / "b") as b:
+        make_topic(a, "orders")
+        produce(a, "orders", range(200), 2)
+        consume_some(a, "orders", "readers", 200)
+        settings = {"a->b.enabled": "true", "sync.group.offsets.enabled": "true"}
+        properties = properties_file(tmp_path, {"a": a, "b": b}, settings)
+        run = Run(a, b, properties, tmp_path)
+        with MirrorProcess(properties) as ours:
+            eventually(lambda: is_copied(run, 200), 30)
+            ends = {TopicPartition("a.orders", number): 100 for number in (0, 1)}
+            eventually(lambda: translated(run) == ends)
+            assert configs(b, ["a.orders"])["a.orders"]["max.message.bytes"] == "2000000"
+            assert ours.stop() == 0

@@ -1,0 +1,60 @@
+"""Apache's MirrorMaker 2, run from its jars beside ours."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from tests.lib.apache_kafka import JAVA, QUICK_JAVA
+from tests.lib.mirror_process import MirrorProcess
+from tests.lib.side_by_side import one_at_a_time
+
+
+def mirror_libs() -> Path:
+    """Give the folder of the jars; skips the test when there is no way to get them."""
+    libs = JAVA.parents[2] / "build" / "mirror-libs"
+    if shutil.which("java") is None or shutil.which("mvn") is None:
+        pytest.skip("Java or Maven is not installed")
+    with one_at_a_time("mirror-libs"):
+        if not list(libs.glob("connect-mirror-4*.jar")):
+            command = ["mvn", "-q", "-B", "-f", str(JAVA / "mirror.xml")]
+            command += ["dependency:copy-dependencies", f"-DoutputDirectory={libs}"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                pytest.skip(f"MirrorMaker 2 is not available: {done.stdout[-500:]}")
+    return libs
+
+
+def ask_classes(libs: Path, asked: dict[str, Any]) -> Any:
+    """Have MirrorMaker 2's classes answer; see RunMirrorClasses.java."""
+    command = [*QUICK_JAVA, "-cp", f"{libs}/*", str(JAVA / "RunMirrorClasses.java")]
+    done = subprocess.run(
+        command, input=json.dumps(asked), capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+class ApacheMirrorMaker(MirrorProcess):
+    """Owns the process; it has no address to be asked at."""
+
+    def __init__(self, properties: Path, libs: Path) -> None:
+        super().__init__(properties)
+        main = "org.apache.kafka.connect.mirror.MirrorMaker"
+        self._command = [*QUICK_JAVA, "-Xmx256m", "-cp", f"{libs}/*", main, str(properties)]
+
+    def start(self) -> Self:
+        with self._log.open("a") as log:
+            self.process = subprocess.Popen(
+                self._command, stdout=subprocess.DEVNULL, stderr=log, text=True
+            )
+        return self
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
