@@ -1,13 +1,16 @@
 """What the mirror shows of itself over HTTP: health, and its flows."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
 
 from connect.mirror.dedicated import FlowWorker
+from connect.rest.metrics import own_metrics
 from millrace.connect.errors import ConfigException
 
 _DEFAULT: Final = "http://127.0.0.1:8084"
@@ -30,6 +33,7 @@ class Front:
                 web.get("/health/live", self._live),
                 web.get("/health/ready", self._ready),
                 web.get("/flows", self._show),
+                web.get("/metrics", self._metrics),
             ]
         )
         self._runner = web.AppRunner(app, access_log=None)
@@ -53,8 +57,32 @@ class Front:
         body = {"status": "starting" if waiting else "healthy", "waiting": waiting}
         return web.json_response(body, status=503 if waiting else 200)
 
+    async def _metrics(self, _: web.Request) -> web.Response:
+        body = generate_latest(_Metrics(self._flows))
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
     async def _show(self, _: web.Request) -> web.Response:
         return web.json_response([_flow_body(each) for each in self._flows])
+
+
+class _Metrics(CollectorRegistry):
+    """What all flows' tasks tell of themselves, when it is asked."""
+
+    def __init__(self, flows: Sequence[FlowWorker]) -> None:
+        super().__init__()
+        self._flows = flows
+
+    def collect(self) -> Iterator[Metric]:
+        ready = GaugeMetricFamily(
+            "kafka_connect_mirror_flow_ready",
+            "1 for a flow that works",
+            labels=["source", "target"],
+        )
+        for each in self._flows:
+            ready.add_metric(list(each.pair), each.is_ready)
+        yield ready
+        clusters = (each.cluster for each in self._flows)
+        yield from own_metrics(each.worker for each in clusters if each is not None)
 
 
 def _flow_body(flow: FlowWorker) -> dict[str, Any]:

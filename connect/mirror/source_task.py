@@ -7,20 +7,29 @@ when one is due.
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException, Producer
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+)
 from confluent_kafka import TopicPartition as ClientPartition
 
+from connect.clock import now_ms, timestamp_ms
 from connect.mirror.definitions import SOURCE
+from connect.mirror.figures import PartitionFigures, metrics
 from connect.mirror.settings import MirrorSettings
 from connect.mirror.source_offsets import TOPIC_ID, resume_offset, source_partition
 from connect.mirror.sync_queue import SyncQueue
 from connect.mirror.topics import decoded
 from millrace.connect import SourceRecord, SourceTask
-from millrace.connect.connectors import RecordMetadata, Settings, TopicPartition
+from millrace.connect.connectors import RecordMetadata, Settings, TaskMetric, TopicPartition
 from millrace.connect.data.records import NO_HEADERS, Header, Headers
 from millrace.connect.errors import ConnectException
 from millrace.mirror.records import OffsetSync
@@ -30,6 +39,7 @@ log = logging.getLogger(__name__)
 _MAX_RECORDS: Final = 1_000
 _LONGEST_WAIT_SECONDS: Final = 0.05
 _FLUSH_SECONDS: Final = 2.0
+_ENDS_MS: Final = 1_000
 
 
 class MirrorSourceTask(SourceTask):
@@ -50,6 +60,8 @@ class MirrorSourceTask(SourceTask):
         self._topic_ids = _topic_ids(settings.get("task.assigned.topic.ids", ""))
         self._places = {at: source_partition(made.source, at) for at in self._partitions}
         self._remote = {at.topic: self._flow.remote_topic(at.topic) for at in self._partitions}
+        self.figures = {at: PartitionFigures() for at in self._partitions}
+        self._next_ends_ms = 0
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._producer: Producer | None = None
@@ -64,12 +76,14 @@ class MirrorSourceTask(SourceTask):
         told = made.consumer("source", "replication-consumer")
         begins = OFFSET_END if told["auto.offset.reset"] in ("latest", "end") else OFFSET_BEGINNING
         kept = self.context.offset_storage_reader.offsets(list(self._places.values()))
-        consumer = Consumer(told)
+        consumer = Consumer({**told, "enable.partition.eof": "true"})
         assignment = []
         for at, offset in zip(self._partitions, kept, strict=True):
             resumed = resume_offset(offset, self._topic_ids.get(at.topic))
             if resumed is None and offset is not None:
                 log.warning("topic is another one now and is copied anew topic=%s", at.topic)
+            if resumed is not None:
+                self.figures[at].position = resumed
             assignment.append(ClientPartition(*at, begins if resumed is None else resumed))
         consumer.assign(assignment)
         log.info("copies flow=%s partitions=%s", self._flow, len(assignment))
@@ -81,28 +95,44 @@ class MirrorSourceTask(SourceTask):
         with self._lock:
             if self._stopping.is_set() or self._consumer is None:
                 return None
+            if now_ms() >= self._next_ends_ms:
+                self._look_at_ends(self._consumer)
             first = self._consumer.poll(self._wait_seconds)
             if first is None:
                 self._serve_syncs()
                 return None
             messages = [first, *self._consumer.consume(_MAX_RECORDS - 1, 0)]
         self._serve_syncs()
-        return [self._record(each) for each in messages if self._is_record(each)]
+        now = timestamp_ms()
+        return [self._record(each, now) for each in messages if self._is_record(each)]
+
+    def _look_at_ends(self, consumer: Consumer) -> None:
+        """Learn from what was fetched where the source ends."""
+        self._next_ends_ms = now_ms() + _ENDS_MS
+        for at, figures in self.figures.items():
+            _, end = consumer.get_watermark_offsets(ClientPartition(*at), cached=True) or (0, 0)
+            figures.end_offset = max(figures.end_offset, end)
 
     def _is_record(self, message: Any) -> bool:
         error = message.error()
         if error is None:
             return True
+        if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's code
+            at = TopicPartition(message.topic(), message.partition())
+            self.figures[at].ended(message.offset())
+            return False
         if error.fatal():
             raise ConnectException(f"the source cannot be read: {error}")
         log.warning("source says topic=%s error=%s", message.topic(), error)
         return False
 
-    def _record(self, message: Any) -> SourceRecord:
-        topic, partition = message.topic(), message.partition()
+    def _record(self, message: Any, now: int) -> SourceRecord:
+        topic, partition, place = message.topic(), message.partition(), message.offset()
+        at = TopicPartition(topic, partition)
         headers = message.headers()
         _, timestamp = message.timestamp()
-        offset: dict[str, Any] = {"offset": message.offset()}
+        self.figures[at].was_read(place, now - timestamp)
+        offset: dict[str, Any] = {"offset": place}
         if (topic_id := self._topic_ids.get(topic)) is not None:
             offset[TOPIC_ID] = topic_id
         return SourceRecord(
@@ -112,21 +142,25 @@ class MirrorSourceTask(SourceTask):
             value=message.value(),
             timestamp_ms=None if timestamp < 0 else timestamp,
             headers=Headers(Header(*each) for each in headers) if headers else NO_HEADERS,
-            source_partition=self._places[TopicPartition(topic, partition)],
+            source_partition=self._places[at],
             source_offset=offset,
         )
+
+    def metrics(self) -> Iterable[TaskMetric]:
+        return metrics(self._flow, self.figures)
 
     # --- offset syncs ---
 
     def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
-        # Without metadata it was filtered out: it has no place in the target.
-        if metadata is None or self._producer is None:
-            return
         assert record.source_partition is not None
         assert record.source_offset is not None
-        place = record.source_partition
+        place, offset = record.source_partition, record.source_offset["offset"]
         at = TopicPartition(place["topic"], place["partition"])
-        self._syncs.stored(at, record.source_offset["offset"], metadata.offset)
+        latency_ms = timestamp_ms() - (record.timestamp_ms or 0)
+        self.figures[at].was_stored(offset, len(record.value or b""), latency_ms)
+        # Without metadata it was filtered out: it has no place in the target.
+        if metadata is not None and self._producer is not None:
+            self._syncs.stored(at, offset, metadata.offset)
 
     def commit(self) -> None:
         self._syncs.promote()

@@ -1,6 +1,6 @@
 """/metrics: Kafka Connect's metrics, with the names its exporter for Prometheus gives them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -84,6 +84,20 @@ class ConnectMetrics(Collector):
                 partitions.add_metric(labels, counts.partition_count)
         yield from families.values()
         yield partitions
+        yield from own_metrics([self._worker])
+
+
+def own_metrics(workers: Iterable[Worker]) -> Iterator[Metric]:
+    """Give what the code of tasks tells of itself, one family for each name."""
+    families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+    for worker in workers:
+        for counts in worker.task_counts().values():
+            for name, labels, value in counts.own_metrics():
+                kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+                if name not in families:
+                    families[name] = kind(name.removesuffix("_total"), name, labels=list(labels))
+                families[name].add_metric(list(labels.values()), value)
+    yield from families.values()
 
 
 def _gauge(name: str, value: float) -> Metric:

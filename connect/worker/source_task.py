@@ -63,6 +63,7 @@ class SourceWork:
 
     def __init__(self, thread: TaskThread, parts: SourceParts, counts: TaskCounts) -> None:
         self.counts = counts
+        counts.own_metrics = parts.task.metrics
         self._thread = thread
         self._control = thread.control
         self._call = thread.caller

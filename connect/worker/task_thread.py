@@ -3,13 +3,14 @@
 import logging
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from connect.errors.tolerance import ErrorCounts
 from connect.herder.names import TaskId
 from connect.worker.calling import Caller
+from millrace.connect.connectors import TaskMetric
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,8 @@ class TaskCounts:
     offset_commit_failure_total: int = 0
     partition_count: int = 0
     errors: ErrorCounts = field(default_factory=ErrorCounts)
+    own_metrics: Callable[[], Iterable[TaskMetric]] = tuple
+    """What the task's own code tells of itself."""
 
 
 class Control:

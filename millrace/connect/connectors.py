@@ -38,6 +38,14 @@ class RecordMetadata(NamedTuple):
     timestamp: int | None
 
 
+class TaskMetric(NamedTuple):
+    """A figure of a task's own, for /metrics; what is counted has a name that ends in _total."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
 class ExactlyOnceSupport(Enum):
     """Whether a source can deliver exactly once with the settings at hand (KIP-618)."""
 
@@ -224,6 +232,10 @@ class SourceTask:
         """Learn that a record is stored; without metadata, that it was filtered or skipped."""
         del record, metadata
         return None
+
+    def metrics(self) -> Iterable[TaskMetric]:
+        """Return figures of its own (as KIP-877). Called from another thread, at any time."""
+        return ()
 
     def stop(self) -> Awaitable[None] | None:
         """End a `poll` that waits. May be called from another thread."""

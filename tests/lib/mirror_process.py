@@ -72,9 +72,12 @@ class MirrorProcess:
     def log(self) -> str:
         return self._log.read_text()
 
-    def get(self, path: str) -> Any:
+    def text(self, path: str) -> str:
         with urllib.request.urlopen(f"{self.url}{path}", timeout=10) as answer:
-            return json.load(answer)
+            return str(answer.read().decode())
+
+    def get(self, path: str) -> Any:
+        return json.loads(self.text(path))
 
     def kill(self) -> None:
         if self.process is not None:

@@ -1,5 +1,7 @@
 """A mirror between two real brokers, there and back: records, settings, partitions, groups."""
 
+import json
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
+from millrace.launch import program_command, program_environment
 from millrace.mirror import RemoteClusterUtils, TopicPartition
 from millrace.testing import LocalBroker
 from tests.lib.connect_worker import eventually
@@ -30,6 +33,7 @@ pytestmark = pytest.mark.slow
 class Clusters:
     a: str
     b: str
+    properties: Path
     mirror: MirrorProcess
 
 
@@ -46,8 +50,20 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
         }
         make_topic(a.bootstrap_servers, "orders", 3, {"retention.ms": "123456789"})
         produce(a.bootstrap_servers, "orders", range(300), 3)
-        with MirrorProcess(properties_file(folder, addresses, settings)) as mirror:
-            yield Clusters(a.bootstrap_servers, b.bootstrap_servers, mirror)
+        properties = properties_file(folder, addresses, settings)
+        with MirrorProcess(properties) as process:
+            yield Clusters(a.bootstrap_servers, b.bootstrap_servers, properties, process)
+
+
+def mirror(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        program_command("connect.mirror", *arguments),
+        env=program_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
 
 
 def make_topic(servers: str, name: str, partitions: int, config: dict[str, str]) -> None:
@@ -169,3 +185,52 @@ def test_it_shows_its_flows(clusters: Clusters) -> None:
     states = flows["a->b"]["connectors"]
     assert {each["state"] for each in states.values()} == {"RUNNING"}
     assert clusters.mirror.get("/health/ready")["status"] == "healthy"
+
+
+def test_lag_is_a_metric_of_every_partition(clusters: Clusters) -> None:
+    def lags() -> list[float]:
+        return [
+            float(line.rpartition(" ")[2])
+            for line in clusters.mirror.text("/metrics").splitlines()
+            if "_replication_offset_lag{" in line and 'topic="a.orders"' in line
+        ]
+
+    def is_zero() -> bool:
+        return lags() == [0, 0, 0]
+
+    eventually(is_zero)
+    assert "kafka_connect_mirror_mirrorsourceconnector_record_count_total{" in (
+        clusters.mirror.text("/metrics")
+    )
+
+
+def test_status_is_what_the_clusters_tell(clusters: Clusters) -> None:
+    def is_even() -> bool:
+        there, back = json.loads(mirror("status", str(clusters.properties), "--json").stdout)
+        lags = {**there["topics"], **back["topics"]}
+        return there["flow"] == "a->b" and lags["orders"] == 0
+
+    eventually(is_even)
+    said = mirror("status", str(clusters.properties)).stdout
+    assert "left out  a.orders: came from a" in said
+    assert "group     readers: last checkpoint" in said
+
+
+def test_one_copy_is_compared_and_ends(clusters: Clusters, tmp_path: Path) -> None:
+    with LocalBroker() as other:
+        addresses = {"a": clusters.a, "c": other.bootstrap_servers}
+        told = {
+            "a->c.enabled": "true",
+            "topics": "orders, lines",
+            "emit.heartbeats.enabled": "false",
+        }
+        file = str(properties_file(tmp_path, addresses, told))
+        done = mirror(file, "--once")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "(100.0 %)" in done.stdout
+        assert done.stdout.count("same     a->c orders-") == 3
+        assert "DIFFERS" not in done.stdout
+        produce(other.bootstrap_servers, "a.lines", range(1))
+        again = mirror(file, "--once")
+        assert again.returncode == 1
+        assert "DIFFERS  a->c lines-0: 100 records" in again.stdout

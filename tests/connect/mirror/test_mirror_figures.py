@@ -1,0 +1,89 @@
+"""How far a copy is: figures, status, digests."""
+
+from dataclasses import dataclass, field
+
+from connect.mirror.figures import PartitionFigures
+from connect.mirror.mirror_maker_settings import Pair
+from connect.mirror.status import FlowStatus, status_lines
+from connect.mirror.verification import digest
+from millrace.mirror import TopicPartition
+
+
+def test_lag_is_what_has_no_copy() -> None:
+    figures = PartitionFigures()
+    for offset in range(10):
+        figures.was_read(offset, 5)
+    for offset in range(4):
+        figures.was_stored(offset, 100, 9)
+    assert (figures.position, figures.lag, figures.stored_bytes) == (4, 6, 400)
+
+
+def test_behind_the_last_record_there_may_be_markers() -> None:
+    figures = PartitionFigures()
+    figures.was_read(0, 0)
+    figures.ended(3)
+    assert figures.lag == 3
+    figures.was_stored(0, 1, 0)
+    assert (figures.position, figures.lag) == (3, 0)
+
+
+def test_status_says_who_is_behind_and_what_is_left_out() -> None:
+    one, other = TopicPartition("orders", 0), TopicPartition("orders", 1)
+    status = FlowStatus(
+        Pair("a", "b"),
+        {one: 0, other: 5},
+        {one: 100, other: 1_005},
+        {one: 100},
+        {"b.orders": "came from b"},
+        {"readers": 2_000},
+    )
+    assert status_lines(status) == [
+        "a->b: 1 topics, 2 partitions, replication-offset-lag 1,000",
+        "  behind    orders: 1,000",
+        "  group     readers: last checkpoint 2 s ago",
+        "  left out  b.orders: came from b",
+    ]
+
+
+@dataclass
+class Message:
+    """What a consumer gives, as far as a digest looks at it."""
+
+    k: bytes | None
+    v: bytes | None
+    h: list[tuple[str, bytes | None]] = field(default_factory=list)
+    t: int = 0
+
+    def key(self) -> bytes | None:
+        return self.k
+
+    def value(self) -> bytes | None:
+        return self.v
+
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        return self.h
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, self.t
+
+
+def test_a_digest_tells_everything_apart() -> None:
+    messages = [
+        Message(b"k", b"v"),
+        Message(b"", b"kv"),
+        Message(None, b"kv"),
+        Message(b"k", None),
+        Message(b"k", b""),
+        Message(b"k", b"v", [("h", b"")]),
+        Message(b"k", b"v", [("h", None)]),
+        Message(b"k", b"v", t=1),
+    ]
+    assert len({digest([each]).sha256 for each in messages}) == len(messages)
+    assert digest(messages) != digest(reversed(messages))
+
+
+def test_of_a_compacted_topic_what_is_left_of_each_key_counts() -> None:
+    dirty = [Message(b"a", b"1"), Message(b"b", b"1"), Message(b"a", b"2"), Message(b"b", None)]
+    assert digest(dirty, is_compacted=True) == digest([Message(b"a", b"2")], is_compacted=True)
+    assert digest(dirty, is_compacted=True).record_count == 1
+    assert digest(dirty) != digest(dirty[2:])
