@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 from typing import Final
 
-from connect.clock import timestamp_ms
+from connect.clock import now_ms, timestamp_ms
 from connect.mirror.cluster import MirrorCluster
 from connect.mirror.definitions import HEARTBEAT
 from connect.mirror.schedule import Schedule
@@ -15,6 +15,7 @@ from millrace.connect.connectors import Settings, SourceOffset, SourcePartition
 from millrace.mirror.records import Heartbeat
 
 _START_SECONDS: Final = 20.0
+_LONGEST_WAIT_SECONDS: Final = 0.1
 _SOURCE_ALIAS: Final = "sourceClusterAlias"
 _TARGET_ALIAS: Final = "targetClusterAlias"
 
@@ -83,11 +84,16 @@ class MirrorHeartbeatTask(SourceTask):
         self._mirror = made = MirrorSettings.of(HEARTBEAT, settings)
         self._interval_seconds = made.interval_seconds("emit.heartbeats") or 1
         self._place = {_SOURCE_ALIAS: made.source, _TARGET_ALIAS: made.target}
+        self._next_ms = now_ms() + 1000 * self._interval_seconds
         self._stopped = threading.Event()
 
     def poll(self) -> list[SourceRecord] | None:
-        if self._stopped.wait(self._interval_seconds):
+        left_ms = self._next_ms - now_ms()
+        if left_ms > 0:
+            # Not longer: offsets are kept and a stop is heard between two polls.
+            self._stopped.wait(min(left_ms / 1000, _LONGEST_WAIT_SECONDS))
             return None
+        self._next_ms = now_ms() + 1000 * self._interval_seconds
         now, made = timestamp_ms(), self._mirror
         beat = Heartbeat(made.source, made.target, now)
         return [

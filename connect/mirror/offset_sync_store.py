@@ -10,7 +10,7 @@ sync before its offset, and of all records behind that the target has at most th
 sync's. How many of them were mirrored and how many left out nobody knows (KAFKA-12468).
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import Final
 
 from millrace.connect.connectors import TopicPartition
@@ -32,11 +32,12 @@ class OffsetSyncStore:
         offsets became of it, and that is not known here.
         """
         syncs = self._syncs.setdefault(sync.topic_partition, [])
-        if syncs and syncs[-1].upstream_offset == sync.upstream_offset:
-            # The same record was copied again.
-            syncs.pop()
-        if forgets_older or (syncs and _is_back(syncs[-1], sync)):
+        if forgets_older or (syncs and sync.downstream_offset <= syncs[-1].downstream_offset):
+            # The target began anew.
             syncs.clear()
+        # Copied again from further back, or the source began anew. What is before that stays: the
+        # offsets it is translated to lie before all that is copied now.
+        del syncs[bisect_left(syncs, sync.upstream_offset, key=_upstream_offset) :]
         syncs.append(sync)
         if len(syncs) > _THINNED_ABOVE:
             self._syncs[sync.topic_partition] = _thinned(syncs)
@@ -61,14 +62,6 @@ class OffsetSyncStore:
 
 def _upstream_offset(sync: OffsetSync) -> int:
     return sync.upstream_offset
-
-
-def _is_back(last: OffsetSync, sync: OffsetSync) -> bool:
-    """Tell whether the source or the target began anew, or is copied again from further back."""
-    return (
-        sync.upstream_offset < last.upstream_offset
-        or sync.downstream_offset <= last.downstream_offset
-    )
 
 
 def _thinned(syncs: list[OffsetSync]) -> list[OffsetSync]:

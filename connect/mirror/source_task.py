@@ -159,8 +159,10 @@ class MirrorSourceTask(SourceTask):
         latency_ms = timestamp_ms() - (record.timestamp_ms or 0)
         self.figures[at].was_stored(offset, len(record.value or b""), latency_ms)
         # Without metadata it was filtered out: it has no place in the target.
-        if metadata is not None and self._producer is not None:
-            self._syncs.stored(at, offset, metadata.offset)
+        if metadata is None or self._producer is None:
+            return
+        if self._syncs.stored(at, offset, metadata.offset):
+            self._serve_syncs()
 
     def commit(self) -> None:
         self._syncs.promote()

@@ -32,16 +32,26 @@ class SyncQueue:
         self._partitions: dict[TopicPartition, _Partition] = {}
         self._waiting: dict[TopicPartition, OffsetSync] = {}
         self._due: dict[TopicPartition, OffsetSync] = {}
+        self._firsts: set[TopicPartition] = set()
+        """Partitions whose first sync is due."""
         self._in_flight = 0
 
-    def stored(self, at: TopicPartition, upstream_offset: int, downstream_offset: int) -> None:
-        """Learn that a record of the source has its copy."""
+    def stored(self, at: TopicPartition, upstream_offset: int, downstream_offset: int) -> bool:
+        """Learn that a record of the source has its copy; returns whether that is to be written.
+
+        The first sync of a partition is not replaced by a later one: it is all that says anything
+        of groups that are at the beginning.
+        """
         sync = OffsetSync(at, upstream_offset, downstream_offset)
-        if self._is_due(at, upstream_offset, downstream_offset):
-            self._waiting.pop(at, None)
-            self._due[at] = sync
-        else:
+        is_first = at not in self._partitions
+        if not self._is_due(at, upstream_offset, downstream_offset) or at in self._firsts:
             self._waiting[at] = sync
+            return False
+        if is_first:
+            self._firsts.add(at)
+        self._waiting.pop(at, None)
+        self._due[at] = sync
+        return True
 
     def _is_due(self, at: TopicPartition, upstream_offset: int, downstream_offset: int) -> bool:
         last = self._partitions.get(at)
@@ -62,19 +72,21 @@ class SyncQueue:
 
     def promote(self) -> None:
         """Have all that wait be written: offsets were committed."""
-        for at, sync in self._waiting.items():
+        promoted = {at: sync for at, sync in self._waiting.items() if at not in self._firsts}
+        for at, sync in promoted.items():
+            del self._waiting[at]
             self._due[at] = sync
             last = self._partitions[at]
             last.synced_downstream_offset = max(
                 last.synced_downstream_offset, sync.downstream_offset
             )
-        self._waiting.clear()
 
     def take(self) -> list[OffsetSync]:
         """Take what may be written now; `written` or `lost` is told for each."""
         taken = [self._due[at] for at in list(self._due)[: MAX_IN_FLIGHT - self._in_flight]]
         for sync in taken:
             del self._due[sync.topic_partition]
+            self._firsts.discard(sync.topic_partition)
         self._in_flight += len(taken)
         return taken
 

@@ -43,6 +43,13 @@ def test_a_target_made_again_forgets_the_old_one() -> None:
     assert store.translate(AT, 1_001) == 0
 
 
+def test_what_was_copied_before_a_crash_is_still_translated() -> None:
+    """MirrorMaker 2 forgets everything then, and a group that was slow gets no checkpoints."""
+    store = stored((0, 0), (50, 50), (100, 100), (90, 120))
+    assert store.translate(AT, 60) == 51
+    assert store.translate(AT, 95) == 121
+
+
 def test_a_record_copied_twice_counts_by_its_last_copy() -> None:
     store = stored((90, 90), (100, 100), (100, 107))
     assert store.translate(AT, 100) == 107
@@ -127,6 +134,16 @@ def test_gaps_and_a_target_that_went_back_are_told_at_once() -> None:
     assert told == [(0, 0), (3, 2), (5, 0)]
 
 
+def test_the_first_is_written_before_any_later_one() -> None:
+    queue = SyncQueue(5)
+    for offset in range(20):
+        queue.stored(AT, offset, offset)
+    queue.promote()
+    assert written(queue) == [(0, 0)]
+    queue.promote()
+    assert written(queue) == [(19, 19)]
+
+
 def test_few_are_in_flight_and_only_the_newest_of_a_partition_waits() -> None:
     queue = SyncQueue(0)
     places = [TopicPartition("orders", number) for number in range(MAX_IN_FLIGHT + 5)]
@@ -135,10 +152,14 @@ def test_few_are_in_flight_and_only_the_newest_of_a_partition_waits() -> None:
     first = queue.take()
     assert len(first) == MAX_IN_FLIGHT
     assert queue.take() == []
-    queue.stored(places[-1], 7, 1)
+    queue.stored(places[0], 7, 1)
+    queue.stored(places[0], 9, 2)
     for _ in first:
         queue.written()
-    assert queue.take()[-1] == OffsetSync(places[-1], 7, 1)
+    assert queue.take() == [
+        *(OffsetSync(at, 0, 0) for at in places[MAX_IN_FLIGHT:]),
+        OffsetSync(places[0], 9, 2),
+    ]
 
 
 def test_what_was_lost_is_written_later_unless_it_is_old_by_then() -> None:
