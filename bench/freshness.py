@@ -76,7 +76,7 @@ async def measure(stack: DemoStack, rate: float, seconds: float) -> list[float]:
     ages = []
     shown = iter(watcher.shown)
     at, count = next(shown)
-    for number, due_at in enumerate(load.due_at, before + 1):
+    for number, due_at in enumerate(sorted(load.due_at.values()), before + 1):
         while count < number:
             at, count = next(shown)
         ages.append(at - due_at)

@@ -18,9 +18,11 @@ from dataclasses import dataclass
 
 from bench.demo_stack import ORDERS, DemoStack
 from bench.node_clusters import NodeCluster, makers
-from bench.order_load import Decisions, Load, send_in_flight, send_orders
+from bench.order_load import follow, send_in_flight, send_orders
 from bench.results import Results
 from bench.servers import find_kafka
+from millrace.load.following import Following
+from millrace.load.sending import Sent
 
 RATE = 100.0
 IN_FLIGHT = 100
@@ -47,10 +49,10 @@ class Found:
 class Bench:
     """The pipeline on one cluster, and what follows its decisions."""
 
-    def __init__(self, cluster: NodeCluster, stack: DemoStack, decisions: Decisions) -> None:
+    def __init__(self, cluster: NodeCluster, stack: DemoStack, following: Following) -> None:
         self._cluster = cluster
         self._stack = stack
-        self._decisions = decisions
+        self._following = following
         self.url = stack.url(ORDERS)
 
     async def at_rate(self, rate: float, seconds: float, seed: int) -> Found:
@@ -63,17 +65,16 @@ class Bench:
         """Keep so many orders on their way."""
         before, begin = self._cpu(), time.monotonic()
         load = await send_in_flight(
-            self.url, in_flight=count, seconds=seconds, seed=seed, decisions=self._decisions
+            self.url, in_flight=count, seconds=seconds, seed=seed, following=self._following
         )
         return await self._found(load, before, begin)
 
-    async def _found(self, load: Load, before: Mapping[str, float], begin: float) -> Found:
-        seen_at = self._decisions.seen_at
+    async def _found(self, load: Sent, before: Mapping[str, float], begin: float) -> Found:
+        seen_at = self._following.judged_at
         async with asyncio.timeout(_DECIDED_SECONDS):
-            for order_id in load.due_at_by_id:
-                await self._decisions.wait(order_id)
-        latencies = sorted(seen_at[key] - due_at for key, due_at in load.due_at_by_id.items())
-        seconds = max(seen_at[key] for key in load.due_at_by_id) - begin
+            await self._following.wait_all_judged(load.due_at)
+        latencies = sorted(seen_at[key] - due_at for key, due_at in load.due_at.items())
+        seconds = max(seen_at[key] for key in load.due_at) - begin
         after = self._cpu()
         cpu_ms = {
             name: 1000 * (after[name] - before.get(name, 0.0)) / len(latencies) for name in after
@@ -95,15 +96,16 @@ class Bench:
         return sum(used.values()) + self._cluster.resident_bytes()
 
 
-async def measure(bench: Bench, decisions: Decisions, options: argparse.Namespace) -> list[Found]:
+async def measure(bench: Bench, following: Following, options: argparse.Namespace) -> list[Found]:
     """Warm up, then measure at a rate and with so many in flight."""
     async with asyncio.TaskGroup() as group:
-        following = group.create_task(decisions.run())
+        reading = group.create_task(following.run())
+        await following.started.wait()
         await bench.at_rate(options.rate / 2, options.warm_up, seed=4)
         found = [await bench.at_rate(options.rate, options.seconds, seed=5)]
         if options.in_flight:
             found.append(await bench.in_flight(options.in_flight, options.seconds, seed=6))
-        following.cancel()
+        reading.cancel()
     return found
 
 
@@ -142,9 +144,9 @@ def main(arguments: list[str]) -> int:
         for make in makers(libraries, 3, systems):
             with make() as cluster, DemoStack(lite=True, bootstrap=cluster.bootstrap) as stack:
                 stack.wait_until_serving()
-                decisions = Decisions(cluster.bootstrap)
-                bench = Bench(cluster, stack, decisions)
-                found = asyncio.run(measure(bench, decisions, options))
+                following = follow(cluster.bootstrap)
+                bench = Bench(cluster, stack, following)
+                found = asyncio.run(measure(bench, following, options))
                 memory = bench.memory_bytes()
             tell(cluster, found, memory, options.rate)
             add(results, cluster.name, found, memory, options.rate)

@@ -52,13 +52,17 @@ USAGE_WIDTH = max(map(len, PROGRAMS))
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; returns only when there is no such command, or for `demo` and `lab`."""
+    """Run one command; returns only when there is no such command, or for `demo`, `load`, `lab`."""
     arguments = sys.argv[1:] if arguments is None else arguments
     name, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
     if name == "demo":
         from millrace.demo import main as demo
 
         return demo(rest)
+    if name == "load":
+        from millrace.load import main as load
+
+        return load(rest)
     if name == "lab":
         from millrace.lab import main as lab
 
@@ -91,6 +95,7 @@ def _usage() -> str:
     lines.append(
         f"  {'lab':{USAGE_WIDTH}}  show what a cluster does when something breaks: failover"
     )
+    lines.append(f"  {'load':{USAGE_WIDTH}}  send orders at a rate, tell what becomes of them")
     lines.append(f"  {'demo':{USAGE_WIDTH}}  run the whole order pipeline on this machine")
     return "\n".join(lines)
 

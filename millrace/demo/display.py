@@ -4,7 +4,7 @@ On a terminal progress is a live bar (rich); elsewhere it is a plain line now an
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -29,30 +29,47 @@ class Display:
             return LiveProgress(self._console, total)
         return PlainProgress(self.say, total)
 
+    def show_rows(self, title: str, sections: Sequence[Sequence[tuple[str, str]]]) -> None:
+        """Show a table of names and values, in sections."""
+        table = Table(title=title, title_justify="left", show_header=False)
+        table.add_column("what")
+        table.add_column("value", justify="right")
+        for rows in sections:
+            for name, value in rows:
+                table.add_row(name, value)
+            table.add_section()
+        self._console.print(table)
+
     def show_result(
         self, report: Mapping[str, Any], reasons: Mapping[str, int], urls: Mapping[str, str]
     ) -> None:
-        table = Table(title="Orders", title_justify="left", show_header=False)
-        table.add_column("what")
-        table.add_column("value", justify="right")
-        for name in ("posted", "refused", "accepted"):
-            table.add_row(name, str(report[name]))
-        table.add_section()
-        for state, count in report["states"].items():
-            table.add_row(state, str(count))
-        for reason, count in sorted(reasons.items()):
-            table.add_row(f"  because of {reason}", str(count))
-        table.add_section()
-        for check, counts in report["checks"].items():
-            parts = (f"{count} {result}" for result, count in counts.items() if count)
-            table.add_row(f"check {check}", ", ".join(parts) or "none")
-        table.add_section()
-        table.add_row("revenue validated", report["revenue_validated"])
-        table.add_row("seconds", f"{report['seconds']:.1f}")
-        table.add_row("orders/s", f"{report['orders_per_second']:.1f}")
-        for name, value in report["latency_ms"].items():
-            table.add_row(f"POST to final state, {name}", f"{value:.0f} ms")
-        self._console.print(table)
+        checks = {
+            check: ", ".join(f"{count} {result}" for result, count in counts.items() if count)
+            for check, counts in report["checks"].items()
+        }
+        self.show_rows(
+            "Orders",
+            [
+                [(name, str(report[name])) for name in ("posted", "refused", "accepted")],
+                [
+                    *((state, str(count)) for state, count in report["states"].items()),
+                    *(
+                        (f"  because of {why}", str(count))
+                        for why, count in sorted(reasons.items())
+                    ),
+                ],
+                [(f"check {check}", counts or "none") for check, counts in checks.items()],
+                [
+                    ("revenue validated", report["revenue_validated"]),
+                    ("seconds", f"{report['seconds']:.1f}"),
+                    ("orders/s", f"{report['orders_per_second']:.1f}"),
+                    *(
+                        (f"POST to final state, {name}", f"{value:.0f} ms")
+                        for name, value in report["latency_ms"].items()
+                    ),
+                ],
+            ],
+        )
         for name, url in urls.items():
             self.say(f"{name:14} {url}")
 

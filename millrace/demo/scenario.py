@@ -194,6 +194,11 @@ async def _perform(
         display.say(f"WRONG: {fault}")
     if options.once:
         return 1 if faults else 0
+    display.say(
+        f"more orders: millrace load --orders-url {addresses.urls['orders']} "
+        f"--bootstrap-servers {addresses.bootstrap_servers} "
+        f"--registry-url {addresses.urls['registry']}"
+    )
     display.say("serving until Ctrl-C")
     await asyncio.Event().wait()
     return 0

@@ -31,7 +31,7 @@ async def start_services(
                     f"services.{service}",
                     *common,
                     *own.get(service, ()),
-                    *("--http-port", str(port)),
+                    *("--http-port", str(port), "--allow-faults", "1"),
                 )
             )
             for service, port in zip(SERVICES, ports, strict=True)

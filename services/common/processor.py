@@ -111,6 +111,8 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
     ) -> None:
         self.application = application
         self.assignor: type[AbstractPartitionAssignor] = RangePartitionAssignor
+        self.fault_delay_ms = 0
+        """How long each batch waits before it is handled: a fault for trials."""
         self._settings = settings
         self._worker = worker
         self._metrics = metrics
@@ -262,6 +264,8 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         generation = self._generation
         batches = await self._consumer.getmany(timeout_ms=_POLL_MS, max_records=_BATCH_RECORDS)
         begun_at = now_seconds()
+        if self.fault_delay_ms and batches:
+            await asyncio.sleep(self.fault_delay_ms / 1000)
         async with self._batch_lock:
             if generation != self._generation:
                 self._put_back(batches)

@@ -19,6 +19,7 @@ from aiohttp import web
 
 from services.common import clock
 from services.common.events import Events, SchemaRegistryClient
+from services.common.faults import add_fault_switch
 from services.common.front import add_front_page
 from services.common.processor import Processor
 from services.common.settings import Settings, read_settings
@@ -83,6 +84,8 @@ async def _serve(
     app = build_app(running.metrics, running.missing, _BODY_LIMIT_BYTES)
     if add_routes is not None:
         add_routes(app, settings, running)
+    if settings.allow_faults:
+        add_fault_switch(app, lambda: running.processor)
     add_front_page(app, name, settings, running.missing)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
     await runner.setup()

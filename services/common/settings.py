@@ -30,6 +30,7 @@ class Settings:
     commit_interval_ms: int = setting(
         250, "offsets alone, of records that put nothing out, are committed this often"
     )
+    allow_faults: int = setting(0, "1: PUT /faults may slow this service down, for a trial")
     batch_interval_ms: int = setting(0, "a batch is begun at most this often, unless one is full")
 
 

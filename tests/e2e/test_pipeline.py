@@ -2,6 +2,8 @@
 
 import concurrent.futures
 import contextlib
+import json
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from millrace.launch import program_command, program_environment
 from millrace.testing import LocalBroker
 from tests.lib.pipeline_processes import SERVICES, Answer, Pipeline, call
 from tests.lib.waiting import until
@@ -29,7 +32,7 @@ def order(product_id: str = "plenty", customer_id: str = "c", **changes: Any) ->
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
     folder = tmp_path_factory.mktemp("pipeline")
     with LocalBroker() as broker, Pipeline(broker.bootstrap_servers, folder) as running:
-        running.start(*SERVICES)
+        running.start(*SERVICES, arguments=("--allow-faults", "1"))
         running.put_stock(STOCK)
         yield running
 
@@ -125,6 +128,31 @@ def test_poison_goes_aside_and_stops_nothing(pipeline: Pipeline) -> None:
         letter = dict(pipeline.read(f"{topic}.dead-letter")[0].headers)
         assert letter["dead-letter-topic"] == topic.encode()
         assert letter["dead-letter-reason"].startswith(b"MalformedEventError")
+
+
+def test_a_load_is_judged_as_expected_though_one_check_is_slow_and_poison_comes(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    where = ("--orders-url", pipeline.urls["orders"], "--registry-url", pipeline.urls["registry"])
+    rate = ("--bootstrap-servers", pipeline.bootstrap_servers, "--rate", "20", "--seconds", "3")
+    slow = ("--slow", f"{pipeline.urls['fraud']}=300", "--poison", "2", "--declined", "0.1")
+    file = tmp_path / "load.json"
+    run = subprocess.run(
+        program_command("millrace", "load", *where, *rate, *slow, "--catalogue", "--report", file),
+        env=program_environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    report = json.loads(file.read_text())
+    assert report["posted"] == 60
+    assert report["judged"] == report["accepted"] == 60 - report["refused"]
+    assert set(report["states"]) <= {"VALIDATED", "FAILED"}  # Nobody asks for money here.
+    assert report["latency_ms"]["p50"] > 300
+    assert call("PUT", pipeline.urls["fraud"] + "/faults", {"delay_ms": -1}).status == 422
+    assert "VALIDATED or FAILED, p50" in run.stdout
 
 
 def test_services_are_ready_and_stop_when_told(pipeline: Pipeline) -> None:

@@ -1,0 +1,161 @@
+"""The command `millrace load`."""
+
+import asyncio
+import signal
+import struct
+import sys
+from collections.abc import Sequence
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+import aiohttp
+import confluent_kafka
+from aiokafka.errors import KafkaError
+
+from millrace.demo.display import Display
+from millrace.demo.orders import DemoOrder, Scenery
+from millrace.demo.registry import RegistryReader
+from millrace.demo.report import write_report
+from millrace.demo.synthetic import make_scenery
+from millrace.demo.topics import publish_catalogue, publish_customers
+from millrace.load.arrivals import due_times
+from millrace.load.faults import SwitchError, decline_some, poison, slowed
+from millrace.load.following import Following
+from millrace.load.options import Options, parse_options
+from millrace.load.report import build_report, find_problems
+from millrace.load.sending import Sent, send_open_loop
+
+_PROGRESS_SECONDS = 0.25
+_CANNOT = (SwitchError, aiohttp.ClientError, KafkaError, confluent_kafka.KafkaException)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Send the load; return 0 if everything came out as it should, 1 if not, 2 if it cannot run."""
+    options = parse_options(arguments)
+    try:
+        return asyncio.run(_run(options, Display()))
+    except* _CANNOT as failures:
+        sys.stderr.write(f"millrace load: {_first(failures)}\n")
+    return 2
+
+
+def _first(failure: BaseException) -> BaseException:
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    return failure
+
+
+async def _run(options: Options, display: Display) -> int:
+    load = asyncio.ensure_future(_perform(options, display))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, load.cancel)
+    try:
+        return await load
+    except asyncio.CancelledError:
+        display.say("stopped")
+        return 130
+
+
+async def _perform(options: Options, display: Display) -> int:
+    due = due_times(options.profile, options.rate, options.seconds, options.seed)
+    scenery = make_scenery(len(due), options.seed)
+    orders = decline_some(scenery.orders, options.declined, options.seed)
+    display.say(f"{len(orders)} orders in {options.seconds:g} s, {options.profile}")
+    sent = Sent()
+    async with aiohttp.ClientSession() as session:
+        registry = RegistryReader(options.registry_url, session)
+        if options.publishes_catalogue:
+            await _publish(options, registry, scenery, orders)
+
+        following = Following(options.bootstrap_servers, partial(_state_of, registry))
+        async with asyncio.TaskGroup() as group:
+            reading = group.create_task(following.run())
+            await following.started.wait()
+            async with slowed(session, options.slow):
+                with display.progress(len(orders)) as update:
+                    showing = group.create_task(_show(sent, following, update))
+                    poisoning = group.create_task(
+                        poison(options.bootstrap_servers, options.poison, options.seconds)
+                    )
+                    await send_open_loop(options.orders_url, orders, due, sent)
+                    await poisoning
+                    await _wait_judged(sent, following, options.judged_seconds)
+                    showing.cancel()
+            reading.cancel()
+    return _tell(options, display, sent, following)
+
+
+async def _state_of(registry: RegistryReader, value: bytes) -> str:
+    try:
+        return str((await registry.decode(value, "state"))["state"])
+    except struct.error as error:
+        raise ValueError("too short for an event") from error
+    except aiohttp.ClientResponseError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        raise ValueError("of a schema that nobody has registered") from error
+
+
+async def _publish(
+    options: Options, registry: RegistryReader, scenery: Scenery, orders: Sequence[DemoOrder]
+) -> None:
+    await publish_catalogue(options.bootstrap_servers, registry, scenery.catalogue)
+    customers = Scenery(list(orders), scenery.catalogue).customer_ids()
+    try:
+        await publish_customers(options.bootstrap_servers, registry, customers)
+    except aiohttp.ClientResponseError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        # Where no service writes to customers, nobody knows of them.
+
+
+async def _show(sent: Sent, following: Following, update: Any) -> None:
+    """Show how many orders are done: refused, or judged."""
+    while True:
+        judged = sum(order_id in following.judged_at for order_id in sent.due_at)
+        update(judged + sent.posted - len(sent.due_at))
+        await asyncio.sleep(_PROGRESS_SECONDS)
+
+
+async def _wait_judged(sent: Sent, following: Following, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await following.wait_all_judged(sent.due_at)
+    except TimeoutError:
+        return  # The report counts who is missing.
+
+
+def _tell(options: Options, display: Display, sent: Sent, following: Following) -> int:
+    report = build_report(
+        sent,
+        following.judged_at,
+        following.states,
+        offered_per_second=sent.posted / options.seconds,
+        seconds=options.seconds,
+    )
+    display.show_rows("Load", _rows(report))
+    if options.report is not None:
+        write_report(report, options.report)
+    problems = find_problems(sent, following.judged_at, following.judged_as)
+    for problem in problems:
+        display.say(f"WRONG: {problem}")
+    return 1 if problems else 0
+
+
+def _rows(report: dict[str, Any]) -> list[list[tuple[str, str]]]:
+    """Return the sections of the table."""
+    latencies = [
+        (f"POST due to VALIDATED or FAILED, {name}", f"{value:.0f} ms")
+        for name, value in report["latency_ms"].items()
+    ]
+    return [
+        [(name, str(report[name])) for name in ("posted", "refused", "unavailable", "accepted")],
+        [(state, str(count)) for state, count in report["states"].items()],
+        [
+            ("offered/s", f"{report['offered_per_second']:.1f}"),
+            ("judged/s", f"{report['judged_per_second']:.1f}"),
+            *latencies,
+            ("the latest POST was late by", f"{report['latest_post_late_ms']:.0f} ms"),
+        ],
+    ]

@@ -1,0 +1,79 @@
+"""What a load can break on purpose: a slow service, payments that fail, records nobody can read."""
+
+import asyncio
+import dataclasses
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+import aiohttp
+import confluent_kafka
+
+from millrace.demo.orders import DemoOrder
+from millrace.load.following import ORDERS
+
+_DECLINED_PREFIX = "declined-"
+"""The simulated payment provider declines customers that are called so."""
+_POISON = b"\x00no event of any schema"
+_FLUSH_SECONDS = 30
+
+
+class Slow(NamedTuple):
+    """A service that is to wait before each of its batches."""
+
+    url: str
+    delay_ms: int
+
+
+def parse_slow(text: str) -> Slow:
+    """Read `URL=MS`; raises ValueError."""
+    url, _, delay = text.rpartition("=")
+    if not url.startswith("http"):
+        raise ValueError(f"{text!r} is not URL=MS")
+    return Slow(url.rstrip("/"), int(delay))
+
+
+class SwitchError(Exception):
+    """A service does not let itself be slowed down; the message says why."""
+
+
+@asynccontextmanager
+async def slowed(session: aiohttp.ClientSession, services: Sequence[Slow]) -> AsyncIterator[None]:
+    """Have these services wait before each batch, and no longer at the end."""
+    try:
+        for service in services:
+            await _delay(session, service.url, service.delay_ms)
+        yield
+    finally:
+        for service in services:
+            await _delay(session, service.url, 0)
+
+
+async def _delay(session: aiohttp.ClientSession, url: str, delay_ms: int) -> None:
+    async with session.put(f"{url}/faults", json={"delay_ms": delay_ms}) as response:
+        if response.status == 404:
+            raise SwitchError(f"{url} was not started with --allow-faults 1")
+        if response.status != 200:
+            raise SwitchError(f"{url} answers {response.status}: {await response.text()}")
+
+
+def decline_some(orders: Sequence[DemoOrder], share: float, seed: int) -> list[DemoOrder]:
+    """Let this share of the orders come from customers whose cards are declined."""
+    source = random.Random(seed)
+    return [
+        dataclasses.replace(order, customer_id=_DECLINED_PREFIX + str(order.customer_id))
+        if source.random() < share
+        else order
+        for order in orders
+    ]
+
+
+async def poison(bootstrap_servers: str, count: int, seconds: float) -> None:
+    """Put records that are no events into `orders`, spread over the time."""
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap_servers})
+    for number in range(count):
+        await asyncio.sleep(seconds / (count + 1))
+        producer.produce(ORDERS, key=f"poison-{number}", value=_POISON)
+        producer.poll(0)
+    await asyncio.to_thread(producer.flush, _FLUSH_SECONDS)

@@ -1,0 +1,110 @@
+"""What the load can be told."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from millrace.load.arrivals import PROFILES
+from millrace.load.faults import Slow, parse_slow
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Everything that shapes a load."""
+
+    orders_url: str
+    bootstrap_servers: str
+    registry_url: str
+    rate: float
+    seconds: float
+    profile: str
+    seed: int
+    judged_seconds: float
+    publishes_catalogue: bool
+    declined: float
+    poison: int
+    slow: Sequence[Slow]
+    report: Path | None
+
+
+def parse_options(arguments: Sequence[str]) -> Options:
+    """Read the options; wrong ones end the program with a message."""
+    parser = argparse.ArgumentParser(
+        prog="millrace load",
+        description="Send made-up orders at a rate, whatever becomes of them (an open loop), and "
+        "tell what became of them. The demo prints the addresses when it serves.",
+    )
+    parser.add_argument("--orders-url", required=True, help="the orders service")
+    parser.add_argument("--bootstrap-servers", required=True, help="Kafka's host:port")
+    parser.add_argument("--registry-url", required=True, help="the schema registry")
+    parser.add_argument("--rate", type=_positive, default=50.0, help="orders a second, at most")
+    parser.add_argument("--seconds", type=_positive, default=30.0, help="how long to send")
+    parser.add_argument(
+        "--profile", choices=sorted(PROFILES), default="constant", help="the rate over time"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="the same seed sends the same orders")
+    parser.add_argument(
+        "--judged-seconds",
+        type=_positive,
+        default=60.0,
+        help="how long to wait after the last order until all are VALIDATED or FAILED",
+    )
+    parser.add_argument(
+        "--catalogue",
+        action="store_true",
+        help="publish the products first, with their stock: the demo's made-up orders have them",
+    )
+    parser.add_argument("--report", type=Path, help="write the report here too, as JSON")
+    faults = parser.add_argument_group("what to break")
+    faults.add_argument(
+        "--declined", type=_share, default=0.0, help="share of orders whose payment is declined"
+    )
+    faults.add_argument(
+        "--poison", type=_count, default=0, help="records nobody can read, put among the orders"
+    )
+    faults.add_argument(
+        "--slow",
+        type=parse_slow,
+        action="append",
+        default=[],
+        metavar="URL=MS",
+        help="have a service wait before each of its batches; it must allow that",
+    )
+    found = parser.parse_args(arguments)
+    return Options(
+        orders_url=found.orders_url.rstrip("/"),
+        bootstrap_servers=found.bootstrap_servers,
+        registry_url=found.registry_url.rstrip("/"),
+        rate=found.rate,
+        seconds=found.seconds,
+        profile=found.profile,
+        seed=found.seed,
+        judged_seconds=found.judged_seconds,
+        publishes_catalogue=found.catalogue,
+        declined=found.declined,
+        poison=found.poison,
+        slow=found.slow,
+        report=found.report,
+    )
+
+
+def _positive(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 1e6:
+        raise argparse.ArgumentTypeError("must be more than 0, and below a million")
+    return number
+
+
+def _share(text: str) -> float:
+    number = float(text)
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError("must be from 0 to 1")
+    return number
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("must be 0 or more")
+    return number
