@@ -93,7 +93,7 @@ def _usage() -> str:
     lines += [f"  {name:{USAGE_WIDTH}}  {what}" for name, (_, _, what) in PROGRAMS.items()]
     lines.append(f"  {'service':{USAGE_WIDTH}}  run one service: {', '.join(SERVICES)}")
     lines.append(
-        f"  {'lab':{USAGE_WIDTH}}  show what a cluster does when something breaks: failover"
+        f"  {'lab':{USAGE_WIDTH}}  show what clusters do when something breaks: failover ..."
     )
     lines.append(f"  {'load':{USAGE_WIDTH}}  send orders at a rate, tell what becomes of them")
     lines.append(f"  {'demo':{USAGE_WIDTH}}  run the whole order pipeline on this machine")

@@ -52,7 +52,7 @@ class MirrorCheckpointConnector(SourceConnector):
         self._mirror = made = MirrorSettings.of(CHECKPOINT, settings)
         if not made["enabled"]:
             return
-        self._topics, self._filter = made.name_filter("topics"), made.name_filter("groups")
+        self._flow, self._filter = made.flow(), made.name_filter("groups")
         timeout = made.timeout_seconds
         self._source = MirrorCluster(made.source, made.admin("source", "source-admin"), timeout)
         self._target = MirrorCluster(made.target, made.admin("target", "target-admin"), timeout)
@@ -111,4 +111,4 @@ class MirrorCheckpointConnector(SourceConnector):
         if "," in group:
             log.warning("group cannot be named in a list and is left out group=%s", group)
             return False
-        return any(self._topics.takes(at.topic) for at in self._source.group_offsets(group))
+        return any(self._flow.checkpoints(at.topic) for at in self._source.group_offsets(group))

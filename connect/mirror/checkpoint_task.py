@@ -5,7 +5,7 @@ import threading
 from typing import Any, Final
 
 from connect.clock import now_ms, timestamp_ms
-from connect.mirror.checkpoints import Checkpoints
+from connect.mirror.checkpoints import Checkpoints, reversed_sync
 from connect.mirror.cluster import MirrorCluster
 from connect.mirror.definitions import CHECKPOINT
 from connect.mirror.followed_topic import FollowedTopic
@@ -41,13 +41,15 @@ class MirrorCheckpointTask(SourceTask):
         timeout = made.timeout_seconds
         self._source = MirrorCluster(made.source, made.admin("source", "source-admin"), timeout)
         self._target = MirrorCluster(made.target, made.admin("target", "target-admin"), timeout)
-        self._store, self._checkpoints = OffsetSyncStore(), Checkpoints(made.flow())
+        self._flow = made.flow()
+        self._store, self._checkpoints = OffsetSyncStore(), Checkpoints(self._flow)
         side = made.offset_syncs_side
         self._syncs = FollowedTopic(
             made.consumer(side, f"offset-syncs-{side}-consumer"),
             made.offset_syncs_topic,
             self._replay_sync,
         )
+        self._syncs_back: FollowedTopic | None = None
         self._earlier: FollowedTopic | None = FollowedTopic(
             made.consumer("target", "checkpoints-target-consumer"),
             made.checkpoints_topic,
@@ -63,6 +65,11 @@ class MirrorCheckpointTask(SourceTask):
 
     def _replay_sync(self, key: bytes | None, value: bytes | None) -> None:
         self._store.replay(OffsetSync.of_record(key, value))
+
+    def _replay_sync_back(self, key: bytes | None, value: bytes | None) -> None:
+        sync = reversed_sync(self._flow, OffsetSync.of_record(key, value))
+        if sync is not None:
+            self._store.replay(sync)
 
     def _replay_checkpoint(self, key: bytes | None, value: bytes | None) -> None:
         if value is not None:
@@ -81,6 +88,8 @@ class MirrorCheckpointTask(SourceTask):
         if not self._is_ready():
             return []
         self._syncs.read(0)
+        if self._syncs_back is not None:
+            self._syncs_back.read(0)
         records: list[SourceRecord] = []
         if now_ms() >= self._next_emit_ms:
             self._next_emit_ms = now_ms() + self._emit_ms
@@ -102,8 +111,21 @@ class MirrorCheckpointTask(SourceTask):
             self._syncs.read(_WAIT_SECONDS)
         return self._syncs.is_read_to_end
 
+    def _look_for_syncs_back(self) -> None:
+        """Follow the syncs of the opposite flow, when there is one that writes them here."""
+        topic = self._mirror.policy.offset_syncs_topic(self._mirror.source)
+        is_there = self._mirror.offset_syncs_side == "source"
+        if self._syncs_back is None and is_there and topic in self._target.topic_names():
+            client = self._mirror.consumer("target", "offset-syncs-target-consumer")
+            self._syncs_back = FollowedTopic(client, topic, self._replay_sync_back)
+            self._syncs_back.read(_WAIT_SECONDS)
+
     def _new_records(self) -> list[SourceRecord]:
         found: list[Checkpoint] = []
+        try:
+            self._look_for_syncs_back()
+        except ConnectException as error:
+            log.warning("groups cannot go back now: %s", error)
         for group in self._groups:
             try:
                 offsets = self._source.group_offsets(group)
@@ -163,6 +185,8 @@ class MirrorCheckpointTask(SourceTask):
         self._stopping.set()
         with self._lock:
             self._syncs.close()
+            if self._syncs_back is not None:
+                self._syncs_back.close()
             if self._earlier is not None:
                 self._earlier.close()
                 self._earlier = None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from connect.mirror.flow import Flow
 from connect.mirror.offset_sync_store import OffsetSyncStore
 from millrace.connect.connectors import TopicPartition
-from millrace.mirror.records import Checkpoint, OffsetAndMetadata
+from millrace.mirror.records import Checkpoint, OffsetAndMetadata, OffsetSync
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
@@ -17,6 +17,19 @@ class GroupInTarget:
 
     is_idle: bool
     offsets: Offsets
+
+
+def reversed_sync(flow: Flow, sync: OffsetSync) -> OffsetSync | None:
+    """Return what a sync of the opposite flow says of its copy, seen from the copy.
+
+    With it groups go back to the original: they have read the record at the copy's offset. None
+    where names do not tell a copy from its original.
+    """
+    topic, partition = sync.topic_partition
+    copy = flow.policy.format_remote_topic(flow.target, topic)
+    if copy == topic:
+        return None
+    return OffsetSync(TopicPartition(copy, partition), sync.downstream_offset, sync.upstream_offset)
 
 
 class Checkpoints:
@@ -34,7 +47,7 @@ class Checkpoints:
         """Return what has to be written of a group's offsets in the source; replay it then."""
         made = []
         for at, (upstream_offset, metadata) in sorted(offsets.items()):
-            if not self._flow.topics.takes(at.topic):
+            if not self._flow.checkpoints(at.topic):
                 continue
             downstream_offset = syncs.translate(at, upstream_offset)
             if downstream_offset is None:

@@ -50,6 +50,16 @@ class Flow:
             at = None if upstream == at else upstream
         return False
 
+    def checkpoints(self, topic: str) -> bool:
+        """Tell whether groups that read a topic of the source can go on in the target.
+
+        So they can with the copy of one that is mirrored, and with the original of a copy.
+        """
+        if self.topics.takes(topic):
+            return True
+        is_copy = self.policy.topic_source(topic) == self.target
+        return is_copy and self.topics.takes(self.policy.original_topic(topic))
+
     def remote_topic(self, topic: str) -> str:
         """Return what a topic of the source is called in the target."""
         return self.policy.format_remote_topic(self.source, topic)

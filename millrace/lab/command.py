@@ -6,6 +6,7 @@ import logging
 from rich.console import Console
 
 from millrace.lab.failover import Failover
+from millrace.lab.mirror import MirrorBothWays, MirrorFailover, MirrorMigration
 from millrace.lab.steps import StepFailedError, Steps
 from millrace.testing import BrokerFailedError
 
@@ -22,9 +23,18 @@ def main(arguments: list[str]) -> int:
         "--replication-factor", type=int, default=REPLICATION_FACTOR, metavar="COUNT"
     )
     failover.add_argument("--partitions", type=int, default=13, metavar="COUNT")
-    failover.add_argument(
-        "--patience-seconds", type=float, default=60.0, help="how long a step may take"
+    walks.add_parser(
+        "mirror-failover", help="a group goes on in a mirrored cluster, and comes back"
     )
+    walks.add_parser("mirror-both-ways", help="two clusters follow each other, nothing goes round")
+    migration = walks.add_parser("mirror-migration", help="a topic and its group move house")
+    migration.add_argument(
+        "--from", dest="source", metavar="HOST:PORT", help="a Kafka to move from (one is started)"
+    )
+    for each in walks.choices.values():
+        each.add_argument(
+            "--patience-seconds", type=float, default=60.0, help="how long a step may take"
+        )
     options = parser.parse_args(arguments)
     # The clients' own words about a broker that is gone would stand between the steps.
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())
@@ -32,7 +42,7 @@ def main(arguments: list[str]) -> int:
     console = Console(highlight=False)
     steps = Steps(console, options.patience_seconds)
     try:
-        Failover(steps, options.partitions, options.replication_factor).walk()
+        _walk(options, steps).walk()
     except (StepFailedError, BrokerFailedError) as error:
         console.print(f"[red]It did not come true:[/] {error}", soft_wrap=True)
         return 1
@@ -40,3 +50,17 @@ def main(arguments: list[str]) -> int:
         console.print("stopped")
         return INTERRUPTED
     return 0
+
+
+def _walk(
+    options: argparse.Namespace, steps: Steps
+) -> Failover | MirrorFailover | MirrorBothWays | MirrorMigration:
+    match options.walk:
+        case "mirror-failover":
+            return MirrorFailover(steps)
+        case "mirror-both-ways":
+            return MirrorBothWays(steps)
+        case "mirror-migration":
+            return MirrorMigration(steps, options.source)
+        case _:
+            return Failover(steps, options.partitions, options.replication_factor)

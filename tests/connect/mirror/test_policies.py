@@ -139,3 +139,5 @@ def test_groups_and_bad_patterns() -> None:
 def test_a_group_goes_on_in_the_original_of_what_came_from_the_target() -> None:
     assert flow().remote_partition(TopicPartition("t", 3)) == TopicPartition("a.t", 3)
     assert flow().remote_partition(TopicPartition("b.t", 3)) == TopicPartition("t", 3)
+    assert flow(topics="t").checkpoints("b.t")
+    assert not flow(topics="t").checkpoints("c.t")
