@@ -103,7 +103,7 @@ def render(
 {navigation(page.neighbours, page.name)}
 <header>
 <h1>{escape(page.title)}</h1>
-{_badge(missing)}
+{badge(missing)}
 </header>
 <main>
 <p class="what">{escape(page.what)}</p>
@@ -114,7 +114,8 @@ def render(
 """
 
 
-def _badge(missing: Sequence[str]) -> str:
+def badge(missing: Sequence[str]) -> str:
+    """Return the mark that says whether a server is ready, or what it waits for."""
     if missing:
         waiting = escape("waiting for " + ", ".join(missing))
         return f'<p class="badge" role="status" data-state="stale">{waiting}</p>'

@@ -27,6 +27,7 @@ from services.orders.desk import (
     partition_of,
 )
 from services.orders.domain import Command, OrderEvent, is_judged, is_possible, to_json
+from services.orders.page import add_page
 from services.orders.requests import (
     MalformedJsonError,
     OrderRequest,
@@ -37,6 +38,7 @@ from services.orders.requests import (
 from services.orders.searching import add_search
 from services.orders.settings import OrdersSettings
 from services.orders.store import NotHeldError, StoredOrder
+from services.orders.streaming import EVENT_STREAM, PASS_ON_TIMEOUT, copy_stream, stream_order
 
 _FORWARDED = "X-Millrace-Forwarded"
 _FORWARD_MARGIN_SECONDS = 5.0
@@ -59,11 +61,13 @@ def add_routes(app: web.Application, settings: OrdersSettings, running: Running)
             web.post("/v1/orders/{order_id}/shipment", routes.post_shipment),
             web.get("/v1/orders/{order_id}/validated", routes.get_validated),
             web.get("/v1/orders/{order_id}/events", routes.get_events),
+            web.get("/v1/orders/{order_id}/stream", routes.get_stream),
             web.get("/openapi.json", get_openapi),
         ]
     )
     app.cleanup_ctx.append(routes.session)
     add_search(app, settings)
+    add_page(app, settings.neighbours, running.missing)
 
 
 async def get_openapi(_: web.Request) -> web.Response:
@@ -165,10 +169,21 @@ class OrderRoutes:
         found = await self._find(request, _wait_ms(request, 0), lambda order: True)
         if isinstance(found, web.StreamResponse):
             return found
+        return web.json_response(await self._history(found))
+
+    async def get_stream(self, request: web.Request) -> web.StreamResponse:
+        found = await self._find(request, _wait_ms(request, 0), lambda order: True)
+        if isinstance(found, web.StreamResponse):
+            return found
+        order_id = request.match_info["order_id"]
+        view = self._service.worker.view
+        return await stream_order(request, view, partition_of(order_id), order_id, self._history)
+
+    async def _history(self, order: StoredOrder) -> dict[str, Any]:
         worker = self._service.worker
-        events = [to_json(await worker.read(event)) for event in list(found.events)]
-        checks = [await worker.read_check(verdict) for verdict in list(found.checks.values())]
-        return web.json_response({"events": events, "checks": checks})
+        events = [to_json(await worker.read(event)) for event in list(order.events)]
+        checks = [await worker.read_check(verdict) for verdict in list(order.checks.values())]
+        return {"events": events, "checks": checks}
 
     # -- commanding
 
@@ -239,7 +254,9 @@ class OrderRoutes:
         assert self._session is not None
         headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
         headers[_FORWARDED] = "1"
-        timeout = aiohttp.ClientTimeout(total=wait_seconds + _FORWARD_MARGIN_SECONDS)
+        is_stream = request.path.endswith("/stream")
+        seconds = wait_seconds + _FORWARD_MARGIN_SECONDS
+        timeout = PASS_ON_TIMEOUT if is_stream else aiohttp.ClientTimeout(total=seconds)
         try:
             async with self._session.request(
                 request.method,
@@ -248,6 +265,8 @@ class OrderRoutes:
                 headers=headers,
                 timeout=timeout,
             ) as answer:
+                if answer.content_type == EVENT_STREAM:
+                    return await copy_stream(request, answer)
                 kept = {
                     name: answer.headers[name]
                     for name in ("Content-Type", "Location", "Retry-After")

@@ -87,8 +87,9 @@ class OrderView:
         """Add the verdict of one check; return False if the order is not here."""
         orders = self._loading.get(partition, self._partitions.get(partition, {}))
         order = orders.get(order_id)
-        if order is not None:
-            order.checks.setdefault(check, verdict)
+        if order is not None and check not in order.checks:
+            order.checks[check] = verdict
+            self._wake(order_id)
         return order is not None
 
     async def wait_for(
