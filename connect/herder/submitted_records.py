@@ -28,10 +28,17 @@ class SubmittedRecords:
     """What a source task has handed on and what of it is stored."""
 
     _queues: dict[str, deque[SubmittedRecord]] = field(default_factory=dict)
+    _last: tuple[SourcePartition, str] = field(default=({}, ""))
+    """The partition submitted last, and its key: most sources give many of one in a row."""
 
     def submit(self, partition: SourcePartition, offset: SourceOffset) -> SubmittedRecord:
         record = SubmittedRecord(partition, offset)
-        self._queues.setdefault(_partition_key(partition), deque()).append(record)
+        if self._last[0] is not partition:
+            self._last = partition, _partition_key(partition)
+        queue = self._queues.get(self._last[1])
+        if queue is None:
+            queue = self._queues[self._last[1]] = deque()
+        queue.append(record)
         return record
 
     def waiting_count(self) -> int:

@@ -8,7 +8,7 @@ from connect.clock import now_ms, timestamp_ms
 from connect.mirror.checkpoints import Checkpoints, reversed_sync
 from connect.mirror.cluster import MirrorCluster
 from connect.mirror.definitions import CHECKPOINT
-from connect.mirror.followed_topic import FollowedTopic
+from connect.mirror.followed_topic import FollowedTopic, Replay
 from connect.mirror.offset_sync_store import OffsetSyncStore
 from connect.mirror.settings import MirrorSettings
 from millrace.connect import SourceRecord, SourceTask
@@ -36,6 +36,9 @@ class MirrorCheckpointTask(SourceTask):
 
     def start(self, settings: Settings) -> None:
         super().start(settings)
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._open: list[FollowedTopic] = []
         self._mirror = made = MirrorSettings.of(CHECKPOINT, settings)
         self._groups = settings["task.assigned.groups"].split(",")
         timeout = made.timeout_seconds
@@ -44,13 +47,13 @@ class MirrorCheckpointTask(SourceTask):
         self._flow = made.flow()
         self._store, self._checkpoints = OffsetSyncStore(), Checkpoints(self._flow)
         side = made.offset_syncs_side
-        self._syncs = FollowedTopic(
+        self._syncs = self._followed(
             made.consumer(side, f"offset-syncs-{side}-consumer"),
             made.offset_syncs_topic,
             self._replay_sync,
         )
         self._syncs_back: FollowedTopic | None = None
-        self._earlier: FollowedTopic | None = FollowedTopic(
+        self._earlier: FollowedTopic | None = self._followed(
             made.consumer("target", "checkpoints-target-consumer"),
             made.checkpoints_topic,
             self._replay_checkpoint,
@@ -59,9 +62,12 @@ class MirrorCheckpointTask(SourceTask):
         commit_seconds = made.interval_seconds("sync.group.offsets")
         self._commit_ms = None if commit_seconds is None else 1000 * commit_seconds
         self._next_emit_ms = self._next_commit_ms = now_ms()
-        self._stopping = threading.Event()
-        self._lock = threading.Lock()
         log.info("checkpoints flow=%s->%s groups=%s", made.source, made.target, len(self._groups))
+
+    def _followed(self, client: dict[str, Any], topic: str, replay: Replay) -> FollowedTopic:
+        followed = FollowedTopic(client, topic, replay)
+        self._open.append(followed)
+        return followed
 
     def _replay_sync(self, key: bytes | None, value: bytes | None) -> None:
         self._store.replay(OffsetSync.of_record(key, value))
@@ -106,6 +112,7 @@ class MirrorCheckpointTask(SourceTask):
             if not self._earlier.is_read_to_end:
                 return False
             self._earlier.close()
+            self._open.remove(self._earlier)
             self._earlier = None
         if not self._syncs.is_read_to_end:
             self._syncs.read(_WAIT_SECONDS)
@@ -117,7 +124,7 @@ class MirrorCheckpointTask(SourceTask):
         is_there = self._mirror.offset_syncs_side == "source"
         if self._syncs_back is None and is_there and topic in self._target.topic_names():
             client = self._mirror.consumer("target", "offset-syncs-target-consumer")
-            self._syncs_back = FollowedTopic(client, topic, self._replay_sync_back)
+            self._syncs_back = self._followed(client, topic, self._replay_sync_back)
             self._syncs_back.read(_WAIT_SECONDS)
 
     def _new_records(self) -> list[SourceRecord]:
@@ -184,9 +191,5 @@ class MirrorCheckpointTask(SourceTask):
         """Called in the task's thread, or from outside while a poll waits for a cluster."""
         self._stopping.set()
         with self._lock:
-            self._syncs.close()
-            if self._syncs_back is not None:
-                self._syncs_back.close()
-            if self._earlier is not None:
-                self._earlier.close()
-                self._earlier = None
+            while self._open:
+                self._open.pop().close()

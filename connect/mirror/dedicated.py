@@ -11,9 +11,10 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
+from connect.clock import now_ms
 from connect.definitions.validation import require_valid, validate
 from connect.herder import requests
-from connect.herder.names import ElsewhereError, RefusalError
+from connect.herder.names import ElsewhereError, RefusalError, State
 from connect.mirror.mirror_maker_settings import CONNECTORS, MirrorMakerSettings, Pair
 from connect.plugins.catalogue import Plugins
 from connect.rest.server import RestServer
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 
 _LOOK_SECONDS: Final = 0.5
 _RETRY_SECONDS: Final = 5.0
+_PATIENCE_MS: Final = 5_000
 
 
 class FlowWorker:
@@ -39,7 +41,8 @@ class FlowWorker:
         self._settings = WorkerSettings.of(worker, is_distributed=True)
         configs = [told.connector(pair, name) for name in CONNECTORS]
         if (back := told.beats_back(pair)) is not None:
-            configs.append(back)
+            # First, so that the source has heartbeats before its topics are looked for.
+            configs.insert(0, back)
         self.connectors: dict[str, Mapping[str, str]] = {each["name"]: each for each in configs}
         for config in configs:
             require_valid(validate(plugins, config))
@@ -81,7 +84,18 @@ class FlowWorker:
             if cluster.herder.is_leader:
                 for name, config in self.connectors.items():
                     await self._put(cluster, name, config)
+                    if name not in CONNECTORS:
+                        await self._wait_for(cluster, name)
             await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _wait_for(self, cluster: Cluster, name: str) -> None:
+        """Wait until a connector runs, which makes its topic; not for long."""
+        deadline_ms = now_ms() + _PATIENCE_MS
+        while now_ms() < deadline_ms:
+            status = cluster.herder.statuses.connectors.get(name)
+            if status is not None and status.state is State.RUNNING:
+                return
+            await asyncio.sleep(_LOOK_SECONDS / 10)
 
     async def _put(self, cluster: Cluster, name: str, config: Mapping[str, str]) -> None:
         if cluster.herder.config.connector_configs.get(name) == config:

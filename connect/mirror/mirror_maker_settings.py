@@ -148,6 +148,9 @@ class MirrorMakerSettings:
             for key, value in self._of_cluster(alias).items():
                 where = side if key.startswith(_CLIENT_KINDS) else f"{side}.cluster"
                 found[f"{where}.{key}"] = value
+        if name == CONNECTORS[0] and not any("producer.linger.ms" in key for key in found):
+            # A copy is as late as this, and what comes fast fills batches anyhow.
+            found["producer.override.linger.ms"] = "1"
         return {**found, **self._behind(f"{pair}."), "name": name}
 
     def beats_back(self, pair: Pair) -> Properties | None:

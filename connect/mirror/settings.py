@@ -111,8 +111,15 @@ class MirrorSettings:
         return self._client(side, "admin", role, {})
 
     def consumer(self, side: str, role: str) -> dict[str, Any]:
-        # A group is not joined; librdkafka asks for its name all the same.
-        return self._client(side, "consumer", role, {**CONSUMER_DEFAULTS, "group.id": "millrace"})
+        # A group is not joined; librdkafka asks for its name all the same. What it fetches ahead
+        # is limited, since every task has its own.
+        own = {
+            "group.id": "millrace",
+            "queued.max.messages.kbytes": "8192",
+            # How long fetching rests when that is reached: a second, when nothing is said.
+            "fetch.queue.backoff.ms": "5",
+        }
+        return self._client(side, "consumer", role, {**CONSUMER_DEFAULTS, **own})
 
     def producer(self, side: str, role: str) -> dict[str, Any]:
         return self._client(side, "producer", role, PRODUCER_DEFAULTS)
@@ -125,8 +132,8 @@ class MirrorSettings:
         address = {name: value for name, value in cluster.items() if name.startswith(_ADDRESS)}
         told = {
             **address,
-            **with_prefix(self.written, f"{kind}."),
-            **with_prefix(self.written, f"{side}.{kind}."),
+            **_of_kind(self.written, f"{kind}."),
+            **_of_kind(self.written, f"{side}.{kind}."),
         }
         if not told.get("bootstrap.servers"):
             raise ConfigException(
@@ -150,3 +157,9 @@ class MirrorSettings:
             **with_prefix(self.written, "source.consumer."),
         }
         return told.get("isolation.level", "read_committed") == "read_committed"
+
+
+def _of_kind(written: Mapping[str, str], prefix: str) -> dict[str, str | None]:
+    """Take what is for one kind of client; what begins with `override.` is for the worker's own."""
+    found = with_prefix(written, prefix)
+    return {name: value for name, value in found.items() if not name.startswith("override.")}

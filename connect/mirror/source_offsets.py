@@ -10,8 +10,14 @@ TOPIC_ID: Final = "topicId"
 """Of which topic of that name an offset is. MirrorMaker 2 does not write it, and lets it pass."""
 
 
-def source_partition(cluster: str, at: TopicPartition) -> dict[str, Any]:
-    return {"cluster": cluster, "topic": at.topic, "partition": at.partition}
+class Place(dict[str, Any]):
+    """A partition of the source in Connect's form, and as the mirror knows it."""
+
+    __slots__ = ("at",)
+
+    def __init__(self, cluster: str, at: TopicPartition) -> None:
+        super().__init__(cluster=cluster, topic=at.topic, partition=at.partition)
+        self.at = at
 
 
 def resume_offset(kept: Mapping[str, Any] | None, topic_id: str | None) -> int | None:

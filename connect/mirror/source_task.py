@@ -25,7 +25,7 @@ from connect.clock import now_ms, timestamp_ms
 from connect.mirror.definitions import SOURCE
 from connect.mirror.figures import PartitionFigures, metrics
 from connect.mirror.settings import MirrorSettings
-from connect.mirror.source_offsets import TOPIC_ID, resume_offset, source_partition
+from connect.mirror.source_offsets import TOPIC_ID, Place, resume_offset
 from connect.mirror.sync_queue import SyncQueue
 from connect.mirror.topics import decoded
 from millrace.connect import SourceRecord, SourceTask
@@ -58,19 +58,20 @@ class MirrorSourceTask(SourceTask):
         self._wait_seconds = min(made["consumer.poll.timeout.ms"] / 1000, _LONGEST_WAIT_SECONDS)
         self._partitions = decoded(settings["task.assigned.partitions"])
         self._topic_ids = _topic_ids(settings.get("task.assigned.topic.ids", ""))
-        self._places = {at: source_partition(made.source, at) for at in self._partitions}
+        self._places = {at: Place(made.source, at) for at in self._partitions}
         self._remote = {at.topic: self._flow.remote_topic(at.topic) for at in self._partitions}
         self.figures = {at: PartitionFigures() for at in self._partitions}
         self._next_ends_ms = 0
         self._stopping = threading.Event()
         self._lock = threading.Lock()
+        self._consumer: Consumer | None = None
         self._producer: Producer | None = None
         self._syncs = SyncQueue(made["offset.lag.max"])
         self._syncs_topic = made.offset_syncs_topic
         if made["emit.offset-syncs.enabled"]:
             side = made.offset_syncs_side
             self._producer = Producer(made.producer(side, f"offset-syncs-{side}-producer"))
-        self._consumer: Consumer | None = self._assigned(made)
+        self._consumer = self._assigned(made)
 
     def _assigned(self, made: MirrorSettings) -> Consumer:
         told = made.consumer("source", "replication-consumer")
@@ -152,10 +153,10 @@ class MirrorSourceTask(SourceTask):
     # --- offset syncs ---
 
     def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
-        assert record.source_partition is not None
         assert record.source_offset is not None
         place, offset = record.source_partition, record.source_offset["offset"]
-        at = TopicPartition(place["topic"], place["partition"])
+        assert isinstance(place, Place), place
+        at = place.at
         latency_ms = timestamp_ms() - (record.timestamp_ms or 0)
         self.figures[at].was_stored(offset, len(record.value or b""), latency_ms)
         # Without metadata it was filtered out: it has no place in the target.

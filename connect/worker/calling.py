@@ -20,7 +20,7 @@ class Caller:
     def __call__(self, method: Callable[..., Any], *arguments: Any) -> Any:
         """Call a method and wait for what it gives."""
         given = method(*arguments)
-        if not inspect.isawaitable(given):
+        if given is None or not inspect.isawaitable(given):
             return given
         if self._loop is None:
             self._loop = asyncio.new_event_loop()

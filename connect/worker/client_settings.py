@@ -117,6 +117,8 @@ PRODUCER_DEFAULTS: Final[dict[str, Any]] = {
     # A broker that is away is waited for: the task stops only when its user says so.
     "delivery.timeout.ms": "2147483647",
     "linger.ms": "5",
+    # As Kafka's `buffer.memory`: librdkafka's own limit is a gigabyte.
+    "queue.buffering.max.kbytes": "32768",
     # As Kafka's producer: records of one key have to meet in one partition, whoever writes them.
     "partitioner": "murmur2_random",
 }

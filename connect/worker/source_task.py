@@ -13,6 +13,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaException, Producer
 
 from connect.clock import now_ms
+from connect.converters.primitives import ByteArrayConverter
 from connect.errors.tolerance import Stage
 from connect.herder.submitted_records import SubmittedRecord, SubmittedRecords
 from connect.worker.offset_store import OffsetStore, Reader
@@ -77,8 +78,14 @@ class SourceWork:
         self._is_started = False
         self._is_stopped = False
         self._tells_records = type(parts.task).commit_record is not SourceTask.commit_record
+        self._keeps_bytes = (
+            type(parts.converters.key) is ByteArrayConverter
+            and type(parts.converters.value) is ByteArrayConverter
+        )
         self._next_commit_ms = 0
-        self._topic_seen_ms: dict[str, int] = {}
+        self._topics_seen: set[str] = set()
+        """Topics that were told of since the last reminder."""
+        self._next_reminder_ms = 0
 
     # --- its life ---
 
@@ -176,6 +183,33 @@ class SourceWork:
 
     def _converted(self, record: SourceRecord, polled: SourceRecord) -> dict[str, Any] | None:
         """Give what the producer is told, None when the record is left out."""
+        message = self._as_bytes(record) or self._in_bytes(record, polled)
+        if message is None:
+            return None
+        if record.kafka_partition is not None:
+            message["partition"] = record.kafka_partition
+        if record.timestamp_ms is not None:
+            if record.timestamp_ms < 0:
+                raise ConnectException(f"Invalid record timestamp {record.timestamp_ms}")
+            message["timestamp"] = record.timestamp_ms
+        return message
+
+    def _as_bytes(self, record: SourceRecord) -> dict[str, Any] | None:
+        """Give a record that is bytes and stays so, None when there is something to convert."""
+        key, value = record.key, record.value
+        if (
+            not self._keeps_bytes
+            or record.headers
+            or (key is not None and type(key) is not bytes)
+            or (value is not None and type(value) is not bytes)
+            or record.key_schema is not None
+            or record.value_schema is not None
+        ):
+            return None
+        return {"key": key, "value": value}
+
+    def _in_bytes(self, record: SourceRecord, polled: SourceRecord) -> dict[str, Any] | None:
+        """Convert a record, None when it is left out."""
         take, converters = self._parts.steps.take, self._parts.converters
         headers: Any = ()
         if record.headers:
@@ -207,12 +241,6 @@ class SourceWork:
         message = {"key": key, "value": value}
         if headers:
             message["headers"] = headers
-        if record.kafka_partition is not None:
-            message["partition"] = record.kafka_partition
-        if record.timestamp_ms is not None:
-            if record.timestamp_ms < 0:
-                raise ConnectException(f"Invalid record timestamp {record.timestamp_ms}")
-            message["timestamp"] = record.timestamp_ms
         return message
 
     def _headers(self, record: SourceRecord) -> list[tuple[str, bytes | None]]:
@@ -253,8 +281,8 @@ class SourceWork:
         if submitted is not None:
             submitted.is_stored = True
         topic = message.topic()
-        if self._topic_seen_ms.get(topic, -_TOPIC_REMINDER_MS) + _TOPIC_REMINDER_MS <= now_ms():
-            self._topic_seen_ms[topic] = now_ms()
+        if topic not in self._topics_seen:
+            self._topics_seen.add(topic)
             self._thread.topic_used(topic)
         if self._tells_records:
             _, timestamp = message.timestamp()
@@ -293,6 +321,9 @@ class SourceWork:
         """Hear what was stored, and keep offsets when it is time."""
         assert self._producer is not None
         self._producer.poll(0)
+        if now_ms() >= self._next_reminder_ms:
+            self._next_reminder_ms = now_ms() + _TOPIC_REMINDER_MS
+            self._topics_seen.clear()
         if now_ms() >= self._next_commit_ms:
             self._commit()
             self._next_commit_ms = now_ms() + self._parts.flush_interval_ms

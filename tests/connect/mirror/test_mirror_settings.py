@@ -62,6 +62,8 @@ def test_a_connector_is_told_both_clusters_and_its_flow() -> None:
     producer = made.producer("target", "syncs")
     assert producer["security.protocol"] == "SSL"
     assert "fetch.max.bytes" not in producer
+    assert made.written["producer.override.linger.ms"] == "1"
+    assert "override.linger.ms" not in producer
 
 
 def test_the_flow_counts_more_than_what_is_said_of_all() -> None:
