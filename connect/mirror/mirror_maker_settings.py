@@ -46,6 +46,12 @@ _OF_CONNECTORS: Final = (
     "producer.override.",
     "exactly.once.support",
 )
+_QUICK_AND_SMALL: Final = {
+    # A copy is as late as this, and what comes fast fills batches anyhow.
+    "linger.ms": "1",
+    # So much of every task is on its way.
+    "buffer.memory": "8388608",
+}
 _NAMES: Final = frozenset((*SOURCE.keys, *CHECKPOINT.keys, *HEARTBEAT.keys))
 CONNECTORS: Final = (
     "MirrorSourceConnector",
@@ -148,9 +154,10 @@ class MirrorMakerSettings:
             for key, value in self._of_cluster(alias).items():
                 where = side if key.startswith(_CLIENT_KINDS) else f"{side}.cluster"
                 found[f"{where}.{key}"] = value
-        if name == CONNECTORS[0] and not any("producer.linger.ms" in key for key in found):
-            # A copy is as late as this, and what comes fast fills batches anyhow.
-            found["producer.override.linger.ms"] = "1"
+        if name == CONNECTORS[0]:
+            for setting, value in _QUICK_AND_SMALL.items():
+                if not any(key.endswith(f"producer.{setting}") for key in found):
+                    found.setdefault(f"producer.override.{setting}", value)
         return {**found, **self._behind(f"{pair}."), "name": name}
 
     def beats_back(self, pair: Pair) -> Properties | None:

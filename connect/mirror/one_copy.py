@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from connect.clock import now_ms
@@ -14,6 +15,7 @@ from connect.mirror.settings import MirrorSettings
 from connect.mirror.status import copied_to, source_settings
 from connect.mirror.topics import partitions_of
 from connect.mirror.verification import Compared, compare
+from connect.mirror.whole_topic import whole_topic
 from millrace.connect.connectors import TopicPartition
 
 _LOOK_SECONDS: Final = 0.2
@@ -112,17 +114,16 @@ def verify(told: MirrorMakerSettings, wanted: Sequence[Range], say: Say) -> bool
     for one in wanted:
         far = copied_to(told, one.pair, one.made)
         source, target = (one.made.consumer(side, "verify") for side in ("source", "target"))
-        for at in sorted(one.end_offsets):
-            compared = compare(
-                source,
-                target,
-                at,
-                one.flow.remote_topic(at.topic),
-                far.get(at, 0),
-                is_compacted=at.topic in one.compacted_topics,
-            )
-            is_same = is_same and compared.is_same
-            say(_said(one, compared))
+        for topic in sorted({at.topic for at in one.end_offsets}):
+            remote = one.flow.remote_topic(topic)
+            for compared in compare(
+                partial(whole_topic, source, topic),
+                partial(whole_topic, target, remote),
+                {at: far.get(at, 0) for at in one.end_offsets if at.topic == topic},
+                is_compacted=topic in one.compacted_topics,
+            ):
+                is_same = is_same and compared.is_same
+                say(_said(one, compared))
     return is_same
 
 

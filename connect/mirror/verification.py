@@ -1,11 +1,10 @@
 """Whether a copy is the source, by a digest of every partition."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from connect.mirror.whole_topic import whole_topic
 from millrace.connect.connectors import TopicPartition
 
 
@@ -17,26 +16,44 @@ class Digest:
     sha256: str
 
 
-def digest(messages: Iterable[Any], *, is_compacted: bool = False) -> Digest:
-    """Digest a partition's messages; of one that is compacted, the last of each key.
+class _Digesting:
+    """Owns the hash of a partition while it is read."""
+
+    def __init__(self, *, is_compacted: bool) -> None:
+        self._is_compacted = is_compacted
+        self._count = 0
+        self._whole = hashlib.sha256()
+        self._last: dict[bytes, bytes] = {}
+
+    def add(self, message: Any) -> None:
+        own = _record_hash(message)
+        if not self._is_compacted or message.key() is None:
+            self._count += 1
+            self._whole.update(own)
+        elif message.value() is None:
+            self._last.pop(message.key(), None)
+        else:
+            self._last[message.key()] = own
+
+    def done(self) -> Digest:
+        for key in sorted(self._last):
+            self._whole.update(self._last[key])
+        return Digest(self._count + len(self._last), self._whole.hexdigest())
+
+
+def digests(messages: Iterable[Any], *, is_compacted: bool = False) -> dict[int, Digest]:
+    """Digest messages by partition; of a compacted topic, the last of each key.
 
     A compacted topic is cleaned in each cluster when its time comes, tombstones go: what is left
     of every key is the same.
     """
-    count, whole = 0, hashlib.sha256()
-    last: dict[bytes, bytes] = {}
+    found: dict[int, _Digesting] = {}
     for message in messages:
-        own = _record_hash(message)
-        if not is_compacted or message.key() is None:
-            count += 1
-            whole.update(own)
-        elif message.value() is None:
-            last.pop(message.key(), None)
-        else:
-            last[message.key()] = own
-    for key in sorted(last):
-        whole.update(last[key])
-    return Digest(count + len(last), whole.hexdigest())
+        number = message.partition()
+        if number not in found:
+            found[number] = _Digesting(is_compacted=is_compacted)
+        found[number].add(message)
+    return {number: each.done() for number, each in found.items()}
 
 
 def _record_hash(message: Any) -> bytes:
@@ -48,6 +65,9 @@ def _record_hash(message: Any) -> bytes:
         one.update(b"-" if part is None else b"%d:" % len(part) + part)
     one.update(b"@%d" % message.timestamp()[1])
     return one.digest()
+
+
+_NOTHING: Final = Digest(0, hashlib.sha256().hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +84,21 @@ class Compared:
 
 
 def compare(
-    source: Mapping[str, Any],
-    target: Mapping[str, Any],
-    at: TopicPartition,
-    remote_topic: str,
-    copied_to: int,
+    source: Callable[[], Iterable[Any]],
+    target: Callable[[], Iterable[Any]],
+    copied_to: Mapping[TopicPartition, int],
     *,
     is_compacted: bool,
-) -> Compared:
-    """Read both sides; of the source what was copied, which is what lies before an offset."""
-    read = whole_topic(source, at.topic, [at.partition])
-    copied = (each for each in read if each.offset() < copied_to)
-    return Compared(
-        at,
-        digest(copied, is_compacted=is_compacted),
-        digest(whole_topic(target, remote_topic, [at.partition]), is_compacted=is_compacted),
+) -> list[Compared]:
+    """Read both sides of a topic; of the source what was copied, which lies before an offset."""
+    copied = (
+        each
+        for each in source()
+        if each.offset() < copied_to[TopicPartition(each.topic(), each.partition())]
     )
+    there = digests(copied, is_compacted=is_compacted)
+    here = digests(target(), is_compacted=is_compacted)
+    return [
+        Compared(at, there.get(at.partition, _NOTHING), here.get(at.partition, _NOTHING))
+        for at in sorted(copied_to)
+    ]

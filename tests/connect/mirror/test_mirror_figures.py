@@ -1,11 +1,12 @@
 """How far a copy is: figures, status, digests."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from connect.mirror.figures import PartitionFigures
 from connect.mirror.mirror_maker_settings import Pair
 from connect.mirror.status import FlowStatus, status_lines
-from connect.mirror.verification import digest
+from connect.mirror.verification import Digest, compare, digests
 from millrace.mirror import TopicPartition
 
 
@@ -53,6 +54,7 @@ class Message:
     v: bytes | None
     h: list[tuple[str, bytes | None]] = field(default_factory=list)
     t: int = 0
+    o: int = 0
 
     def key(self) -> bytes | None:
         return self.k
@@ -65,6 +67,31 @@ class Message:
 
     def timestamp(self) -> tuple[int, int]:
         return 1, self.t
+
+    def partition(self) -> int:
+        return 0
+
+    def topic(self) -> str:
+        return "orders"
+
+    def offset(self) -> int:
+        return self.o
+
+
+def digest(messages: Iterable[Message], *, is_compacted: bool = False) -> Digest:
+    return digests(messages, is_compacted=is_compacted)[0]
+
+
+def test_of_the_source_what_was_copied_is_compared() -> None:
+    source = [Message(None, b"%d" % n, o=n) for n in range(5)]
+    at = TopicPartition("orders", 0)
+    (same,) = compare(lambda: source, lambda: source[:3], {at: 3}, is_compacted=False)
+    assert same.is_same
+    assert same.source.record_count == 3
+    (other,) = compare(lambda: source, lambda: source[:3], {at: 4}, is_compacted=False)
+    assert not other.is_same
+    (empty,) = compare(lambda: source, list, {at: 0}, is_compacted=False)
+    assert empty.is_same
 
 
 def test_a_digest_tells_everything_apart() -> None:
