@@ -321,6 +321,7 @@ class SourceWork:
         """Hear what was stored, and keep offsets when it is time."""
         assert self._producer is not None
         self._producer.poll(0)
+        self._take_stored()
         if now_ms() >= self._next_reminder_ms:
             self._next_reminder_ms = now_ms() + _TOPIC_REMINDER_MS
             self._topics_seen.clear()
@@ -333,9 +334,13 @@ class SourceWork:
         self._producer.flush(self._parts.flush_timeout_ms / 1000)
         self._commit()
 
-    def _commit(self) -> None:
+    def _take_stored(self) -> None:
+        """Let go of what is stored: of many records of a partition one offset is left."""
         for partition, offset in self._submitted.take_offsets():
             self._kept[repr(sorted(partition.items()))] = (partition, offset)
+
+    def _commit(self) -> None:
+        self._take_stored()
         if self._thread.is_left:
             return
         try:
