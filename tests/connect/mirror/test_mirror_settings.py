@@ -1,11 +1,16 @@
 """mm2.properties: flows, workers and connectors, as MirrorMaker 2 reads them."""
 
+import textwrap
+from pathlib import Path
+
 import pytest
 
 from connect.config_providers.properties import parse_properties
+from connect.definitions.validation import require_valid, validate
 from connect.mirror.definitions import CHECKPOINT, SOURCE
-from connect.mirror.mirror_maker_settings import MirrorMakerSettings, Pair
+from connect.mirror.mirror_maker_settings import CONNECTORS, MirrorMakerSettings, Pair
 from connect.mirror.settings import MirrorSettings
+from connect.plugins.scan import find_plugins
 from millrace.connect.errors import ConfigException
 
 TEXT = """
@@ -124,3 +129,14 @@ def test_checkpoints_have_settings_of_their_own() -> None:
     assert made.interval_seconds("sync.group.offsets") == 60
     assert made.checkpoints_topic == "primary.checkpoints.internal"
     assert not made.name_filter("groups").takes("connect-x")
+
+
+def test_the_file_in_the_readme_is_one() -> None:
+    readme = Path(__file__).parents[3] / "connect" / "mirror" / "README.md"
+    lines = readme.read_text().split("<<END\n")[1].split("    END\n")[0]
+    told = MirrorMakerSettings(parse_properties(textwrap.dedent(lines)))
+    assert told.flows() == [FLOW]
+    plugins = find_plugins([])
+    for name in CONNECTORS:
+        require_valid(validate(plugins, told.connector(FLOW, name)))
+    assert told.worker(FLOW)["offset.storage.replication.factor"] == "1"
