@@ -1,10 +1,6 @@
-"""One set of rules for every index: SQLite always, Elasticsearch where there is one to be had.
-
-`MILLRACE_TEST_ELASTICSEARCH` names a running Elasticsearch, as a URL.
-"""
+"""One set of rules for every index: SQLite, and a real Elasticsearch where one is to be had."""
 
 import asyncio
-import os
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -19,34 +15,31 @@ from services.search.away import IndexAwayError
 from services.search.domain import Document, Place, Question, document_of, split_words
 from services.search.index import OrderIndex, WrongIndexError, choose_index
 from services.search.sqlite_index import SqliteIndex
+from tests.lib.elasticsearch_server import Elasticsearch
 from tests.lib.order_feed import NOON, Feed, order_event
 from tests.lib.pipeline_bus import Bus, fake_events
 from tests.lib.pipeline_processes import call
 
-ELASTICSEARCH = os.environ.get("MILLRACE_TEST_ELASTICSEARCH", "")
 Check = Callable[[OrderIndex], Awaitable[None]]
 
 
-@pytest.fixture(
-    params=[
-        "sqlite",
-        pytest.param(
-            "elasticsearch",
-            marks=pytest.mark.skipif(
-                not ELASTICSEARCH, reason="MILLRACE_TEST_ELASTICSEARCH names no Elasticsearch"
-            ),
-        ),
-    ]
-)
+@pytest.fixture(scope="module")
+def elasticsearch() -> Iterator[Elasticsearch]:
+    with Elasticsearch() as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite", pytest.param("elasticsearch", marks=pytest.mark.slow)])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str]]:
     """Give the address of an empty index and its name."""
     if request.param == "sqlite":
         yield str(tmp_path / "orders.sqlite"), ""
         return
     name = f"test-{uuid.uuid4().hex}"
-    yield ELASTICSEARCH, name
+    url = request.getfixturevalue("elasticsearch").url
+    yield url, name
     for index in (name, f"{name}-positions"):
-        call("DELETE", f"{ELASTICSEARCH}/{index}")
+        call("DELETE", f"{url}/{index}")
 
 
 @asynccontextmanager
