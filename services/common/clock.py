@@ -11,6 +11,11 @@ def timestamp_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def timestamp_ns() -> int:
+    """Return wall time in nanoseconds since 1970, UTC."""
+    return time.time_ns()
+
+
 def utc_now() -> datetime:
     """Return the time to the millisecond, which is what events keep."""
     return to_milliseconds(datetime.now(UTC))

@@ -32,6 +32,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
 from schemas.stopping import stop
+from services.common import traces
 from services.common.clock import now_seconds, timestamp_ms
 from services.common.inbox import Inbox
 from services.common.kafka import EndOffsets, Topic, dead_letter_of, ensure_topics
@@ -314,6 +315,8 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
 
     async def _process(self, batches: Batches) -> None:
         started_at = now_seconds()
+        if traces.recorder is not None:
+            traces.recorder.begin_batch()
         await self._handle_all(batches)
         await self._worker.tick(timestamp_ms(), self._outbox)
         interval_seconds = self._settings.commit_interval_ms / 1000
@@ -411,13 +414,24 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         assert self._transactions is not None
         assert self._member is not None
         offsets, self._handled = self._handled, {}
+        outgoing = self._outbox.take()
         try:
-            await self._transactions.commit(self._outbox.take(), offsets, self._member)
+            await self._transactions.commit(outgoing, offsets, self._member)
         except TransactionError as error:
             self._metrics.transactions.labels(error.outcome.value).inc()
             raise
         self._metrics.transactions.labels("committed").inc()
+        if traces.recorder is not None:
+            self._tell_spans(traces.recorder, outgoing)
         self._worker.flushed()
+
+    def _tell_spans(self, recorder: traces.Recorder, committed: Sequence[Outgoing]) -> None:
+        for made in committed:
+            attributes = {"messaging.system": "kafka", "messaging.destination.name": made.topic}
+            if made.key is not None:
+                attributes["messaging.kafka.message.key"] = made.key.decode(errors="replace")
+            recorder.finish(made.headers, f"{self.application} {made.topic}", attributes)
+        recorder.forget()
 
     # -- probes
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
-from services.common import clock
+from services.common import clock, traces
 from services.common.events import Events, SchemaRegistryClient
 from services.common.faults import add_fault_switch
 from services.common.front import add_front_page
@@ -71,7 +71,12 @@ def run_service(
     """Run a service as this process."""
     settings = read_settings(kind, sys.argv[1:], os.environ)
     configure_logging()
-    asyncio.run(_serve(name, settings, assemble, add_routes))
+    traces.configure(name)
+    try:
+        asyncio.run(_serve(name, settings, assemble, add_routes))
+    finally:
+        if traces.recorder is not None:
+            traces.recorder.shut_down()
 
 
 async def _serve(

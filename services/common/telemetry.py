@@ -14,7 +14,9 @@ from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-TRACEPARENT = "traceparent"
+from services.common import traces
+from services.common.traces import TRACEPARENT
+
 _TRACEPARENT_SHAPE = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 _ZERO_TRACE_ID = "0" * 32
 _ZERO_PARENT_ID = "0" * 16
@@ -62,7 +64,10 @@ def child_headers(headers: Iterable[tuple[str, bytes]], application: str) -> Hea
     for name, value in headers:
         if name == TRACEPARENT and len(value) == 55:
             span = hashlib.blake2b(value + application.encode(), digest_size=8).hexdigest()
-            return [(TRACEPARENT, value[:36] + span.encode() + value[52:])]
+            child = value[:36] + span.encode() + value[52:]
+            if traces.recorder is not None:
+                traces.recorder.note(value, child)
+            return [(TRACEPARENT, child)]
     return []
 
 

@@ -14,10 +14,11 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from services.common import clock
+from services.common import clock, traces
 from services.common.kafka import ORDERS
 from services.common.runner import Running
-from services.common.telemetry import TRACEPARENT, new_traceparent, parse_trace_id
+from services.common.telemetry import new_traceparent, parse_trace_id
+from services.common.traces import TRACEPARENT
 from services.common.web import ProblemError, unavailable
 from services.orders.app import OrdersService
 from services.orders.desk import (
@@ -102,6 +103,7 @@ class OrderRoutes:
             raise ProblemError(415, "the body must be application/json")
         body = await request.read()
         key = _idempotency_key(request)
+        begun_ns = clock.timestamp_ns()
         order_id = await self._place_new(request, key)
         if isinstance(order_id, web.StreamResponse):
             return order_id
@@ -109,15 +111,23 @@ class OrderRoutes:
         order = parse_order(parsed, clock.utc_now())
         if isinstance(order, list):
             raise ProblemError(422, f"{len(order)} wrong fields", errors=order)
-        event = await self._create(request, order_id, order, digest(parsed) if key else None)
+        traceparent = _traceparent(request)
+        body_digest = digest(parsed) if key else None
+        event = await self._create(order_id, order, body_digest, traceparent)
+        if traces.recorder is not None:
+            traces.recorder.tell_request(
+                traceparent,
+                is_new=request.headers.get(TRACEPARENT) != traceparent,
+                begun_ns=begun_ns,
+                attributes={"http.request.method": "POST", "order.id": order_id},
+            )
         location = f"/v1/orders/{order_id}"
         return web.json_response(to_json(event), status=201, headers={"Location": location})
 
     async def _create(
-        self, request: web.Request, order_id: str, order: OrderRequest, body_digest: str | None
+        self, order_id: str, order: OrderRequest, body_digest: str | None, traceparent: str
     ) -> OrderEvent:
         desk = self._service.desk
-        traceparent = _traceparent(request)
         try:
             if body_digest is None:
                 return await desk.create(order_id, order, traceparent)

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
+from services.common import traces
 from services.common.events import Events
 from services.common.kafka import ORDERS, Topic
 from services.common.outbox import Outbox
 from services.common.processor import Inputs, Processor
 from services.common.runner import Running
+from services.common.telemetry import Headers, child_headers
 from services.search.domain import Document, document_of, newest
 from services.search.index import OrderIndex, choose_index
 from services.search.settings import SearchSettings
@@ -34,6 +36,7 @@ class SearchWorker:
         self._orders = events.reader("orders/order_event")
         self._documents: list[Document] = []
         self._positions: dict[int, int] = {}
+        self._traced: list[Headers] = []
 
     def connect(self, inputs: Inputs) -> None:
         """It asks nothing of the processor."""
@@ -50,16 +53,22 @@ class SearchWorker:
     def forget(self) -> None:
         self._documents = []
         self._positions = {}
+        self._traced = []
 
     async def handle(self, record: ConsumerRecord, outbox: Outbox) -> None:
         order = await self._events.decode(self._orders, record.value)
         self._documents.append(document_of(order))
         self._positions[record.partition] = record.offset + 1
+        if traces.recorder is not None:
+            self._traced.append(child_headers(record.headers, APPLICATION))
 
     async def tick(self, timestamp_ms: int, outbox: Outbox) -> None:
         """Write what the batch brought."""
         if self._positions:
             await self._index.put(newest(self._documents), self._positions)
+            if traces.recorder is not None:
+                for headers in self._traced:
+                    traces.recorder.finish(headers, "search index", {"db.system": "orders index"})
             self.forget()
 
     def flushed(self) -> None:

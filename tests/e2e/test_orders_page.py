@@ -5,6 +5,7 @@ import re
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -26,7 +27,13 @@ STOCK = {"item-001": 1_000_000, "item-002": 1_000_000, "sold-out": 0}
 @pytest.fixture(scope="module")
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
     folder = tmp_path_factory.mktemp("orders-page")
-    with LocalBroker() as broker, Pipeline(broker.bootstrap_servers, folder) as running:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        LocalBroker() as broker,
+        Pipeline(broker.bootstrap_servers, folder) as running,
+    ):
+        patch.setenv("OTEL_TRACES_EXPORTER", "console")
+        running.start("email", arguments=("--mailbox", str(folder / "mailbox")))
         running.start("search", arguments=("--index", str(folder / "orders.sqlite")))
         running.start("payments", *(name for name in SERVICES if name != "orders"))
         running.start("orders", arguments=("--search-url", running.urls["search"]))
@@ -181,6 +188,45 @@ def test_an_order_is_streamed_whoever_holds_it(pipeline: Pipeline) -> None:
                 for line in stream:
                     if line.startswith(b"data: ") and b'"VALIDATED"' in line:
                         break
+
+
+def spans_of(pipeline: Pipeline, trace_id: str) -> dict[str, dict[str, Any]]:
+    """Return the spans of a trace, by id, as the services have told them."""
+    spans = [
+        json.loads(line.removeprefix("span "))
+        for name in ("orders", "email", "search", "payments", *SERVICES)
+        for line in pipeline.log(name).splitlines(keepends=True)
+        if line.startswith("span ") and line.endswith("\n") and trace_id in line
+    ]
+    return {span["context"]["span_id"]: span for span in spans}
+
+
+def test_an_order_is_one_trace_from_the_post_to_payment_mail_and_index(pipeline: Pipeline) -> None:
+    posted = pipeline.post(
+        {
+            "customer_id": "customer-traced",
+            "lines": [{"product_id": "item-002", "quantity": 1, "unit_price": "1.50"}],
+        }
+    )
+    trace_id = posted.body["correlation_id"]
+    wanted = {
+        "orders POST",
+        "fraud fraud-orders-by-customer-repartition",
+        "fraud order-validations",
+        "inventory order-validations",
+        "order-details order-validations",
+        "aggregator order-decisions",
+        "orders orders",
+        "payments payments",
+        "email order-confirmations",
+        "search index",
+    }
+    until(lambda: wanted <= {span["name"] for span in spans_of(pipeline, trace_id).values()})
+    spans = spans_of(pipeline, trace_id)
+    roots = [span["name"] for span in spans.values() if span["parent_id"] is None]
+    assert roots == ["orders POST"]
+    for span in spans.values():
+        assert span["parent_id"] is None or span["parent_id"] in spans, span
 
 
 def test_programs_are_not_shown_the_page(pipeline: Pipeline) -> None:
