@@ -16,6 +16,7 @@ LINES_MAX = 5000
 QUANTITY_MAX = 10**9
 TEXT_MAX = 200
 _AHEAD_MAX = timedelta(minutes=5)
+_DIGITS_MAX = 40
 _AMOUNT_LIMIT = Decimal(10) ** 14
 _SCALE = Decimal("0.0001")
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
@@ -89,7 +90,7 @@ class _Reader:
     def quantity(self, pointer: str, value: Any) -> int:
         if value is None:
             self.refuse(pointer, "is required")
-        elif isinstance(value, bool) or not isinstance(value, int):
+        elif (value := _to_integer(value)) is None:
             self.refuse(pointer, "must be a whole number")
         elif not 0 < value <= QUANTITY_MAX:
             self.refuse(pointer, f"must be greater than 0 and at most {QUANTITY_MAX}")
@@ -185,6 +186,15 @@ def _total(lines: list[dict[str, Any]]) -> Decimal:
     return sum((line["quantity"] * line["unit_price"] for line in lines), Decimal("0.0000"))
 
 
+def _to_integer(value: Any) -> int | None:
+    """Return a whole number; 2.0 is one too, as JSON Schema counts."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, Decimal) and abs(value.adjusted()) < _DIGITS_MAX:
+        return int(value) if value == value.to_integral_value() else None
+    return value if isinstance(value, int) else None
+
+
 def _to_decimal(value: Any) -> Decimal | None:
     if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
         return None
@@ -193,7 +203,11 @@ def _to_decimal(value: Any) -> Decimal | None:
     except InvalidOperation:
         return None
     # Digits without end would make the checks that follow expensive.
-    if not amount.is_finite() or abs(amount.adjusted()) > 40 or len(amount.as_tuple().digits) > 40:
+    if (
+        not amount.is_finite()
+        or abs(amount.adjusted()) > _DIGITS_MAX
+        or len(amount.as_tuple().digits) > _DIGITS_MAX
+    ):
         return None
     return amount
 
