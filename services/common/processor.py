@@ -437,7 +437,12 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
 
     @property
     def is_restored(self) -> bool:
-        return self._consumer is not None and self._restored_generation == self._generation
+        is_writing = self._requests is None or self._requests.is_writing
+        return (
+            self._consumer is not None
+            and self._restored_generation == self._generation
+            and is_writing
+        )
 
     async def is_broker_reachable(self) -> bool:
         """Ask the broker for its topics."""

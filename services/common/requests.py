@@ -28,7 +28,11 @@ PositionOf = Callable[[TopicPartition], Awaitable[int]]
 
 
 class NotAcceptedError(KafkaError):  # type: ignore[misc, unused-ignore]
-    """No partitions are held now; nothing was written."""
+    """No partitions are held now; nothing was written, nor will be."""
+
+
+class UnsettledError(KafkaError):  # type: ignore[misc, unused-ignore]
+    """The writer was stopped while it was writing this: it is there or not once state is read."""
 
 
 class RequestWriter:
@@ -45,6 +49,11 @@ class RequestWriter:
         self._waiting: list[tuple[Outgoing, asyncio.Future[None]]] = []
         self._committing: asyncio.Task[None] | None = None
         self.failure: Exception | None = None
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a record that comes now is taken."""
+        return self._member is not None and self.failure is None
 
     async def start(self, topics: Iterable[str]) -> None:
         """Connect; `topics` are those that will be written."""
@@ -85,7 +94,7 @@ class RequestWriter:
         Raise KafkaError if it is not: then it never will be once the state is read back. Who stops
         waiting does not stop the record.
         """
-        if self._member is None or self.failure is not None:
+        if not self.is_writing:
             raise NotAcceptedError
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((record, written))
@@ -107,7 +116,7 @@ class RequestWriter:
             self.failure = error
             self.refuse()
         finally:
-            _answer(batch, self.failure or NotAcceptedError())
+            _answer(batch, self.failure or UnsettledError())
             self._committing = None
 
     async def _commit(self, records: list[Outgoing], member: Member) -> None:

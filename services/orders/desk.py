@@ -21,10 +21,12 @@ from services.common import clock
 from services.common.kafka import ORDER_COMMANDS, ORDERS, PARTITION_COUNT, Topic
 from services.common.outbox import Outgoing
 from services.common.processor import Processor
+from services.common.requests import NotAcceptedError
 from services.common.telemetry import Headers, new_traceparent, parse_trace_id, trace_headers
 from services.orders.domain import Command, OrderEvent, OrderState
 from services.orders.requests import OrderRequest
 from services.orders.settings import OrdersSettings
+from services.orders.store import NotHeldError
 from services.orders.worker import OrdersWorker
 
 log = logging.getLogger(__name__)
@@ -141,10 +143,15 @@ class OrderDesk:
         )
 
     async def _wait_for(self, writing: asyncio.Future[T], order_id: str) -> T:
-        """Wait for so long; who gives up does not stop it."""
+        """Wait for so long; who gives up does not stop it.
+
+        Raise NotHeldError if it is not written and never will be, else BrokerUnavailableError.
+        """
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 return await asyncio.shield(writing)
+        except NotAcceptedError as error:
+            raise NotHeldError("nothing is written here just now") from error
         except (KafkaError, TimeoutError) as error:
             log.warning("not acknowledged key=%s error=%r", order_id, error)
             raise BrokerUnavailableError from error

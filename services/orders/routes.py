@@ -104,16 +104,24 @@ class OrderRoutes:
         body = await request.read()
         key = _idempotency_key(request)
         begun_ns = clock.timestamp_ns()
-        order_id = await self._place_new(request, key)
-        if isinstance(order_id, web.StreamResponse):
-            return order_id
-        parsed = _parse(body)
-        order = parse_order(parsed, clock.utc_now())
-        if isinstance(order, list):
-            raise ProblemError(422, f"{len(order)} wrong fields", errors=order)
         traceparent = _traceparent(request)
-        body_digest = digest(parsed) if key else None
-        event = await self._create(order_id, order, body_digest, traceparent)
+        deadline = clock.now_seconds() + self._settings.produce_timeout_ms / 1000
+        event: OrderEvent | None = None
+        while event is None:
+            placed = await self._place_new(request, key)
+            if isinstance(placed, web.StreamResponse):
+                return placed
+            parsed = _parse(body)
+            order = parse_order(parsed, clock.utc_now())
+            if isinstance(order, list):
+                raise ProblemError(422, f"{len(order)} wrong fields", errors=order)
+            body_digest = digest(parsed) if key else None
+            try:
+                event = await self._create(placed, order, body_digest, traceparent)
+            except NotHeldError:
+                # Nothing was written: its partition has moved, or all is being begun anew here.
+                await _wait_for_move(deadline)
+        order_id = event["order_id"]
         if traces.recorder is not None:
             traces.recorder.tell_request(
                 traceparent,
@@ -135,8 +143,6 @@ class OrderRoutes:
         except KeyReusedError:
             detail = "this Idempotency-Key was used with another request"
             raise ProblemError(409, detail) from None
-        except NotHeldError:
-            raise unavailable("the order's partition has just moved") from None
         except BrokerUnavailableError:
             raise unavailable("the order could not be stored; it may be tried again") from None
 
@@ -213,7 +219,7 @@ class OrderRoutes:
         current = await self._service.worker.read(found.events[-1])
         try:
             await self._service.desk.command(current, command)
-        except BrokerUnavailableError:
+        except (BrokerUnavailableError, NotHeldError):
             raise unavailable("the command could not be stored; it may be tried again") from None
         location = f"/v1/orders/{current['order_id']}"
         return web.json_response(to_json(current), status=202, headers={"Location": location})

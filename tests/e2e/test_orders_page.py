@@ -1,7 +1,12 @@
-"""The orders page in a real browser, on real services. An error in its console fails the test."""
+"""The orders page in a real browser, and what is behind it, on real services.
+
+An error in the browser's console fails the test.
+"""
 
 import json
 import re
+import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -227,6 +232,28 @@ def test_an_order_is_one_trace_from_the_post_to_payment_mail_and_index(pipeline:
     assert roots == ["orders POST"]
     for span in spans.values():
         assert span["parent_id"] is None or span["parent_id"] in spans, span
+
+
+def test_the_openapi_document_is_kept_whatever_is_asked(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Schemathesis: every field at, below and beyond its bounds; orders made up at random."""
+    program = Path(sys.executable).with_name("schemathesis")
+    document = pipeline.urls["orders"] + "/openapi.json"
+    common = ("--seed", "1", "--max-examples", "20", "--generation-database", "none")
+    # Not every text is a name: which are not, 422 says and no schema can.
+    checks = ("--exclude-checks", "positive_data_acceptance")
+    # A stream has no end to wait for.
+    all_paths = ("--phases", "examples,coverage", "--exclude-path", "/v1/orders/{order_id}/stream")
+    posts = ("--phases", "fuzzing", "--include-path", "/v1/orders")
+    for what in (all_paths, posts):
+        run = subprocess.run(
+            [program, "run", document, *common, *checks, *what],
+            cwd=tmp_path,  # It leaves a folder.
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+        assert run.returncode == 0, run.stdout[-8000:] + run.stderr
 
 
 def test_programs_are_not_shown_the_page(pipeline: Pipeline) -> None:

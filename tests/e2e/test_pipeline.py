@@ -4,7 +4,6 @@ import concurrent.futures
 import contextlib
 import json
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -154,28 +153,6 @@ def test_a_load_is_judged_as_expected_though_one_check_is_slow_and_poison_comes(
     assert report["latency_ms"]["p50"] > 300
     assert call("PUT", pipeline.urls["fraud"] + "/faults", {"delay_ms": -1}).status == 422
     assert "VALIDATED or FAILED, p50" in run.stdout
-
-
-def test_the_openapi_document_is_kept_whatever_is_asked(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Schemathesis: every field at, below and beyond its bounds; orders made up at random."""
-    program = Path(sys.executable).with_name("schemathesis")
-    document = pipeline.urls["orders"] + "/openapi.json"
-    common = ("--seed", "1", "--max-examples", "20", "--generation-database", "none")
-    # Not every text is a name: which are not, 422 says and no schema can.
-    checks = ("--exclude-checks", "positive_data_acceptance")
-    # A stream has no end to wait for.
-    all_paths = ("--phases", "examples,coverage", "--exclude-path", "/v1/orders/{order_id}/stream")
-    posts = ("--phases", "fuzzing", "--include-path", "/v1/orders")
-    for what in (all_paths, posts):
-        run = subprocess.run(
-            [program, "run", document, *common, *checks, *what],
-            cwd=tmp_path,  # It leaves a folder.
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=False,
-        )
-        assert run.returncode == 0, run.stdout[-8000:] + run.stderr
 
 
 def test_services_are_ready_and_stop_when_told(pipeline: Pipeline) -> None:
@@ -339,7 +316,13 @@ def test_broker_that_goes_away_gives_503_and_its_return_is_noticed(tmp_path: Pat
             ),
             60,
         )
-        again = pipeline.post(order(ordered_at=datetime.now(UTC).isoformat()))
-        assert again.status == 201
-        assert pipeline.validated(again.body["id"]).body["state"] == "VALIDATED"
+        # What was under way may fail only now, and is begun anew: 503 says to come again.
+        answers: list[Answer] = []
+
+        def is_accepted() -> bool:
+            answers.append(pipeline.post(order(ordered_at=datetime.now(UTC).isoformat())))
+            return answers[-1].status == 201
+
+        until(is_accepted)
+        assert pipeline.validated(answers[-1].body["id"]).body["state"] == "VALIDATED"
         assert pipeline.get(f"/v1/orders/{first['id']}").body["state"] == "VALIDATED"

@@ -8,7 +8,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
 from services.common.outbox import Outgoing
-from services.common.requests import NotAcceptedError, RequestWriter
+from services.common.requests import NotAcceptedError, RequestWriter, UnsettledError
 from services.common.transactions.producer import TransactionError
 from services.common.transactions.rules import Member, Outcome
 
@@ -151,7 +151,7 @@ def test_nobody_waits_for_a_writer_that_is_stopped() -> None:
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         await writer.stop()
-        with pytest.raises(NotAcceptedError):
+        with pytest.raises(UnsettledError):
             await written
 
     with_writer(check)
