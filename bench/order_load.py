@@ -2,15 +2,15 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
 
+from millrace.demo.orders import DemoOrder
 from millrace.demo.synthetic import make_scenery
 from millrace.load.arrivals import due_times
 from millrace.load.following import Following
 from millrace.load.sending import Sent, send_open_loop, session_of_a_load
 from schemas import loader
 from schemas.wire import EventReader, UnknownSchemaError, projection
-
-_MOST_PER_SECOND = 2_000
 
 
 async def send_orders(url: str, *, rate: float, seconds: float, seed: int) -> Sent:
@@ -24,10 +24,9 @@ async def send_orders(url: str, *, rate: float, seconds: float, seed: int) -> Se
 
 
 async def send_in_flight(
-    url: str, *, in_flight: int, seconds: float, seed: int, following: Following
+    url: str, orders: Iterator[DemoOrder], *, in_flight: int, seconds: float, following: Following
 ) -> Sent:
     """Keep so many orders between their POST and their decision (closed loop)."""
-    orders = iter(make_scenery(int(_MOST_PER_SECOND * seconds), seed).orders)
     sent = Sent()
     end = time.monotonic() + seconds
 

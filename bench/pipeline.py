@@ -21,6 +21,7 @@ from bench.node_clusters import NodeCluster, makers
 from bench.order_load import follow, send_in_flight, send_orders
 from bench.results import Results
 from bench.servers import find_kafka
+from millrace.demo.synthetic import make_scenery
 from millrace.load.following import Following
 from millrace.load.sending import Sent
 
@@ -30,6 +31,7 @@ SECONDS = 20.0
 WARM_UP_SECONDS = 5.0
 MEGABYTE = 1_000_000
 _DECIDED_SECONDS = 60.0
+_MOST_PER_SECOND = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,11 @@ class Bench:
 
     async def in_flight(self, count: int, seconds: float, seed: int) -> Found:
         """Keep so many orders on their way."""
+        # Made first: that costs seconds of processor time.
+        orders = iter(make_scenery(int(_MOST_PER_SECOND * seconds), seed).orders)
         before, begin = self._cpu(), time.monotonic()
         load = await send_in_flight(
-            self.url, in_flight=count, seconds=seconds, seed=seed, following=self._following
+            self.url, orders, in_flight=count, seconds=seconds, following=self._following
         )
         return await self._found(load, before, begin)
 
