@@ -15,7 +15,6 @@ from aiokafka.structs import ConsumerRecord
 
 from millrace.demo.registry import RegistryReader
 from millrace.demo.report import CHECKS, JUDGED
-from millrace.demo.topics import partitions_of
 
 _TOPICS = ("orders", "order-validations")
 
@@ -43,16 +42,15 @@ class Observer:
         self.started = asyncio.Event()
 
     async def run(self) -> None:
-        """Follow the topics until cancelled."""
+        """Follow the topics until cancelled, whatever broker dies meanwhile."""
         consumer = AIOKafkaConsumer(
+            *_TOPICS,
             bootstrap_servers=self._bootstrap_servers,
             auto_offset_reset="earliest",
             isolation_level="read_committed",
         )
         await consumer.start()
         try:
-            consumer.assign(await partitions_of(self._bootstrap_servers, _TOPICS))
-            await consumer.seek_to_beginning()
             self.started.set()
             while True:
                 batches = await consumer.getmany(timeout_ms=500)

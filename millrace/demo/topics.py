@@ -91,16 +91,6 @@ async def delete_pipeline_topics(bootstrap_servers: str) -> list[str]:
         await admin.close()
 
 
-async def partitions_of(bootstrap_servers: str, topics: Iterable[str]) -> list[TopicPartition]:
-    """Return every partition of these topics."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
-    await admin.start()
-    try:
-        return await _partitions(admin, topics)
-    finally:
-        await admin.close()
-
-
 async def _partitions(admin: AIOKafkaAdminClient, topics: Iterable[str]) -> list[TopicPartition]:
     names = sorted(topics)
     if not names:
