@@ -80,7 +80,7 @@ def _define_common(definition: ConfigDef) -> ConfigDef:
         default=1,
         validator=Range(1),
         group=COMMON,
-        order_in_group=3,
+        order_in_group=4,
         width=Width.SHORT,
         display_name="Tasks max",
     ).define(
@@ -90,7 +90,7 @@ def _define_common(definition: ConfigDef) -> ConfigDef:
         "Whether a connector that makes more tasks than tasks.max fails.",
         default=True,
         group=COMMON,
-        order_in_group=4,
+        order_in_group=5,
         width=Width.SHORT,
         display_name="Enforce tasks max",
     )
@@ -99,7 +99,8 @@ def _define_common(definition: ConfigDef) -> ConfigDef:
         ("value", Converter),
         ("header", HeaderConverter),
     )
-    for order, (part, base) in enumerate(parts, 5):
+    # Kafka has a version of the plugin after the class and after each converter (KIP-891).
+    for order, (part, base) in zip((6, 8, 10), parts, strict=True):
         definition.define(
             f"{part}.converter",
             Type.CLASS,
@@ -117,7 +118,7 @@ def _define_common(definition: ConfigDef) -> ConfigDef:
 
 def _define_plugged(definition: ConfigDef) -> ConfigDef:
     for order, (name, kind) in enumerate(
-        (("transforms", "transformation"), ("predicates", "predicate")), 8
+        (("transforms", "transformation"), ("predicates", "predicate")), 12
     ):
         definition.define(
             name,
@@ -139,7 +140,7 @@ def _define_plugged(definition: ConfigDef) -> ConfigDef:
         default="restart",
         validator=ValidString("none", "restart"),
         group=COMMON,
-        order_in_group=10,
+        order_in_group=14,
         width=Width.MEDIUM,
         display_name="Reload Action",
     )

@@ -1,6 +1,10 @@
-"""The settings of a connector's transformations and predicates, under the names it gives them."""
+"""What is plugged into a connector, and what it is told.
+
+Converters to choose from; transformations and predicates under the names a connector gives them.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from connect.plugins.catalogue import PluginKind, Plugins
@@ -29,6 +33,21 @@ class _Classes:
     def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
         del name, parsed
         return True
+
+
+def with_converters(
+    definition: ConfigDef, plugins: Plugins, of_worker: Mapping[str, str]
+) -> ConfigDef:
+    """Propose the converters there are; `of_worker` says, by setting, which is taken otherwise."""
+    enriched = ConfigDef(definition)
+    for name in ("key.converter", "value.converter", "header.converter"):
+        is_header = name == "header.converter"
+        kind = PluginKind.HEADER_CONVERTER if is_header else PluginKind.CONVERTER
+        key = replace(enriched.keys[name], recommender=_Classes(plugins, kind))
+        if name in of_worker:
+            key = replace(key, default=plugins.find(of_worker[name], kind))
+        enriched.keys[name] = key
+    return enriched
 
 
 def aliases(config: Config, setting: str) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from connect.definitions.connector import CLASS, check_sink, sink_config, source_config
-from connect.definitions.plugged import with_plugged
+from connect.definitions.plugged import with_converters, with_plugged
 from connect.herder.names import bad_request
 from connect.plugins.catalogue import PluginKind, Plugins
 from millrace.connect.config.config_def import ConfigDef, ConfigKey, ConfigValue
@@ -20,6 +20,7 @@ Config = Mapping[str, str | None]
 Policy = Callable[[str], str | None]
 """Says what is wrong with overriding a client's setting; None when it is allowed."""
 
+NO_CONVERTERS: Mapping[str, str] = {}
 _CONVERTERS = (
     ("header.converter", PluginKind.HEADER_CONVERTER, "header"),
     ("key.converter", PluginKind.CONVERTER, "key"),
@@ -37,6 +38,14 @@ def kind_of(plugins: Plugins, config: Config) -> str:
     except LookupError:
         return "unknown"
     return "sink" if issubclass(connector, SinkConnector) else "source"
+
+
+def version_of(plugins: Plugins, config: Config) -> str | None:
+    """Say which version a configuration's connector has; None when nobody can tell."""
+    try:
+        return plugins.connector(config.get(CLASS) or "").version()
+    except LookupError:
+        return None
 
 
 def connector_class(plugins: Plugins, config: Config) -> type[Connector]:
@@ -60,11 +69,15 @@ def definition_of(plugins: Plugins, connector: type[Connector], config: Config) 
 
 
 def validate(
-    plugins: Plugins, config: Config, override_policy: Policy = lambda _: None
+    plugins: Plugins,
+    config: Config,
+    override_policy: Policy = lambda _: None,
+    converters_of_worker: Mapping[str, str] = NO_CONVERTERS,
 ) -> dict[str, Any]:
     """Check a configuration. Raises RefusalError when it names no connector."""
     connector = connector_class(plugins, config)
     definition = definition_of(plugins, connector, config)
+    definition = with_converters(definition, plugins, converters_of_worker)
 
     def find(name: str) -> type:
         found: type = plugins.find(name)

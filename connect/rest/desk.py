@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from aiohttp import web
 
 from connect.definitions import secrets
-from connect.definitions.validation import kind_of, require_valid, validate
+from connect.definitions.validation import kind_of, require_valid, validate, version_of
 from connect.herder import requests
 from connect.herder.herder import Herder
 from connect.herder.names import ElsewhereError, RefusalError
@@ -15,6 +15,9 @@ from connect.worker.override_policy import override_policy
 from connect.worker.worker import Worker
 
 T = TypeVar("T")
+
+_AT_REST: Final = ("PAUSED", "STOPPED")
+_CONVERTERS: Final = ("key.converter", "value.converter", "header.converter")
 
 
 class Forwarding(Protocol):
@@ -54,7 +57,13 @@ class Desk:
         return requests.info_body(self.herder, name, shown, self.kind(name))
 
     def status(self, name: str) -> dict[str, Any]:
-        return requests.status_body(self.herder, name, self.kind(name))
+        body = requests.status_body(self.herder, name, self.kind(name))
+        connector = body["connector"]
+        if connector["version"] is None and connector["state"] in _AT_REST:
+            # It never ran here, so nobody has said it.
+            config = self.herder.config.connector_configs.get(name, {})
+            connector["version"] = version_of(self.plugins, config)
+        return body
 
     async def validated(self, config: Mapping[str, str | None]) -> dict[str, Any]:
         """Check a configuration in a thread: plugins may ask whoever they like."""
@@ -62,7 +71,9 @@ class Desk:
 
     def _validated(self, config: Mapping[str, str | None]) -> dict[str, Any]:
         resolved = {**config, **self.worker.environment.resolve(config)}
-        infos = validate(self.plugins, resolved, self._policy)
+        settings = self.worker.environment.settings
+        converters = {name: settings[name] for name in _CONVERTERS}
+        infos = validate(self.plugins, resolved, self._policy, converters)
         return secrets.without_resolved(infos, config, resolved)
 
     async def require_valid(self, config: Mapping[str, str | None]) -> None:

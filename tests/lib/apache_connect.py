@@ -31,7 +31,7 @@ def connect_libs() -> Path:
 
 
 class ApacheWorker(ConnectWorker):
-    """Apache's worker of a cluster, with the settings ours has."""
+    """Apache's worker, with the settings ours has: of a cluster when they name a group."""
 
     def __init__(self, folder: Path, settings: dict[str, str], libs: Path, name: str) -> None:
         port = next(free_ports())
@@ -42,15 +42,15 @@ class ApacheWorker(ConnectWorker):
         }
         super().__init__(folder, {**WORKER_SETTINGS, **settings, **own}, name=name)
         self._port = port
-        main = "org.apache.kafka.connect.cli.ConnectDistributed"
+        mode = "ConnectDistributed" if "group.id" in settings else "ConnectStandalone"
+        main = f"org.apache.kafka.connect.cli.{mode}"
         properties = str(folder / f"{name}.properties")
         self._command = [*QUICK_JAVA, "-Xmx256m", "-cp", f"{libs}/*", main, properties]
 
     def start(self) -> Self:
         with self._log_path.open("a") as log:
-            self.process = subprocess.Popen(
-                self._command, stdout=subprocess.PIPE, stderr=log, text=True
-            )
+            # It logs to its output: a pipe that nobody reads would hold it up for good.
+            self.process = subprocess.Popen(self._command, stdout=log, stderr=log, text=True)
         eventually(self._is_up, _START_SECONDS)
         return self
 

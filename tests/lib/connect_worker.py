@@ -97,8 +97,8 @@ class ConnectWorker:
         if self.process is not None:
             self.process.kill()
             self.process.wait()
-            assert self.process.stdout is not None
-            self.process.stdout.close()
+            if self.process.stdout is not None:
+                self.process.stdout.close()
             self.process = None
 
     @property
