@@ -1,143 +1,20 @@
-"""`millrace connect start worker.properties [connector.json|.properties ...]`"""
+"""`millrace connect start worker.properties [connector ...]` runs a worker, the others ask one."""
 
-import argparse
-import asyncio
-import logging
-import signal
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 
-from connect.config_providers.properties import parse_properties
-from connect.definitions.validation import require_valid, validate
-from connect.herder.names import RefusalError
-from connect.plugins.catalogue import Plugins
-from connect.plugins.scan import find_plugins
-from connect.rest.server import RestServer
-from connect.worker.distributed import Cluster
-from connect.worker.settings import WorkerSettings
-from connect.worker.standalone import (
-    add_connector,
-    read_connector_file,
-    standalone_worker,
-)
-from connect.worker.worker import Worker
-from millrace.connect.errors import KafkaException
-
-log = logging.getLogger("connect")
-
-_DISTRIBUTED_BY = "group.id"
-
-
-def parse_arguments(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="millrace connect", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    start = commands.add_parser("start", help="run a worker until SIGTERM")
-    start.add_argument("worker", type=Path, help="the worker's properties file")
-    start.add_argument("connectors", type=Path, nargs="*", help="connectors to begin with")
-    return parser.parse_args(arguments)
-
-
-def say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
-async def serve(arguments: argparse.Namespace) -> None:
-    """Run a worker. Raises KafkaException or RefusalError for what cannot be started."""
-    stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    written = _read_settings(arguments.worker)
-    is_distributed = _DISTRIBUTED_BY in written
-    settings = WorkerSettings.of(written, is_distributed=is_distributed)
-    plugins = find_plugins(settings["plugin.path"])
-    say(f"millrace connect: {plugins.count} plugins found")
-    rest = RestServer(settings)
-    await rest.listen()
-    if is_distributed:
-        await _serve_cluster(settings, plugins, rest, stopping, arguments.connectors)
-    else:
-        await _serve_alone(settings, plugins, rest, stopping, arguments.connectors)
-    say("millrace connect stopped")
-
-
-async def _serve_alone(
-    settings: WorkerSettings,
-    plugins: Plugins,
-    rest: RestServer,
-    stopping: asyncio.Event,
-    connectors: Sequence[Path],
-) -> None:
-    worker = standalone_worker(settings, plugins, rest.advertised)
-    try:
-        await rest.start(worker)
-        say(f"millrace connect ready on {rest.url} (standalone, worker {rest.advertised})")
-        for path in connectors:
-            await _add(worker, path)
-        await stopping.wait()
-        log.info("worker stopping on a signal")
-    finally:
-        await rest.stop()
-        await worker.stop()
-
-
-async def _serve_cluster(
-    settings: WorkerSettings,
-    plugins: Plugins,
-    rest: RestServer,
-    stopping: asyncio.Event,
-    connectors: Sequence[Path],
-) -> None:
-    if connectors:
-        raise KafkaException("connectors of a cluster are not files: use POST /connectors")
-    cluster = Cluster(settings, plugins, rest.advertised)
-    running: asyncio.Task[None] | None = None
-    try:
-        await rest.start(cluster.worker, cluster)
-        say(f"millrace connect ready on {rest.url} (group {settings['group.id']})")
-        await cluster.start()
-        say(f"millrace connect has read {cluster.config_log.position} configuration records")
-        running = asyncio.ensure_future(cluster.run())
-        stopped = asyncio.ensure_future(stopping.wait())
-        await asyncio.wait([running, stopped], return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
-        if running.done():
-            running.result()
-        log.info("worker stopping on a signal")
-    finally:
-        await rest.stop()
-        if running is not None:
-            running.cancel()
-            await asyncio.wait([running])
-        await cluster.stop()
-
-
-def _read_settings(path: Path) -> dict[str, str | None]:
-    try:
-        return {**parse_properties(path.read_text(encoding="utf-8"))}
-    except (OSError, UnicodeDecodeError) as error:
-        raise KafkaException(f"worker file {path} cannot be read: {error}") from error
-
-
-async def _add(worker: Worker, path: Path) -> None:
-    name, config, state = read_connector_file(path)
-    environment = worker.environment
-    resolved = {**config, **environment.resolve(config)}
-    require_valid(await asyncio.to_thread(validate, environment.plugins, resolved))
-    await add_connector(worker, name, config, state)
-    say(f"millrace connect: connector {name} added from {path.name}")
+from connect.client.arguments import parse_arguments
 
 
 def main() -> int:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("aiokafka").setLevel(logging.WARNING)
-    try:
-        asyncio.run(serve(parse_arguments(sys.argv[1:])))
-    except (KafkaException, RefusalError, OSError) as error:
-        sys.stderr.write(f"millrace connect: {error}\n")
-        return 1
-    return 0
+    options = parse_arguments(sys.argv[1:])
+    if options.command == "start":
+        # Only here: whoever asks a worker need not wait for the clients of Kafka to be imported.
+        from connect.start import run
+
+        return run(options)
+    from connect.client.commands import run_command
+
+    return run_command(options)
 
 
 if __name__ == "__main__":

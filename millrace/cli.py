@@ -35,7 +35,7 @@ PROGRAMS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "broker": ("broker", (), "run a Kafka-compatible broker: millrace broker start"),
     **{name: ("broker", (name,), what) for name, what in TOOLS.items()},
     "registry": ("schemas.registry", (), "run the schema registry"),
-    "connect": ("connect", (), "run connectors: millrace connect start worker.properties"),
+    "connect": ("connect", (), "run connectors, and ask those that run (start, list, status ...)"),
     "mirror": ("connect.mirror", (), "follow other clusters: millrace mirror mm2.properties"),
 }
 SERVICES = (

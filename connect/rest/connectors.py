@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from connect.connector_file import read_initial_state
 from connect.definitions import secrets
 from connect.definitions.connector import CLASS
 from connect.herder import requests
@@ -13,7 +14,6 @@ from connect.herder.config_records import Config, RestartRequest
 from connect.herder.names import RefusalError, TargetState, TaskId, bad_request, not_found
 from connect.rest.bodies import answer, config_of, flag, object_body
 from connect.rest.desk import Desk
-from connect.worker.standalone import read_initial_state
 from millrace.connect.config.types import BLANKS
 from millrace.connect.errors import ConfigException
 

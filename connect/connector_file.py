@@ -1,0 +1,65 @@
+"""The file a connector is written in: its name, its configuration, the state it begins in."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from connect.config_providers.properties import parse_properties
+from connect.herder.names import TargetState
+from millrace.connect.errors import ConfigException
+
+STANDARD_INPUT: Final = Path("-")
+
+
+def read_text(path: Path) -> str:
+    """Read a file, or standard input when it is called `-`. Raises ConfigException."""
+    try:
+        return sys.stdin.read() if path == STANDARD_INPUT else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigException(f"file {path} cannot be read: {error}") from error
+
+
+def read_connector_file(path: Path) -> tuple[str, dict[str, Any], TargetState | None]:
+    """Read a connector's name, configuration and first state. Raises ConfigException.
+
+    A properties file, or JSON: the configuration by itself, or what POST /connectors takes. `-` is
+    JSON on standard input.
+    """
+    text = read_text(path)
+    if path.suffix.lower() != ".json" and path != STANDARD_INPUT:
+        return _named(path, parse_properties(text), None)
+    try:
+        said = json.loads(text)
+    except ValueError as error:
+        raise ConfigException(f"connector file {path} is no JSON: {error}") from error
+    if not isinstance(said, dict):
+        raise ConfigException(f"connector file {path} holds no JSON object")
+    if not isinstance(said.get("config"), dict):
+        return _named(path, said, None)
+    state = said.get("initial_state")
+    name = {"name": said["name"]} if "name" in said else {}
+    return _named(path, {**name, **said["config"]}, read_initial_state(state))
+
+
+def read_initial_state(said: object) -> TargetState | None:
+    """Read what POST /connectors calls `initial_state`. Raises ConfigException."""
+    if said is None:
+        return None
+    states = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED}
+    found = {**states, "STOPPED": TargetState.STOPPED}.get(str(said).upper())
+    if found is None:
+        raise ConfigException(
+            f"No enum constant ConnectorInitialState.{said}: RUNNING, PAUSED or STOPPED"
+        )
+    return found
+
+
+def _named(
+    path: Path, config: Mapping[str, Any], state: TargetState | None
+) -> tuple[str, dict[str, Any], TargetState | None]:
+    name = config.get("name")
+    if not isinstance(name, str) or not name:
+        raise ConfigException(f"connector file {path} does not say `name`")
+    return name, dict(config), state

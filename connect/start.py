@@ -1,0 +1,132 @@
+"""`millrace connect start`: a worker, from its properties file until SIGTERM."""
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from connect.config_providers.properties import parse_properties
+from connect.connector_file import read_connector_file
+from connect.definitions.validation import require_valid, validate
+from connect.herder.names import RefusalError
+from connect.plugins.catalogue import Plugins
+from connect.plugins.scan import find_plugins
+from connect.rest.server import RestServer
+from connect.worker.distributed import Cluster
+from connect.worker.settings import WorkerSettings
+from connect.worker.standalone import (
+    add_connector,
+    standalone_worker,
+)
+from connect.worker.worker import Worker
+from millrace.connect.errors import KafkaException
+
+log = logging.getLogger("connect")
+
+_DISTRIBUTED_BY = "group.id"
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+async def serve(arguments: argparse.Namespace) -> None:
+    """Run a worker. Raises KafkaException or RefusalError for what cannot be started."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    written = _read_settings(arguments.worker)
+    is_distributed = _DISTRIBUTED_BY in written
+    settings = WorkerSettings.of(written, is_distributed=is_distributed)
+    plugins = find_plugins(settings["plugin.path"])
+    say(f"millrace connect: {plugins.count} plugins found")
+    rest = RestServer(settings)
+    await rest.listen()
+    if is_distributed:
+        await _serve_cluster(settings, plugins, rest, stopping, arguments.connectors)
+    else:
+        await _serve_alone(settings, plugins, rest, stopping, arguments.connectors)
+    say("millrace connect stopped")
+
+
+async def _serve_alone(
+    settings: WorkerSettings,
+    plugins: Plugins,
+    rest: RestServer,
+    stopping: asyncio.Event,
+    connectors: Sequence[Path],
+) -> None:
+    worker = standalone_worker(settings, plugins, rest.advertised)
+    try:
+        await rest.start(worker)
+        say(f"millrace connect ready on {rest.url} (standalone, worker {rest.advertised})")
+        for path in connectors:
+            await _add(worker, path)
+        await stopping.wait()
+        log.info("worker stopping on a signal")
+    finally:
+        await rest.stop()
+        await worker.stop()
+
+
+async def _serve_cluster(
+    settings: WorkerSettings,
+    plugins: Plugins,
+    rest: RestServer,
+    stopping: asyncio.Event,
+    connectors: Sequence[Path],
+) -> None:
+    if connectors:
+        raise KafkaException("connectors of a cluster are not files: use POST /connectors")
+    cluster = Cluster(settings, plugins, rest.advertised)
+    running: asyncio.Task[None] | None = None
+    try:
+        await rest.start(cluster.worker, cluster)
+        say(f"millrace connect ready on {rest.url} (group {settings['group.id']})")
+        await cluster.start()
+        say(f"millrace connect has read {cluster.config_log.position} configuration records")
+        running = asyncio.ensure_future(cluster.run())
+        stopped = asyncio.ensure_future(stopping.wait())
+        await asyncio.wait([running, stopped], return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if running.done():
+            running.result()
+        log.info("worker stopping on a signal")
+    finally:
+        await rest.stop()
+        if running is not None:
+            running.cancel()
+            await asyncio.wait([running])
+        await cluster.stop()
+
+
+def _read_settings(path: Path) -> dict[str, str | None]:
+    try:
+        return {**parse_properties(path.read_text(encoding="utf-8"))}
+    except (OSError, UnicodeDecodeError) as error:
+        raise KafkaException(f"worker file {path} cannot be read: {error}") from error
+
+
+async def _add(worker: Worker, path: Path) -> None:
+    name, config, state = read_connector_file(path)
+    environment = worker.environment
+    resolved = {**config, **environment.resolve(config)}
+    require_valid(await asyncio.to_thread(validate, environment.plugins, resolved))
+    await add_connector(worker, name, config, state)
+    say(f"millrace connect: connector {name} added from {path.name}")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run a worker; 1 when it cannot be started."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("aiokafka").setLevel(logging.WARNING)
+    try:
+        asyncio.run(serve(arguments))
+    except (KafkaException, RefusalError, OSError) as error:
+        sys.stderr.write(f"millrace connect: {error}\n")
+        return 1
+    return 0
