@@ -20,3 +20,8 @@ def now_ms() -> int:
 def random_bytes(size: int) -> bytes:
     """Return bytes that nobody can guess."""
     return secrets.token_bytes(size)
+
+
+def wait(seconds: float) -> None:
+    """Hold up the thread for so long."""
+    time.sleep(seconds)

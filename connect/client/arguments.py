@@ -66,6 +66,10 @@ def _add_questions(commands: "Commands[argparse.ArgumentParser]") -> None:
         "validate", help="what is wrong with a configuration; ends with 1 when something is"
     )
     validate.add_argument("file", type=Path, help=_CONNECTOR_FILE)
+    preview = commands.add_parser(
+        "preview", help="what a configuration would do with ten records, while nothing is written"
+    )
+    preview.add_argument("file", type=Path, help=_CONNECTOR_FILE)
 
 
 def _add_changes(commands: "Commands[argparse.ArgumentParser]") -> None:

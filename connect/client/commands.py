@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from connect.client import tables
+from connect.client.preview_text import preview_text
 from connect.client.rest import ClientError, ConnectRest
 from connect.connector_file import read_connector_file, read_text
 from millrace.connect.errors import ConfigException
@@ -113,6 +114,14 @@ def validate(desk: Desk, options: Options) -> int:
     good = f"{tables.cell(name)}: nothing is wrong"
     desk.show(said, tables.mistakes_table(said) if said["error_count"] else good)
     return 1 if said["error_count"] else 0
+
+
+def preview(desk: Desk, options: Options) -> int:
+    _, config, _ = read_connector_file(options.file)
+    said = desk.rest.ask("POST", "connector-plugins", _class(config), "preview", body=config)
+    desk.show(said, preview_text(said))
+    is_bad = "error" in said or any(each["outcome"] == "failed" for each in said["records"])
+    return 1 if is_bad else 0
 
 
 def _class(config: Mapping[str, Any]) -> str:
@@ -243,6 +252,7 @@ COMMANDS: Final[Mapping[str, Callable[[Desk, Options], int]]] = {
     "topics": show_topics,
     "offsets": show_offsets,
     "validate": validate,
+    "preview": preview,
     "create": create,
     "config": config,
     "pause": _for_each("PUT", "pause", done="paused"),

@@ -85,6 +85,9 @@ class FileStreamSourceConnector(SourceConnector):
         _SOURCE_CONFIG.parse(settings)
         super().start(settings)
 
+    def changed_by_reading(self, settings: Settings) -> str | None:
+        return None if settings.get("file") else "lines of standard input are gone once read"
+
     def task_class(self) -> type[SourceTask]:
         return FileStreamSourceTask
 

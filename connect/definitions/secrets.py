@@ -38,6 +38,20 @@ def kept(plugins: Plugins, before: Config, config: Config) -> dict[str, str | No
     }
 
 
+def values(plugins: Plugins, config: Config, resolved: Config) -> list[str]:
+    """Return what must not be seen: values of secret settings, and what variables stand for.
+
+    The longest come first, so that one within another is not left in pieces.
+    """
+    secret = _secret_names(plugins, config)
+    found = {
+        value
+        for name, value in resolved.items()
+        if value and (name in secret or config.get(name) != value)
+    }
+    return sorted(found, key=lambda value: (-len(value), value))
+
+
 def without_resolved(infos: dict[str, Any], config: Config, resolved: Config) -> dict[str, Any]:
     """Put the variables back into what a validation says; changes and returns it."""
     replaced = {name: value for name, value in config.items() if resolved.get(name) != value}

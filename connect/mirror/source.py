@@ -72,6 +72,10 @@ class MirrorSourceConnector(SourceConnector):
     def stop(self) -> None:
         self._schedule.stop()
 
+    def changed_by_reading(self, settings: Settings) -> str | None:
+        del settings
+        return "it makes topics of the mirror as it starts"
+
     def task_class(self) -> type[SourceTask]:
         return MirrorSourceTask
 

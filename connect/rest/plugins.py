@@ -2,9 +2,11 @@
 
 from aiohttp import web
 
+from connect.definitions import secrets
 from connect.definitions.connector import CLASS, sink_config, source_config
 from connect.herder.names import bad_request, not_found
 from connect.plugins.catalogue import PluginKind
+from connect.preview.run import Previews
 from connect.rest.bodies import answer, config_of, flag, object_body
 from connect.rest.desk import Desk
 from millrace.connect.config.infos import config_key_info
@@ -26,6 +28,7 @@ class ConnectorPlugins:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self._previews = Previews(desk.worker.environment)
 
     def routes(self) -> list[web.RouteDef]:
         one = "/connector-plugins/{plugin}/config"
@@ -33,6 +36,7 @@ class ConnectorPlugins:
             web.get("/connector-plugins", self.show_all),
             web.get(one, self.show_config),
             web.put(f"{one}/validate", self.validate),
+            web.post("/connector-plugins/{plugin}/preview", self.preview),
         ]
 
     async def show_all(self, request: web.Request) -> web.Response:
@@ -58,14 +62,26 @@ class ConnectorPlugins:
         return answer([config_key_info(key) for key in keys.values()])
 
     async def validate(self, request: web.Request) -> web.Response:
-        name = request.match_info["plugin"]
-        config = config_of(await object_body(request))
-        included = config.get(CLASS)
-        if included is not None and not _bare(included).endswith(_bare(name)):
-            raise bad_request(
-                f"Included connector type {included} does not match request type {name}"
-            )
-        return answer(await self._desk.validated(config))
+        return answer(await self._desk.validated(await _config(request)))
+
+    async def preview(self, request: web.Request) -> web.Response:
+        """Show what a configuration would do with ten records: nothing is written anywhere."""
+        config = await _config(request)
+        config.setdefault(CLASS, request.match_info["plugin"])
+        before = self._desk.herder.config.connector_configs.get(config.get("name") or "", {})
+        config = secrets.kept(self._desk.plugins, before, config)
+        await self._desk.require_valid(config)
+        return answer(await self._previews.preview(config))
+
+
+async def _config(request: web.Request) -> dict[str, str | None]:
+    """Read a configuration of the plugin that the path names. Raises RefusalError."""
+    name = request.match_info["plugin"]
+    config = config_of(await object_body(request))
+    included = config.get(CLASS)
+    if included is not None and not _bare(included).endswith(_bare(name)):
+        raise bad_request(f"Included connector type {included} does not match request type {name}")
+    return config
 
 
 def _bare(name: str) -> str:

@@ -164,6 +164,14 @@ class Connector:
 class SourceConnector(Connector):
     """Brings data into topics."""
 
+    def changed_by_reading(self, settings: Settings) -> str | None:
+        """Say what reading a few records changes though no offset is kept; None when nothing.
+
+        What it changes is why it has no preview.
+        """
+        del settings
+        return None
+
     def exactly_once_support(self, settings: Settings) -> ExactlyOnceSupport | None:
         """Say whether these settings allow exactly once; None when the connector does not know."""
         del settings

@@ -194,6 +194,26 @@ def test_a_configuration_is_validated(run: Run, folder: Path) -> None:
     assert "does not say `connector.class`" in run("validate", str(path)).error
 
 
+def test_a_configuration_is_previewed(run: Run, folder: Path) -> None:
+    path = folder / "tried.json"
+    config = {"connector.class": "FileStreamSource", "topic": "tried", "file": f"{folder}/in"}
+    path.write_text(json.dumps({"name": "tried", "config": config}))
+    shown = run("preview", str(path))
+    assert shown.status == 0
+    assert shown.out.splitlines()[0] == "record 1: written"
+    assert shown.out.splitlines()[-1] == "2 records, nothing written: no more came for 3 s"
+    cast = {
+        "transforms": "cast",
+        "transforms.cast.type": "Cast$Value",
+        "transforms.cast.spec": "int32",
+    }
+    path.write_text(json.dumps({"name": "tried", "config": {**config, **cast}}))
+    failed = run("preview", str(path), "--json")
+    assert failed.status == 1
+    assert [each["outcome"] for each in failed.json["records"]] == ["failed", "failed"]
+    assert run("list", "--json").json == {}
+
+
 def test_a_failed_task_is_shown_with_its_reason(run: Run, folder: Path) -> None:
     path = folder / "failing.json"
     config = {"connector.class": "FileStreamSink", "topics": "lines", "file": f"{folder}/no/file"}

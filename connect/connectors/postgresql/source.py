@@ -81,6 +81,10 @@ class PostgresSourceConnector(SourceConnector):
         CONFIG.parse(settings)
         super().start(settings)
 
+    def changed_by_reading(self, settings: Settings) -> str | None:
+        del settings
+        return "it makes a replication slot and a publication, and may drop a slot"
+
     def task_class(self) -> type[SourceTask]:
         from connect.connectors.postgresql.source_task import PostgresSourceTask
 

@@ -1,0 +1,140 @@
+"""Runs a preview in a thread of its own, for so long and no longer.
+
+A connector's code may block for ever: then what was seen until now is the answer, and the thread is
+left behind. It keeps its place among the few previews at once until it ends.
+"""
+
+import asyncio
+import logging
+import threading
+from functools import partial
+from typing import Any, Final
+
+from connect.definitions import secrets
+from connect.definitions.validation import connector_class, definition_of
+from connect.errors.tolerance import ErrorSettings
+from connect.herder.names import RefusalError, bad_request
+from connect.preview import shown
+from connect.preview.limits import LIMIT_MS, Ended, Seen
+from connect.preview.sink import SinkReading
+from connect.preview.source import SourceReading
+from connect.preview.way import Way
+from connect.worker.calling import Caller
+from connect.worker.client_settings import CONSUMER_DEFAULTS
+from connect.worker.environment import Environment
+from connect.worker.offset_store import Reader
+from millrace.connect.connectors import SourceConnector
+
+log = logging.getLogger(__name__)
+
+_AT_ONCE: Final = 2
+_GRACE_MS: Final = 1_000
+
+Config = dict[str, str | None]
+
+
+class Previews:
+    """Owns the places of previews."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._places = threading.Semaphore(_AT_ONCE)
+
+    async def preview(self, config: Config) -> dict[str, Any]:
+        """Return what a valid configuration would do. Raises RefusalError when it must not run."""
+        if not self._places.acquire(blocking=False):
+            raise RefusalError(429, f"{_AT_ONCE} previews are running: try again in a moment")
+        try:
+            thread = await asyncio.to_thread(_Preview, self._environment, config, self._places)
+        except BaseException:
+            self._places.release()
+            raise
+        thread.start()
+        await asyncio.to_thread(thread.wait)
+        return thread.body()
+
+
+class _Preview(threading.Thread):
+    """One preview. Invariant: it has a place until it ends."""
+
+    def __init__(
+        self, environment: Environment, config: Config, places: threading.Semaphore
+    ) -> None:
+        """Raises RefusalError for a source that reading changes."""
+        super().__init__(name=f"preview-{config.get('name')}", daemon=True)
+        self._environment = environment
+        self._config = environment.resolve(config)
+        hidden = secrets.values(environment.plugins, config, self._config)
+        self._places = places
+        self._call = Caller()
+        self._seen = Seen.begun(partial(shown.clean, hidden))
+        self._connector = connector_class(environment.plugins, self._config)()
+        self._reading = self._reading_of()
+        self._has_ended = threading.Event()
+
+    def _reading_of(self) -> SourceReading | SinkReading:
+        name = self._config["name"]
+        if isinstance(self._connector, SourceConnector):
+            changed = self._connector.changed_by_reading(self._config)
+            if changed is not None:
+                raise bad_request(f"{type(self._connector).__name__} has no preview: {changed}")
+            reader = Reader(self._environment.offsets, name)
+            return SourceReading(self._connector, self._call, reader)
+        told = {**CONSUMER_DEFAULTS, "client.id": "preview", "group.id": f"connect-{name}"}
+        return SinkReading(self._environment.client("consumer", self._config, **told))
+
+    def run(self) -> None:
+        way: Way | None = None
+        try:
+            way = Way(self._environment, self._config, is_tolerant=self._is_tolerant())
+            self._reading.read(self._config, way, self._seen)
+        # The outermost edge of a preview: whatever its plugins raise is what there is to see.
+        except BaseException as error:  # noqa: BLE001
+            self._seen.error = shown.error(error, "CONNECTOR")
+            self._seen.ended = Ended.ERROR
+        finally:
+            self._end(way)
+
+    def _end(self, way: Way | None) -> None:
+        try:
+            if way is not None:
+                way.close()
+            self._call.close()
+        # As above.
+        except BaseException:
+            log.exception("preview did not end cleanly thread=%s", self.name)
+        finally:
+            self._places.release()
+            self._has_ended.set()
+
+    def _is_tolerant(self) -> bool:
+        plugins = self._environment.plugins
+        definition = definition_of(plugins, type(self._connector), self._config)
+        return ErrorSettings.of(definition.parse(self._config, plugins.find)).is_tolerated
+
+    def wait(self) -> None:
+        """Wait until it ends, or has had all the time it gets."""
+        if self._has_ended.wait(LIMIT_MS / 1000):
+            return
+        try:
+            self._reading.interrupt()
+        # What is called is the connector's own code.
+        except Exception:
+            log.exception("preview could not be interrupted thread=%s", self.name)
+        if not self._has_ended.wait(_GRACE_MS / 1000):
+            log.warning("preview does not stop and is left behind thread=%s", self.name)
+
+    def body(self) -> dict[str, Any]:
+        """Return what was seen until now."""
+        seen = self._seen
+        is_source = isinstance(self._connector, SourceConnector)
+        said = {
+            "name": self._config["name"],
+            "type": "source" if is_source else "sink",
+            **dict(seen.facts),
+            "records": list(seen.records),
+            "ended": (seen.ended or Ended.TIME).value,
+            **({"error": seen.error} if seen.error is not None else {}),
+        }
+        found: dict[str, Any] = seen.clean(said)
+        return found
