@@ -16,8 +16,10 @@ from connect.herder.names import bad_request, not_found
 from connect.rest.bodies import answer, object_body
 from connect.rest.desk import Desk
 from connect.rest.metrics import ConnectMetrics
+from connect.rest.page import page_response
 from connect.worker import loggers
 from connect.worker.client_settings import librdkafka_settings
+from pages.front import is_wanted
 
 _HEALTHY: Final = "Worker has completed startup and is ready to handle requests."
 _STARTING: Final = "Worker is still starting up."
@@ -42,7 +44,7 @@ class Admin:
 
     def routes(self) -> list[web.RouteDef]:
         return [
-            web.get("/", self.show_server),
+            web.get("/", self.show_root),
             web.get("/health", self.show_health),
             web.get("/health/live", self.show_live),
             web.get("/health/ready", self.show_ready),
@@ -51,6 +53,12 @@ class Admin:
             web.get("/admin/loggers/{logger}", self.show_logger),
             web.put("/admin/loggers/{logger}", self.set_logger),
         ]
+
+    async def show_root(self, request: web.Request) -> web.Response:
+        """Show the page to browsers, and to all others what the worker is."""
+        if is_wanted(request.headers.get("Accept")):
+            return page_response(self._desk.worker.is_ready)
+        return await self.show_server(request)
 
     async def show_server(self, request: web.Request) -> web.Response:
         if self._cluster_id is None:

@@ -26,6 +26,9 @@ class Forwarding(Protocol):
     async def forward(self, request: web.Request, url: str | None) -> web.Response:
         """Raises RefusalError when there is nobody, or it was forwarded twice."""
 
+    async def ask(self, request: web.Request, worker_id: str, path: str) -> Any:
+        """Ask another worker in the name of who asks us; None when it does not answer."""
+
 
 class Alone:
     """A standalone worker has nobody to forward to."""
@@ -33,6 +36,9 @@ class Alone:
     async def forward(self, request: web.Request, url: str | None) -> web.Response:
         del request, url
         raise RefusalError(409, "The worker is stopping.")
+
+    async def ask(self, request: web.Request, worker_id: str, path: str) -> Any:
+        del request, worker_id, path
 
 
 class Desk:
@@ -78,6 +84,10 @@ class Desk:
 
     async def require_valid(self, config: Mapping[str, str | None]) -> None:
         require_valid(await self.validated(config))
+
+    async def ask(self, request: web.Request, worker_id: str, path: str) -> Any:
+        """Ask another worker of the cluster; None when it does not answer."""
+        return await self._forwarding.ask(request, worker_id, path)
 
     async def here_or_there(
         self, request: web.Request, decide: Callable[[], T]

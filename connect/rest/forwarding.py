@@ -9,9 +9,9 @@ import binascii
 import hmac
 import json
 import logging
-from typing import Final
+from typing import Any, Final
 
-from aiohttp import ClientError, web
+from aiohttp import ClientError, ClientTimeout, web
 from yarl import URL
 
 from connect.herder import requests
@@ -23,6 +23,7 @@ from connect.worker.distributed import ALGORITHM, ALGORITHM_HEADER, SIGNATURE, C
 log = logging.getLogger(__name__)
 
 _KEPT: Final = ("Location", "Content-Type")
+_ASKING: Final = ClientTimeout(total=2)
 
 
 def is_internal(request: web.Request) -> bool:
@@ -55,6 +56,21 @@ class ToOthers:
         path = request.rel_url.update_query(forward=is_first)
         target = URL(url.rstrip("/") + str(path), encoded=True)
         return await self._sent(request, target)
+
+    async def ask(self, request: web.Request, worker_id: str, path: str) -> Any:
+        """Ask another worker, in the name of who asks us; None when it does not answer."""
+        session = self._cluster.session
+        assert session is not None
+        told = {"Accept": "application/json"}
+        if "Authorization" in request.headers:
+            told["Authorization"] = request.headers["Authorization"]
+        try:
+            async with session.get(
+                f"http://{worker_id}{path}", headers=told, timeout=_ASKING
+            ) as answered:
+                return await answered.json() if answered.status == 200 else None
+        except (ClientError, OSError, TimeoutError, ValueError):
+            return None
 
     async def _sent(self, request: web.Request, target: URL) -> web.Response:
         session = self._cluster.session

@@ -71,6 +71,11 @@ class ConnectMetrics(Collector):
         partitions = GaugeMetricFamily(
             "kafka_connect_sink_task_partition_count", "partitions it reads", labels=_LABELS
         )
+        lags = GaugeMetricFamily(
+            "kafka_connect_sink_task_record_lag",
+            "records of its partitions that were not put yet",
+            labels=_LABELS,
+        )
         for task, counts in self._worker.task_counts().items():
             labels = [task.connector, str(task.task)]
             for name in _COUNTED[counts.kind]:
@@ -82,8 +87,11 @@ class ConnectMetrics(Collector):
                 count(f"kafka_connect_task_error_{name}", labels, getattr(counts.errors, name))
             if counts.kind == "sink":
                 partitions.add_metric(labels, counts.partition_count)
+                if counts.record_lag is not None:
+                    lags.add_metric(labels, counts.record_lag)
         yield from families.values()
         yield partitions
+        yield lags
         yield from own_metrics([self._worker])
 
 

@@ -19,6 +19,7 @@ from connect.rest.connectors import Connectors
 from connect.rest.desk import Alone, Desk
 from connect.rest.forwarding import Internal, ToOthers, is_internal
 from connect.rest.offsets import ConnectorOffsets
+from connect.rest.page import Page
 from connect.rest.plugins import ConnectorPlugins
 from connect.worker.distributed import Cluster
 from connect.worker.settings import WorkerSettings
@@ -67,7 +68,7 @@ class RestServer:
         assert self._socket is not None, "listen first"
         desk = Desk(worker, Alone() if cluster is None else ToOthers(cluster))
         app = web.Application(middlewares=[self._answer], client_max_size=BODY_LIMIT_BYTES)
-        for resource in (Connectors, ConnectorOffsets, ConnectorPlugins, Admin):
+        for resource in (Connectors, ConnectorOffsets, ConnectorPlugins, Admin, Page):
             app.add_routes(_with_slashes(resource(desk).routes()))
         if cluster is not None:
             app.add_routes(Internal(desk, cluster).routes())

@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 _POLL_SECONDS: Final = 0.2
 _HELD_SECONDS: Final = 0.5
 _TOPIC_REMINDER_MS: Final = 1_000
+_LAG_MS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ class SinkWork:
         self._is_stopped = False
         self._rebalance_error: BaseException | None = None
         self._next_commit_ms = 0
+        self._next_lag_ms = 0
         self._topic_seen_ms: dict[str, int] = {}
 
     # --- its life ---
@@ -131,6 +133,9 @@ class SinkWork:
         self._read(self._fetch())
         if self._batch or self._context.assigned:
             self._deliver()
+        if now_ms() >= self._next_lag_ms:
+            self._next_lag_ms = now_ms() + _LAG_MS
+            self.counts.record_lag = self._lag()
 
     def _hold(self, is_held: bool) -> None:
         self._is_held = is_held
@@ -290,6 +295,23 @@ class SinkWork:
         """Drop what was read of a partition and not put."""
         self._read_offsets.pop(at, None)
         self._batch = [each for each in self._batch if _place(each) != at]
+
+    def _lag(self) -> int | None:
+        """Count what is left to put, by what the last fetches said of where partitions end."""
+        assert self._consumer is not None
+        found = []
+        for at in self._context.assigned:
+            done = self._put_offsets.get(at, self._committed.get(at))
+            try:
+                _, end = self._consumer.get_watermark_offsets(_native(at, 0), cached=True)
+            except KafkaException:
+                # The client has not heard of the partition yet.
+                continue
+            if end < 0:
+                continue
+            # Nothing came of it yet: it is at its end, or the next fetch tells more.
+            found.append(0 if done is None else max(0, end - done))
+        return sum(found) if found else None
 
     # --- offsets ---
 

@@ -29,6 +29,8 @@ class TaskCounts:
     offset_commit_completion_total: int = 0
     offset_commit_failure_total: int = 0
     partition_count: int = 0
+    record_lag: int | None = None
+    """How many records of its partitions a sink has not put; None until it knows."""
     errors: ErrorCounts = field(default_factory=ErrorCounts)
     own_metrics: Callable[[], Iterable[TaskMetric]] = tuple
     """What the task's own code tells of itself."""

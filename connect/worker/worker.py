@@ -7,7 +7,7 @@ input, so what is to be done never waits for a timer.
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from connect.clock import now_ms, timestamp_ms
 from connect.herder import effects
@@ -71,6 +71,17 @@ class MemoryLog:
             self._replay(record.key, record.value)
 
 
+class LastError(NamedTuple):
+    """Why something failed, and when."""
+
+    timestamp_ms: int
+    trace: str
+
+
+def _connector(of: str | TaskId) -> str:
+    return of if isinstance(of, str) else of.connector
+
+
 class Worker:
     """Owns the threads of what runs here."""
 
@@ -89,6 +100,8 @@ class Worker:
         self.connectors: dict[str, ConnectorThread] = {}
         self.tasks: dict[TaskId, TaskThread] = {}
         self.neighbours = neighbours
+        self.last_errors: dict[str | TaskId, LastError] = {}
+        """Of what failed here, whatever became of it later."""
         self.is_ready = True
         """Whether everything was read back that was written before."""
         self._loop = asyncio.get_running_loop()
@@ -244,6 +257,7 @@ class Worker:
         if thread.is_stopping or trace is None:
             self.herder.connector_stopped(thread.connector)
         else:
+            self._keep_error(thread.connector, trace)
             self.herder.connector_failed(thread.connector, trace, now_ms())
 
     def _is_current(self, thread: ConnectorThread) -> bool:
@@ -277,7 +291,16 @@ class Worker:
         if thread.control.is_stopping or trace is None:
             self.herder.task_stopped(thread.task)
         else:
+            self._keep_error(thread.task, trace)
             self.herder.task_failed(thread.task, trace, now_ms())
+
+    def _keep_error(self, of: str | TaskId, trace: str) -> None:
+        self.last_errors[of] = LastError(timestamp_ms(), trace)
+        gone = [
+            each for each in self.last_errors if not self.herder.is_configured(_connector(each))
+        ]
+        for each in gone:
+            del self.last_errors[each]
 
     def topic_used(self, task: TaskId, topic: str) -> None:
         if self.environment.settings["topic.tracking.enable"]:
