@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from connect.definitions.connector import CLASS, check_sink, sink_config, source_config
+from connect.definitions.exactly_once import check_exactly_once
 from connect.definitions.plugged import with_converters, with_plugged
 from connect.herder.names import bad_request
 from connect.plugins.catalogue import PluginKind, Plugins
@@ -12,6 +13,7 @@ from millrace.connect.config.infos import config_infos, config_key_info, config_
 from millrace.connect.connectors import (
     Connector,
     SinkConnector,
+    SourceConnector,
 )
 from millrace.connect.errors import text_of
 from millrace.connect.plugins import ConnectPlugin
@@ -26,8 +28,6 @@ _CONVERTERS = (
     ("key.converter", PluginKind.CONVERTER, "key"),
     ("value.converter", PluginKind.CONVERTER, "value"),
 )
-_EXACTLY_ONCE = "exactly.once.support"
-_NOT_EXACTLY_ONCE = "This worker does not have exactly-once source support enabled."
 _NULL = "Null value can not be supplied as the configuration value."
 
 
@@ -73,8 +73,13 @@ def validate(
     config: Config,
     override_policy: Policy = lambda _: None,
     converters_of_worker: Mapping[str, str] = NO_CONVERTERS,
+    *,
+    is_exactly_once: bool = False,
 ) -> dict[str, Any]:
-    """Check a configuration. Raises RefusalError when it names no connector."""
+    """Check a configuration. Raises RefusalError when it names no connector.
+
+    `is_exactly_once` says whether the worker lets sources write in transactions.
+    """
     connector = connector_class(plugins, config)
     definition = definition_of(plugins, connector, config)
     definition = with_converters(definition, plugins, converters_of_worker)
@@ -84,16 +89,16 @@ def validate(
         return found
 
     values = definition.validate_all(config, find)
+    given = {name: value for name, value in config.items() if value is not None}
     if issubclass(connector, SinkConnector):
         check_sink(config, values)
-    elif (config.get(_EXACTLY_ONCE) or "").lower() == "required":
-        values[_EXACTLY_ONCE].error_messages.append(_NOT_EXACTLY_ONCE)
+    elif issubclass(connector, SourceConnector):
+        check_exactly_once(connector, given, values, is_enabled=is_exactly_once)
     for name, value in config.items():
         if value is None:
             values.setdefault(name, ConfigValue(name)).error_messages.append(_NULL)
     converters = _converter_infos(plugins, config, values)
     own = connector.config()
-    given = {name: value for name, value in config.items() if value is not None}
     values.update(_own_values(connector, given))
     body = config_infos(
         str(config[CLASS]),

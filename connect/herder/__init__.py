@@ -16,10 +16,13 @@ What is wanted of a connector, by its target state (rows: what it is now):
 
 and of a task, whose configuration is made by its connector when that has started:
 
-    nothing       start             start, paused          - (it has no config)   status removed
+    nothing       start *           start, paused *        - (it has no config)   status removed
     running       resume            pause                  stop                   stop
     failed        restart in a while, when errors.task.restart.max.delay.ms is set
     stopping      start when over   start when over        -                      -
+
+(*) where tasks write in transactions (KIP-618), *fencing* comes before: the leader shuts out the
+producers of the tasks there were, and writes down how many there may be now.
 
 Invariants, held by every worker and checked by the tests:
 - A task is started only when nothing of its name is running, starting or stopping on this worker.
@@ -27,6 +30,7 @@ Invariants, held by every worker and checked by the tests:
 - Nothing runs that is not assigned to this worker, and a revoked task has stopped before the
   worker joins the group again: so no task runs twice at once.
 - Task configurations count only once their commit record is read, and only when all are there.
+- A task that writes in transactions starts only when no task of an earlier generation can write.
 - A status is removed only by the leader, and only of what the configuration no longer has.
 
 No file here knows a clock, a socket, a thread or a random source.

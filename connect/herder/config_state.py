@@ -35,8 +35,9 @@ class ConfigState:
     connector_configs: dict[str, Config] = field(default_factory=dict)
     target_states: dict[str, TargetState] = field(default_factory=dict)
     task_count_records: dict[str, int] = field(default_factory=dict)
-    """Of how many tasks the producers were fenced last; missing while fencing is pending."""
+    """How many tasks may have had a producer of transactions since the last fencing (KIP-618)."""
     pending_fencing: set[str] = field(default_factory=set)
+    """Connectors with tasks newer than that: those before them may still write."""
     applied_configs: dict[str, Config] = field(default_factory=dict)
     """The connector's configuration from which its tasks were made."""
     _tasks: dict[str, list[Config]] = field(default_factory=dict)
@@ -65,6 +66,21 @@ class ConfigState:
     def task_config(self, task: TaskId) -> Config | None:
         configs = self.task_configs(task.connector)
         return configs[task.task] if 0 <= task.task < len(configs) else None
+
+    def producers_to_fence(self, name: str) -> int:
+        """Count the earlier tasks whose producers are to be shut out before new tasks start.
+
+        One task after one needs nobody else: they have the same producer's id, so that the new one
+        shuts out the old one when it begins.
+        """
+        before = self.task_count_records.get(name, 0)
+        if name not in self.pending_fencing or before == self.task_count(name) == 1:
+            return 0
+        return before
+
+    def task_count(self, name: str) -> int:
+        """Give the number of tasks as last committed, also while they are inconsistent."""
+        return self._task_counts.get(name, 0)
 
     def connector_generation(self, name: str) -> int:
         return self._connector_generations.get(name, 0)

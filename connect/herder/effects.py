@@ -39,6 +39,8 @@ class StartTask:
     connector_config: Config
     task_config: Config
     is_paused: bool
+    is_exactly_once: bool = False
+    """Whether it writes in transactions; then everything before it is fenced by now (KIP-618)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,28 @@ class SendTaskConfigs:
 
 
 @dataclass(frozen=True, slots=True)
+class FenceTasks:
+    """As the leader, shut out the producers of earlier tasks, then write what `requests.fenced`
+    gives. Answered by `fencing_ended`.
+    """
+
+    connector: str
+    config: Config
+    producers: int
+    """Those of the tasks 0 to this number may still write; with 0 there is only the record."""
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskForFencing:
+    """Have the leader fence a connector's earlier tasks. Answered by `fencing_ended`."""
+
+    leader_url: str | None
+    connector: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
 class WriteStatus:
     record: StatusRecord
 
@@ -90,6 +114,8 @@ Effect = (
     | PauseTask
     | WriteConfig
     | SendTaskConfigs
+    | FenceTasks
+    | AskForFencing
     | WriteStatus
     | SetLogger
 )

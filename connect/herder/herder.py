@@ -6,10 +6,10 @@ returns effects; calling it once too often does nothing. See the package for the
 invariants.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from connect.herder import effects
 from connect.herder.config_records import Config, RestartRequest, task_records
@@ -33,11 +33,15 @@ NamedT = TypeVar("NamedT", str, TaskId)
 class Phase(Enum):
     """What this worker does with a connector or a task."""
 
+    FENCING = "fencing"
+    """It waits until nothing of the tasks before it can write any more (KIP-618)."""
     STARTING = "starting"
     RUNNING = "running"
     FAILED = "failed"
     STOPPING = "stopping"
 
+
+_NOTHING_RUNS: Final = (Phase.FENCING, Phase.FAILED)
 
 Generation = tuple[int, int]
 """Which configuration something runs with, and how often it was restarted on request."""
@@ -73,6 +77,8 @@ class Herder:
     assignment: Assignment | None = None
     is_caught_up: bool = True
     """Whether the log was read to where it ended when we began: before, restarts are old news."""
+    is_exactly_once: Callable[[Config], bool] = lambda _: False
+    """Whether a connector of this configuration has tasks that write in transactions."""
     config: ConfigState = field(default_factory=ConfigState)
     statuses: StatusState = field(default_factory=StatusState)
     connectors: dict[str, Instance] = field(default_factory=dict)
@@ -85,6 +91,8 @@ class Herder:
     """Topics that were forgotten with their connectors; grows by one for each of these."""
     _emptied: set[str] = field(default_factory=set)
     """Stopped connectors whose tasks were taken back and are not read to be gone yet."""
+    _fencings: dict[str, int] = field(default_factory=dict)
+    """Of which tasks' generation fencing was asked for and has not ended."""
     _effects: list[Effect] = field(default_factory=list)
 
     # --- who we are ---
@@ -138,7 +146,11 @@ class Herder:
                 del self._said[name]
 
     def assign(self, assignment: Assignment) -> None:
+        before = self.is_leader, self.leader_url
         self.assignment = assignment
+        if before != (self.is_leader, self.leader_url):
+            # Who was asked to fence need not answer any more.
+            self._fencings.clear()
 
     def _on_restart_request(self, request: RestartRequest) -> None:
         for name in restart_plan(self, request):
@@ -225,6 +237,34 @@ class Herder:
         instance.restart_at_ms = restarts.failed(now_ms, _max_delay_ms(config))
         self._say(name, State.FAILED, trace)
 
+    # --- what may still write ---
+
+    def request_fencing(self, name: str) -> None:
+        """Have the producers of a connector's earlier tasks shut out, unless that is under way."""
+        generation = self.config.task_generation(name)
+        if self._fencings.get(name) == generation:
+            return
+        self._fencings[name] = generation
+        if self.is_leader:
+            config = self.config.connector_configs[name]
+            count = self.config.producers_to_fence(name)
+            self._effects.append(effects.FenceTasks(name, config, count, generation))
+        else:
+            self._effects.append(effects.AskForFencing(self.leader_url, name, generation))
+
+    def is_fencing(self, name: str, generation: int) -> bool:
+        """Say whether somebody still waits for that fencing to end."""
+        return self._fencings.get(name) == generation
+
+    def fencing_ended(self, name: str, generation: int, trace: str | None, now_ms: int) -> None:
+        """The record that says so is read by now; with a trace it could not be done."""
+        if self._fencings.get(name) != generation:
+            return
+        del self._fencings[name]
+        for task, instance in self.tasks.items():
+            if trace and task.connector == name and instance.phase is Phase.FENCING:
+                self._failed(task, instance, trace, now_ms)
+
     # --- the way there ---
 
     def step(self, now_ms: int) -> list[Effect]:
@@ -250,8 +290,8 @@ class Herder:
 
     def is_running_any(self, names: Iterable[Named]) -> bool:
         """Say whether anything of these is still starting, running or stopping here."""
-        live = {name for name, each in self.connectors.items() if each.phase is not Phase.FAILED}
-        tasks = {task for task, each in self.tasks.items() if each.phase is not Phase.FAILED}
+        live = {name for name, each in self.connectors.items() if each.phase not in _NOTHING_RUNS}
+        tasks = {task for task, each in self.tasks.items() if each.phase not in _NOTHING_RUNS}
         return any(name in live or name in tasks for name in names)
 
     def _wanted_connector(self, name: str) -> Generation | None:
@@ -294,18 +334,29 @@ class Herder:
             if instance.phase is Phase.RUNNING and instance.is_paused != is_paused:
                 instance.is_paused = is_paused
                 self._effects.append(effects.PauseTask(task, is_paused))
-        if task in self.tasks or wanted is None:
-            return
-        config = self.config.task_config(task)
+        instance = self.tasks.get(task)
+        if wanted is not None and (instance is None or instance.phase is Phase.FENCING):
+            self._start_task(task, wanted, is_paused=is_paused)
+
+    def _start_task(self, task: TaskId, wanted: Generation, *, is_paused: bool) -> None:
+        """Start a task, or have everything fenced first that it must not meet."""
+        name, config = task.connector, self.config.task_config(task)
         assert config is not None, task
+        connector_config = self.config.connector_configs[name]
+        is_exactly_once = self.is_exactly_once(connector_config)
+        if is_exactly_once and name in self.config.pending_fencing:
+            self.tasks[task] = Instance(wanted, Phase.FENCING)
+            self.request_fencing(name)
+            return
         self.tasks[task] = Instance(wanted, is_paused=is_paused)
-        connector_config = self.config.connector_configs[task.connector]
-        self._effects.append(effects.StartTask(task, connector_config, config, is_paused))
+        self._effects.append(
+            effects.StartTask(task, connector_config, config, is_paused, is_exactly_once)
+        )
 
     def _stop(self, instances: dict[NamedT, Instance], name: NamedT, effect: Effect) -> None:
         instance = instances[name]
-        if instance.phase is Phase.FAILED:
-            # Nothing of it is left to stop.
+        if instance.phase in _NOTHING_RUNS:
+            # Nothing of it is there to stop.
             del instances[name]
         elif instance.phase is not Phase.STOPPING:
             instance.phase = Phase.STOPPING

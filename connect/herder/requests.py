@@ -17,6 +17,7 @@ from connect.herder.config_records import (
     removal_records,
     restart_record,
     target_state_record,
+    task_count_record,
     task_records,
 )
 from connect.herder.herder import Herder, restart_plan
@@ -97,6 +98,23 @@ def put_tasks(herder: Herder, name: str, configs: Sequence[Config]) -> list[Conf
             f"Cannot submit non-empty set of task configs for stopped connector {name}"
         )
     return task_records(name, configs)
+
+
+def require_fencing(herder: Herder, name: str) -> bool:
+    """Say whether earlier tasks are to be fenced; only the leader does it."""
+    herder.require_leader("Only the leader may perform zombie fencing.")
+    if not herder.is_exactly_once(connector_config(herder, name)):
+        raise bad_request(f"Connector {name} is not a source connector")
+    return name in herder.config.pending_fencing
+
+
+def fenced(herder: Herder, name: str, generation: int) -> list[ConfigRecord]:
+    """Write down how many producers there may be from now on; those before are shut out."""
+    if not require_fencing(herder, name):
+        return []
+    if herder.config.task_generation(name) != generation:
+        raise conflict("Fencing failed because new task configurations were generated")
+    return [task_count_record(name, herder.config.task_count(name))]
 
 
 def restart_connector(herder: Herder, name: str, owner_url: str | None) -> None:

@@ -79,7 +79,13 @@ class Desk:
         resolved = {**config, **self.worker.environment.resolve(config)}
         settings = self.worker.environment.settings
         converters = {name: settings[name] for name in _CONVERTERS}
-        infos = validate(self.plugins, resolved, self._policy, converters)
+        infos = validate(
+            self.plugins,
+            resolved,
+            self._policy,
+            converters,
+            is_exactly_once=settings.is_exactly_once,
+        )
         return secrets.without_resolved(infos, config, resolved)
 
     async def require_valid(self, config: Mapping[str, str | None]) -> None:

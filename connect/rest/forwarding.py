@@ -22,6 +22,7 @@ from connect.worker.distributed import ALGORITHM, ALGORITHM_HEADER, SIGNATURE, C
 
 log = logging.getLogger(__name__)
 
+_INTERNAL: Final = (("POST", "tasks"), ("PUT", "fence"))
 _KEPT: Final = ("Location", "Content-Type")
 _ASKING: Final = ClientTimeout(total=2)
 
@@ -29,7 +30,7 @@ _ASKING: Final = ClientTimeout(total=2)
 def is_internal(request: web.Request) -> bool:
     """Say whether a request is one of a worker, which its signature tells and not its user."""
     parts = request.path.strip("/").split("/")
-    return request.method == "POST" and len(parts) == 3 and parts[2] == "tasks"
+    return len(parts) == 3 and (request.method, parts[2]) in _INTERNAL
 
 
 class ToOthers:
@@ -101,7 +102,10 @@ class Internal:
         self._cluster = cluster
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.post("/connectors/{connector}/tasks", self.put_tasks)]
+        return [
+            web.post("/connectors/{connector}/tasks", self.put_tasks),
+            web.put("/connectors/{connector}/fence", self.fence),
+        ]
 
     async def put_tasks(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
@@ -115,6 +119,11 @@ class Internal:
         configs = [config_of(each) for each in said]
         name, herder = request.match_info["connector"], self._desk.herder
         await self._desk.worker.write(requests.put_tasks(herder, name, configs))
+        return answer(None)
+
+    async def fence(self, request: web.Request) -> web.StreamResponse:
+        self._require_signature(request, await request.read())
+        await self._cluster.fencing.fence(request.match_info["connector"])
         return answer(None)
 
     def _require_signature(self, request: web.Request, body: bytes) -> None:

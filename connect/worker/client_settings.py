@@ -122,6 +122,12 @@ PRODUCER_DEFAULTS: Final[dict[str, Any]] = {
     # As Kafka's producer: records of one key have to meet in one partition, whoever writes them.
     "partitioner": "murmur2_random",
 }
+TRANSACTION_DEFAULTS: Final[dict[str, Any]] = {
+    # How long a record may take is what a transaction may.
+    name: value
+    for name, value in PRODUCER_DEFAULTS.items()
+    if name != "delivery.timeout.ms"
+}
 CONSUMER_DEFAULTS: Final[dict[str, Any]] = {
     "auto.offset.reset": "earliest",
     "enable.auto.commit": "false",

@@ -21,7 +21,9 @@ from connect.herder.names import TaskId
 from connect.plugins.catalogue import Plugins
 from connect.worker.client_settings import librdkafka_settings
 from connect.worker.environment import environment_of
+from connect.worker.fencing import Fencing
 from connect.worker.kafka_logs import KafkaOffsetStore, LoopLog
+from connect.worker.leader_log import LeaderLog
 from connect.worker.membership import Membership
 from connect.worker.settings import WorkerSettings
 from connect.worker.topic_log import LogTopic
@@ -52,17 +54,24 @@ class Cluster:
         self._loop = asyncio.get_running_loop()
         self._offsets = KafkaOffsetStore(client, _topic(settings, "offset"))
         herder = Herder(worker_id, Assignment(), is_caught_up=False)
-        self.config_log = LoopLog(
-            client, _topic(settings, "config", 1), herder.replay_config, self._config_moved
+        self.config_log = LeaderLog(
+            client,
+            _topic(settings, "config", 1),
+            herder.replay_config,
+            self._config_moved,
+            settings.leader_transactional_id,
         )
         self.status_log = LoopLog(
             client, _topic(settings, "status"), herder.replay_status, lambda _: None
         )
         environment = environment_of(settings, plugins, self._offsets)
+        herder.is_exactly_once = environment.is_exactly_once
         self.worker = Worker(herder, environment, self.config_log, self.status_log, self)
         self.worker.is_ready = False
         self.herder = herder
         self.membership = Membership(settings, self, f"http://{worker_id}/")
+        self.config_log.shut_out = self._shut_out
+        self.fencing = Fencing(self.worker, self.catch_up, self._ask_for_fencing)
         self._sending: dict[str, asyncio.Task[None]] = {}
         self.session: ClientSession | None = None
 
@@ -87,6 +96,7 @@ class Cluster:
         await self.membership.leave()
         for sending in self._sending.values():
             sending.cancel()
+        self.fencing.stop()
         await self.config_log.stop()
         await self.status_log.stop()
         await asyncio.to_thread(self._offsets.stop)
@@ -101,7 +111,12 @@ class Cluster:
             self.worker.pump()
             self.membership.look_again()
 
+    def _shut_out(self) -> None:
+        """Look again who leads: that one begins with the leader's transactions anew."""
+        self._loop.call_later(_RETRY_SECONDS, self.membership.rejoin)
+
     def pump(self) -> None:
+        self.config_log.lead(self.herder.is_leader)
         self.worker.is_ready = self.worker.is_ready or bool(self.herder.leader_url)
         self.worker.pump()
 
@@ -150,6 +165,16 @@ class Cluster:
             said = await answer.text()
             log.info("leader refuses tasks connector=%s said=%s", connector, said)
             return False
+
+    def fence(self, effect: effects.FenceTasks | effects.AskForFencing) -> None:
+        self.fencing.perform(effect)
+
+    async def _ask_for_fencing(self, url: str, connector: str) -> tuple[int, str]:
+        assert self.session is not None
+        path = URL(url).joinpath("connectors", quote(connector, safe=""), "fence", encoded=True)
+        headers = {"Content-Type": "application/json", **self.signed(b"")}
+        async with self.session.put(path, headers=headers) as answer:
+            return answer.status, await answer.text()
 
     # --- internal requests ---
 

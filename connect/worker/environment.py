@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from connect.config_providers.variables import resolved
+from connect.definitions.validation import kind_of
 from connect.plugins.catalogue import PluginKind, Plugins
 from connect.worker.client_settings import librdkafka_settings, with_prefix
 from connect.worker.offset_store import OffsetStore
@@ -32,6 +33,10 @@ class Environment:
         """Replace the variables; reads files, so it is done in the thread of whoever needs it."""
         found = resolved(config, self.providers)
         return {name: value for name, value in found.items() if value is not None}
+
+    def is_exactly_once(self, config: Config) -> bool:
+        """Say whether a connector of this configuration writes in transactions."""
+        return self.settings.is_exactly_once and kind_of(self.plugins, config) == "source"
 
     def client(self, kind: str, config: Config, **own: Any) -> dict[str, Any]:
         """Give the settings of a task's client: ours, the worker's, the connector's, the last wins.

@@ -87,7 +87,7 @@ class LoopLog:
         def done(error: Exception | None, ends: Positions) -> None:
             self._loop.call_soon_threadsafe(settle, error, ends)
 
-        self._log.produce(_entries(records), done)
+        self._log.produce(entries_of(records), done)
         await self._reach(await stored)
 
     def submit(self, records: Sequence[Record]) -> None:
@@ -95,13 +95,13 @@ class LoopLog:
             if error is not None:
                 log.error("records are lost topic=%s error=%s", self._log.topic.name, error)
 
-        self._log.produce(_entries(records), done)
+        self._log.produce(entries_of(records), done)
 
     async def stop(self) -> None:
         await asyncio.to_thread(self._log.stop)
 
 
-def _entries(records: Sequence[Record]) -> list[Entry]:
+def entries_of(records: Sequence[Record]) -> list[Entry]:
     return [(record.key.encode(), record.value) for record in records]
 
 

@@ -93,6 +93,10 @@ class Membership:
         if self._was_leader and self._configured() != self._given:
             self._rejoin.set()
 
+    def rejoin(self) -> None:
+        """Have the group decide anew who leads."""
+        self._rejoin.set()
+
     def _configured(self) -> Share:
         config = self._shell.herder.config
         tasks = [task for name in config.connectors() for task in config.task_ids(name)]

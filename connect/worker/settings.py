@@ -16,6 +16,7 @@ from millrace.connect.config.validators import (
 
 _Setting = tuple[str, Type, Any, str]
 
+EXACTLY_ONCE: Final = "exactly.once.source.support"
 _COMMON: Final[tuple[_Setting, ...]] = (
     ("bootstrap.servers", Type.LIST, "localhost:9092", "The brokers to begin with."),
     ("key.converter", Type.STRING, NO_DEFAULT_VALUE, "The converter of keys."),
@@ -85,7 +86,13 @@ _DISTRIBUTED: Final[tuple[_Setting, ...]] = (
         "How long what a lost worker ran waits for it to come back.",
     ),
     ("inter.worker.key.ttl.ms", Type.INT, 3_600_000, "How long a session key is used."),
-    ("exactly.once.source.support", Type.STRING, "disabled", "KIP-618, which is not there yet."),
+    (
+        EXACTLY_ONCE,
+        Type.STRING,
+        "disabled",
+        "Whether sources write their records and offsets in transactions: on every worker first "
+        "preparing, then enabled (KIP-618).",
+    ),
 )
 _VALIDATORS: Final[dict[str, Any]] = {
     "offset.flush.interval.ms": Range(0),
@@ -93,7 +100,7 @@ _VALIDATORS: Final[dict[str, Any]] = {
     "task.shutdown.graceful.timeout.ms": Range(0),
     "config.providers": ListSize(100),
     "connect.protocol": ValidString("compatible", "sessioned"),
-    "exactly.once.source.support": CaseInsensitiveValidString("disabled"),
+    EXACTLY_ONCE: CaseInsensitiveValidString("disabled", "preparing"),
 }
 
 
@@ -132,6 +139,21 @@ class WorkerSettings:
     @property
     def bootstrap_servers(self) -> str:
         return ",".join(self.parsed["bootstrap.servers"])
+
+    @property
+    def is_exactly_once(self) -> bool:
+        """Whether sources write in transactions."""
+        return self._exactly_once() == "enabled"
+
+    @property
+    def leader_transactional_id(self) -> str | None:
+        """Give the id with which the leader writes configurations; None: without transactions."""
+        if self._exactly_once() == "disabled":
+            return None
+        return f"connect-cluster-{self.parsed['group.id']}"
+
+    def _exactly_once(self) -> str:
+        return str(self.parsed.get(EXACTLY_ONCE, "disabled")).lower()
 
     def client(self) -> dict[str, str | None]:
         """Give what the worker's own clients are told: address, protocol, credentials."""

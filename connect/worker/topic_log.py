@@ -33,7 +33,7 @@ _BATCH: Final = 500
 _POLL_SECONDS: Final = 0.1
 _TIMEOUT_SECONDS: Final = 30.0
 _COMPACTED: Final = {"cleanup.policy": "compact"}
-_LARGEST_BYTES: Final = str(8 << 20)
+LARGEST_BYTES: Final = str(8 << 20)
 
 Entry = tuple[bytes | None, bytes | None]
 Positions = dict[int, int]
@@ -66,7 +66,7 @@ class TopicLog:
             {
                 **PRODUCER_DEFAULTS,
                 "linger.ms": "0",
-                "message.max.bytes": _LARGEST_BYTES,
+                "message.max.bytes": LARGEST_BYTES,
                 **self._client,
             }
         )

@@ -56,6 +56,12 @@ class Neighbours(Protocol):
     def owner_url(self, name: str | TaskId) -> str | None:
         """Tell where the worker is reached to which the leader has assigned something."""
 
+    def fence(self, effect: effects.FenceTasks | effects.AskForFencing) -> None:
+        """Shut out a connector's earlier tasks, or have the leader do it."""
+
+    async def catch_up(self) -> int:
+        """Read configurations to their end; returns where that is. Raises ConnectException."""
+
 
 class MemoryLog:
     """The log of a standalone worker: what is written is read at once."""
@@ -175,7 +181,9 @@ class Worker:
         effect: effects.WriteConfig
         | effects.WriteStatus
         | effects.SetLogger
-        | effects.SendTaskConfigs,
+        | effects.SendTaskConfigs
+        | effects.FenceTasks
+        | effects.AskForFencing,
     ) -> None:
         match effect:
             case effects.WriteConfig(records):
@@ -187,6 +195,9 @@ class Worker:
             case effects.SendTaskConfigs():
                 assert self.neighbours is not None, effect
                 self.neighbours.send_task_configs(effect)
+            case effects.FenceTasks() | effects.AskForFencing():
+                assert self.neighbours is not None, effect
+                self.neighbours.fence(effect)
 
     def _start_connector(self, effect: effects.StartConnector) -> None:
         log.info("connector starts connector=%s", effect.name)

@@ -80,6 +80,7 @@ def workers(broker: LocalBroker, folder: Path) -> Iterator[list[ConnectWorker]]:
         "scheduled.rebalance.max.delay.ms": "2000",
         "session.timeout.ms": "6000",
         "heartbeat.interval.ms": "300",
+        "exactly.once.source.support": "preparing",
     }
     for kind in ("config", "offset", "status"):
         told[f"{kind}.storage.topic"] = f"connect-{kind}"

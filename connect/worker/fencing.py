@@ -1,0 +1,131 @@
+"""Fencing, done: producers of earlier tasks are shut out, here or by the leader (KIP-618).
+
+A producer of transactions is shut out when another one begins with its id. So the leader begins
+once with the id of every earlier task, and then writes how many tasks there are now; whoever waits
+for that goes on when it is read.
+"""
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from aiohttp import ClientError
+
+from connect.clock import now_ms
+from connect.herder import effects, requests
+from connect.herder.names import ElsewhereError, RefusalError, TaskId, conflict
+from connect.worker.transactions import begin_transactions, transactional_id
+from connect.worker.worker import Worker
+from millrace.connect.errors import ConnectException
+
+log = logging.getLogger(__name__)
+
+_TIMEOUT_MS: Final = 90_000
+_AT_ONCE: Final = 8
+_RETRY_SECONDS: Final = 1.0
+_AGAIN: Final = (409, 503)
+
+Effect = effects.FenceTasks | effects.AskForFencing
+Ask = Callable[[str, str], Awaitable[tuple[int, str]]]
+"""Asks the worker at an address to fence a connector; returns its status and what it said."""
+
+
+class Fencing:
+    """Owns what is under way, at most one for each connector; a newer one ends the one before."""
+
+    def __init__(self, worker: Worker, catch_up: Callable[[], Awaitable[int]], ask: Ask) -> None:
+        self._worker = worker
+        self._catch_up = catch_up
+        self._ask = ask
+        self._running: dict[str, asyncio.Task[Exception | None]] = {}
+
+    def perform(self, effect: Effect) -> None:
+        before = self._running.pop(effect.connector, None)
+        if before is not None:
+            before.cancel()
+        loop = asyncio.get_running_loop()
+        self._running[effect.connector] = loop.create_task(self._performed(effect))
+
+    def stop(self) -> None:
+        for running in self._running.values():
+            running.cancel()
+
+    async def fence(self, name: str) -> None:
+        """Fence for a worker that asks; returns when the record of it is written.
+
+        Raises RefusalError, ElsewhereError or ConnectException.
+        """
+        # Who asks has read of the tasks by now; so must we.
+        await self._catch_up()
+        herder = self._worker.herder
+        if not requests.require_fencing(herder, name):
+            return
+        herder.request_fencing(name)
+        self._worker.pump()
+        running = self._running[name]
+        await asyncio.wait([running])
+        if running.cancelled():
+            raise conflict("Failed to complete zombie fencing because of new task configurations")
+        error = running.result()
+        if error is not None:
+            raise error
+
+    async def _performed(self, effect: Effect) -> Exception | None:
+        name, failed = effect.connector, None
+        try:
+            if isinstance(effect, effects.FenceTasks):
+                await self._fence(effect)
+            else:
+                await self._have_fenced(effect)
+        except (ConnectException, RefusalError, ElsewhereError) as error:
+            log.warning("earlier tasks are not fenced connector=%s error=%s", name, error)
+            failed = error
+        trace = None if failed is None else "".join(traceback.format_exception(failed))
+        self._worker.herder.fencing_ended(name, effect.generation, trace, now_ms())
+        self._worker.pump()
+        return failed
+
+    async def _fence(self, effect: effects.FenceTasks) -> None:
+        name = effect.connector
+        if effect.producers:
+            await asyncio.to_thread(self._shut_out, effect)
+            log.info("earlier tasks fenced connector=%s tasks=%d", name, effect.producers)
+        await self._catch_up()
+        await self._worker.write(requests.fenced(self._worker.herder, name, effect.generation))
+
+    def _shut_out(self, effect: effects.FenceTasks) -> None:
+        environment = self._worker.environment
+        own = {"client.id": f"connector-worker-adminclient-{effect.connector}"}
+        client = environment.client("admin", environment.resolve(effect.config), **own)
+        tasks = [TaskId(effect.connector, number) for number in range(effect.producers)]
+        ids = [transactional_id(environment.settings, task) for task in tasks]
+        until_ms = now_ms() + _TIMEOUT_MS
+
+        def shut_out(each: str) -> None:
+            begin_transactions(client, each, lambda: now_ms() < until_ms)
+
+        with ThreadPoolExecutor(min(_AT_ONCE, len(ids))) as pool:
+            for done in [pool.submit(shut_out, each) for each in ids]:
+                done.result()
+
+    async def _have_fenced(self, effect: effects.AskForFencing) -> None:
+        """Ask until the leader has done it, or says that it cannot."""
+        herder, name = self._worker.herder, effect.connector
+        while herder.is_fencing(name, effect.generation):
+            try:
+                status, said = await self._ask(effect.leader_url or "", name)
+            except (ClientError, OSError, TimeoutError, ValueError) as error:
+                status, said = 503, repr(error)
+            if status < 300:
+                break
+            if status not in _AGAIN:
+                raise ConnectException(f"Failed to perform round of zombie fencing: {said}")
+            log.info("leader does not fence yet connector=%s said=%s", name, said)
+            await asyncio.sleep(_RETRY_SECONDS)
+        await self._catch_up()
+        is_pending = name in herder.config.pending_fencing
+        if is_pending and herder.is_fencing(name, effect.generation):
+            raise ConnectException("the leader has fenced other tasks than those that wait")
