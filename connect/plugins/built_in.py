@@ -30,4 +30,5 @@ MODULES: Final[tuple[str, ...]] = (
     "connect.mirror.source",
     "connect.registry_converters.avro",
     "connect.registry_converters.json_schema",
+    "connect.registry_converters.protobuf",
 )

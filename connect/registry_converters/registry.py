@@ -50,9 +50,12 @@ class _Strategy(ValidString):
 
 
 class Registry:
-    """Owns the client. Raises RetriableException when the registry cannot be reached."""
+    """Owns the client. Raises RetriableException when the registry cannot be reached.
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    `written_as` is the form in which schemas are asked for; None: as they were registered.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], written_as: str | None = None) -> None:
         from confluent_kafka.schema_registry import SchemaRegistryClient
 
         told: dict[str, Any] = {"url": ",".join(settings["schema.registry.url"])}
@@ -63,6 +66,7 @@ class Registry:
             self._client = SchemaRegistryClient(told)
         except ValueError as error:
             raise ConfigException(f"schema.registry.url: {error}") from None
+        self._written_as = written_as
         self._part = settings["converter.type"]
         strategy = settings[f"{'key' if self._part == 'key' else 'value'}.subject.name.strategy"]
         self._strategy: str = strategy.rpartition(".")[2]
@@ -102,7 +106,7 @@ class Registry:
 
     def _schema_of(self, schema_id: int) -> tuple[str, str]:
         """Return the text of a schema and which kind it is of."""
-        found = _asked(lambda: self._client.get_schema(schema_id))
+        found = _asked(lambda: self._client.get_schema(schema_id, fmt=self._written_as))
         if found.references:
             raise DataException(f"Schema {schema_id} refers to others, which is not supported")
         assert found.schema_str is not None, found
