@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 SUPPORT = "exactly.once.support"
 BOUNDARY = "transaction.boundary"
+INTERVAL = "transaction.boundary.interval.ms"
 _NOT_HERE = "This worker does not have exactly-once source support enabled."
 _UNKNOWN = (
     "The connector does not implement the API required for preflight validation of exactly-once "

@@ -169,6 +169,9 @@ class Cluster:
     def fence(self, effect: effects.FenceTasks | effects.AskForFencing) -> None:
         self.fencing.perform(effect)
 
+    async def fence_now(self, name: str) -> None:
+        await self.fencing.fence(name)
+
     async def _ask_for_fencing(self, url: str, connector: str) -> tuple[int, str]:
         assert self.session is not None
         path = URL(url).joinpath("connectors", quote(connector, safe=""), "fence", encoded=True)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from connect.herder.offsets import OffsetState
+from connect.herder.offsets import OffsetRecord, OffsetState
 from connect.worker.offset_store import Entries
 from connect.worker.topic_log import Entry, LogTopic, Positions, TopicLog
 from connect.worker.worker import Record
@@ -113,6 +113,10 @@ class KafkaOffsetStore:
         self._state = OffsetState()
         self._log = TopicLog(client, topic, self._read)
 
+    @property
+    def topic(self) -> str:
+        return self._log.topic.name
+
     def start(self) -> None:
         self._log.start()
 
@@ -125,18 +129,19 @@ class KafkaOffsetStore:
                 self._state.replay(key, value)
 
     def offsets(self, connector: str, partitions: Sequence[SourcePartition]) -> list[Any]:
-        self._log.catch_up()
+        self._log.catch_up(ends_transactions=True)
         with self._lock:
             return [self._state.offset(connector, each) for each in partitions]
 
     def of_connector(self, connector: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        self._log.catch_up()
+        self._log.catch_up(ends_transactions=True)
         with self._lock:
             return self._state.of_connector(connector)
 
     def write(self, connector: str, entries: Entries, timeout_ms: int) -> None:
+        self._log.write(self.records(connector, entries), timeout_ms)
+
+    def records(self, connector: str, entries: Entries) -> list[OffsetRecord]:
+        """Make the records that keep offsets, for whoever writes them in a transaction."""
         with self._lock:
-            records = [
-                self._state.record(connector, partition, offset) for partition, offset in entries
-            ]
-        self._log.write([(each.key, each.value) for each in records], timeout_ms)
+            return [self._state.record(connector, *entry) for entry in entries]

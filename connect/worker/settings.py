@@ -100,7 +100,7 @@ _VALIDATORS: Final[dict[str, Any]] = {
     "task.shutdown.graceful.timeout.ms": Range(0),
     "config.providers": ListSize(100),
     "connect.protocol": ValidString("compatible", "sessioned"),
-    EXACTLY_ONCE: CaseInsensitiveValidString("disabled", "preparing"),
+    EXACTLY_ONCE: CaseInsensitiveValidString("disabled", "preparing", "enabled"),
 }
 
 

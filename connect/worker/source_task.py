@@ -22,7 +22,13 @@ from connect.worker.plugging import Stage as Transforming
 from connect.worker.steps import SKIPPED, Steps
 from connect.worker.task_thread import TaskCounts, TaskThread
 from connect.worker.topics import TopicCreation
-from millrace.connect.connectors import RecordMetadata, SourceOffset, SourcePartition, SourceTask
+from millrace.connect.connectors import (
+    RecordMetadata,
+    SourceOffset,
+    SourcePartition,
+    SourceTask,
+    TransactionContext,
+)
 from millrace.connect.data.records import SourceRecord
 from millrace.connect.errors import ConnectException, RetriableException
 
@@ -54,9 +60,12 @@ class SourceParts:
 class _Context:
     """What the task sees of the worker."""
 
-    def __init__(self, configs: Mapping[str, str], reader: Reader) -> None:
+    def __init__(
+        self, configs: Mapping[str, str], reader: Reader, transactions: TransactionContext | None
+    ) -> None:
         self.configs = configs
         self.offset_storage_reader = reader
+        self.transaction_context = transactions
 
 
 class SourceWork:
@@ -86,17 +95,21 @@ class SourceWork:
         self._topics_seen: set[str] = set()
         """Topics that were told of since the last reminder."""
         self._next_reminder_ms = 0
+        self._transaction_context: TransactionContext | None = None
 
     # --- its life ---
 
     def begin(self) -> str:
         reader = Reader(self._parts.offsets, self._thread.task.connector)
-        self._task.context = _Context(self._parts.config, reader)
-        self._producer = Producer(self._parts.producer)
+        self._task.context = _Context(self._parts.config, reader, self._transaction_context)
+        self._producer = self._made_producer()
         self._is_started = True
         self._call(self._task.start, dict(self._parts.config))
         self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
         return type(self._task).version()
+
+    def _made_producer(self) -> Producer:
+        return Producer(self._parts.producer)
 
     def go_on(self) -> None:
         try:
@@ -166,15 +179,21 @@ class SourceWork:
         steps, parts = self._parts.steps, self._parts
         record = steps.transform(parts.stages, polled, polled)
         if record is None or record is SKIPPED:
-            self._commit_record(polled, None)
+            self._dropped(polled)
             return
         message = self._converted(record, polled)
         if message is None:
-            self._commit_record(polled, None)
+            self._dropped(polled)
             return
         parts.topics.ensure(record.topic)
+        self._hand_on(record.topic, message, polled)
+
+    def _dropped(self, polled: SourceRecord) -> None:
+        self._commit_record(polled, None)
+
+    def _hand_on(self, topic: str, message: dict[str, Any], polled: SourceRecord) -> None:
         submitted = self._submit(polled)
-        self._produce(record.topic, message, partial(self._delivered, polled, submitted))
+        self._produce(topic, message, partial(self._delivered, polled, submitted))
 
     def _submit(self, record: SourceRecord) -> SubmittedRecord | None:
         if record.source_partition is None or record.source_offset is None:
@@ -277,17 +296,23 @@ class SourceWork:
         if error is not None:
             self._not_delivered(record, submitted, KafkaException(error))
             return
-        self.counts.source_record_write_total += 1
         if submitted is not None:
             submitted.is_stored = True
+        metadata = self._count_stored(message)
+        if metadata is not None:
+            self._commit_record(record, metadata)
+
+    def _count_stored(self, message: Any) -> RecordMetadata | None:
+        """Take note of a stored record; says where it is when the task wants to know."""
+        self.counts.source_record_write_total += 1
         topic = message.topic()
         if topic not in self._topics_seen:
             self._topics_seen.add(topic)
             self._thread.topic_used(topic)
-        if self._tells_records:
-            _, timestamp = message.timestamp()
-            metadata = RecordMetadata(topic, message.partition(), message.offset(), timestamp)
-            self._commit_record(record, metadata)
+        if not self._tells_records:
+            return None
+        _, timestamp = message.timestamp()
+        return RecordMetadata(topic, message.partition(), message.offset(), timestamp)
 
     def _not_delivered(
         self, record: SourceRecord, submitted: SubmittedRecord | None, error: Exception
@@ -322,12 +347,14 @@ class SourceWork:
         assert self._producer is not None
         self._producer.poll(0)
         self._take_stored()
+        self._remind_of_topics()
+        if now_ms() >= self._next_commit_ms:
+            self._commit()
+
+    def _remind_of_topics(self) -> None:
         if now_ms() >= self._next_reminder_ms:
             self._next_reminder_ms = now_ms() + _TOPIC_REMINDER_MS
             self._topics_seen.clear()
-        if now_ms() >= self._next_commit_ms:
-            self._commit()
-            self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
 
     def _commit_last(self) -> None:
         assert self._producer is not None
@@ -337,9 +364,10 @@ class SourceWork:
     def _take_stored(self) -> None:
         """Let go of what is stored: of many records of a partition one offset is left."""
         for partition, offset in self._submitted.take_offsets():
-            self._kept[repr(sorted(partition.items()))] = (partition, offset)
+            self._kept[key_of(partition)] = (partition, offset)
 
     def _commit(self) -> None:
+        self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
         self._take_stored()
         if self._thread.is_left:
             return
@@ -355,8 +383,17 @@ class SourceWork:
             log.exception("offsets were not kept task=%s", self._thread.task)
             return
         self.counts.offset_commit_completion_total += 1
+        self._tell_task()
+
+    def _tell_task(self) -> None:
+        self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
         try:
             self._call(self._task.commit)
         # As for commit_record.
         except Exception:
             log.exception("commit raised task=%s", self._thread.task)
+
+
+def key_of(partition: SourcePartition) -> str:
+    """Spell a partition so that equal ones are the same."""
+    return repr(sorted(partition.items()))

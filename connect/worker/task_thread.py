@@ -89,6 +89,9 @@ class Listener(Protocol):
 
     def topic_used(self, task: TaskId, topic: str) -> None: ...
 
+    def require_current(self, thread: "TaskThread") -> None:
+        """Raises ConnectException when the task is not to run any more, by all there is to know."""
+
 
 class TaskThread(threading.Thread):
     """Owns a task's work from its start to its end. Tells its end exactly once, unless left."""
@@ -143,6 +146,10 @@ class TaskThread(threading.Thread):
 
     def held(self, is_paused: bool) -> None:
         self._tell(self._listener.task_held, is_paused)
+
+    def require_current(self) -> None:
+        """Look once more, before the first write, whether this task is still wanted here."""
+        self._listener.require_current(self)
 
     def topic_used(self, topic: str) -> None:
         if not self.is_left:

@@ -1,15 +1,21 @@
 """Puts a task's work together from its configuration, in the task's own thread."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from connect.definitions.connector import CLASS, topics_of
 from connect.definitions.validation import connector_class, definition_of
 from connect.errors.dead_letters import DeadLetterSettings
 from connect.errors.tolerance import ErrorSettings, Tolerance
 from connect.herder.effects import StartTask
-from connect.worker.client_settings import CONSUMER_DEFAULTS, PRODUCER_DEFAULTS
+from connect.worker.boundaries import boundary_of
+from connect.worker.client_settings import (
+    CONSUMER_DEFAULTS,
+    PRODUCER_DEFAULTS,
+    TRANSACTION_DEFAULTS,
+)
 from connect.worker.environment import Environment
+from connect.worker.exactly_once_task import ExactlyOnceWork, TopicOffsets, Transactions
 from connect.worker.plugging import converters_of, stages_of
 from connect.worker.reporting import SinkReport, SourceReport
 from connect.worker.sink_task import SinkParts, SinkWork
@@ -17,6 +23,7 @@ from connect.worker.source_task import SourceParts, SourceWork
 from connect.worker.steps import Steps
 from connect.worker.task_thread import TaskCounts, TaskThread, Work
 from connect.worker.topics import TopicCreation, topic_groups
+from connect.worker.transactions import transactional_id
 from millrace.connect.connectors import SinkTask, SourceTask
 
 _MAX_POLL_RECORDS: Final = 500
@@ -32,7 +39,7 @@ def work_maker(environment: Environment, start: StartTask) -> Callable[[TaskThre
         connector = connector_class(environment.plugins, config)
         task: Any = connector().task_class()()
         if isinstance(task, SourceTask):
-            return _source(environment, thread, task, config, task_config)
+            return _source(environment, thread, task, config, task_config, start.is_exactly_once)
         if isinstance(task, SinkTask):
             return _sink(environment, thread, task, config, task_config)
         raise TypeError(f"{type(task).__name__} of {config[CLASS]} is no task")
@@ -52,6 +59,7 @@ def _source(
     task: SourceTask,
     config: dict[str, str],
     task_config: dict[str, str],
+    is_exactly_once: bool,
 ) -> SourceWork:
     settings, name = environment.settings, thread.task
     counts = TaskCounts("source")
@@ -63,7 +71,8 @@ def _source(
     )
     admin = environment.client("admin", config, **{"client.id": f"connector-adminclient-{name}"})
     groups = topic_groups(config) if settings["topic.creation.enable"] else []
-    producer = {**PRODUCER_DEFAULTS, "client.id": f"connector-producer-{name}"}
+    defaults = TRANSACTION_DEFAULTS if is_exactly_once else PRODUCER_DEFAULTS
+    producer = {**defaults, "client.id": f"connector-producer-{name}"}
     parts = SourceParts(
         task=task,
         config=task_config,
@@ -76,7 +85,14 @@ def _source(
         flush_interval_ms=settings["offset.flush.interval.ms"],
         flush_timeout_ms=settings["offset.flush.timeout.ms"],
     )
-    return SourceWork(thread, parts, counts)
+    if not is_exactly_once:
+        return SourceWork(thread, parts, counts)
+    transactions = Transactions(
+        transactional_id(settings, name),
+        boundary_of(config, parts.flush_interval_ms),
+        cast("TopicOffsets", environment.offsets),
+    )
+    return ExactlyOnceWork(thread, parts, counts, transactions)
 
 
 def _sink(

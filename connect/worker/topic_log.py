@@ -32,6 +32,10 @@ log = logging.getLogger(__name__)
 _BATCH: Final = 500
 _POLL_SECONDS: Final = 0.1
 _TIMEOUT_SECONDS: Final = 30.0
+_TRANSACTION_SECONDS: Final = 90.0
+"""More than `transaction.timeout.ms`, after which the brokers end what nobody ends."""
+_COMMITTED: Final = IsolationLevel.READ_COMMITTED
+_UNCOMMITTED: Final = IsolationLevel.READ_UNCOMMITTED
 _COMPACTED: Final = {"cleanup.policy": "compact"}
 LARGEST_BYTES: Final = str(8 << 20)
 
@@ -135,24 +139,30 @@ class TopicLog:
             self._positions.update(positions)
             self._moved.notify_all()
 
-    def catch_up(self) -> Positions:
-        """Wait until everything is read that is there now. Raises ConnectException."""
-        ends = self._end_offsets()
+    def catch_up(self, *, ends_transactions: bool = False) -> Positions:
+        """Wait until everything is read that is there now. Raises ConnectException.
+
+        With `ends_transactions` also until every transaction has ended that is open now: what
+        others have committed may lie behind it.
+        """
+        level = _UNCOMMITTED if ends_transactions else _COMMITTED
+        seconds = _TRANSACTION_SECONDS if ends_transactions else _TIMEOUT_SECONDS
+        ends = self._end_offsets(level)
         with self._moved:
             is_there = self._moved.wait_for(
                 lambda: all(self._positions.get(each, 0) >= end for each, end in ends.items()),
-                _TIMEOUT_SECONDS,
+                seconds,
             )
         if not is_there:
             raise ConnectException(f"topic {self.topic.name} was not read to its end in time")
         return ends
 
-    def _end_offsets(self) -> Positions:
+    def _end_offsets(self, level: IsolationLevel) -> Positions:
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         asked = {TopicPartition(self.topic.name, each): latest for each in self._positions}
         futures = self._admin.list_offsets(
             asked,
-            isolation_level=IsolationLevel.READ_COMMITTED,
+            isolation_level=level,
             request_timeout=_TIMEOUT_SECONDS,
         )
         try:

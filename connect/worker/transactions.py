@@ -32,7 +32,7 @@ def begin_transactions(
     client: Mapping[str, Any], of: str, may_try: Callable[[], bool] = lambda: True
 ) -> Producer:
     """Make a producer that has shut out every other one of its id. Raises ConnectException."""
-    producer = Producer({**client, "transactional.id": of})
+    producer = Producer({**client, "transactional.id": of, "enable.idempotence": "true"})
     insist(f"transactions of {of} cannot be begun", producer.init_transactions, may_try)
     return producer
 

@@ -21,10 +21,12 @@ from connect.worker.connector_thread import ConnectorThread
 from connect.worker.environment import Environment
 from connect.worker.task_thread import Control, TaskCounts, TaskThread
 from connect.worker.tasks import work_maker
+from millrace.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)
 
 _END_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 60.0
 
 
 class Record(Protocol):
@@ -58,6 +60,9 @@ class Neighbours(Protocol):
 
     def fence(self, effect: effects.FenceTasks | effects.AskForFencing) -> None:
         """Shut out a connector's earlier tasks, or have the leader do it."""
+
+    async def fence_now(self, name: str) -> None:
+        """As the leader, do so at once. Raises RefusalError, ElsewhereError, ConnectException."""
 
     async def catch_up(self) -> int:
         """Read configurations to their end; returns where that is. Raises ConnectException."""
@@ -313,6 +318,22 @@ class Worker:
         for each in gone:
             del self.last_errors[each]
 
+    def require_current(self, thread: TaskThread) -> None:
+        """Read the configurations to their end, and see whether this task is still wanted."""
+        try:
+            looking = asyncio.run_coroutine_threadsafe(self._is_wanted(thread), self._loop)
+            is_wanted = looking.result(_LOOK_SECONDS)
+        except (RuntimeError, TimeoutError) as error:
+            raise ConnectException("it is not known whether the task is still wanted") from error
+        if not is_wanted:
+            raise ConnectException(f"Task {thread.task} is not to run here any more")
+
+    async def _is_wanted(self, thread: TaskThread) -> bool:
+        assert self.neighbours is not None, thread.task
+        await self.neighbours.catch_up()
+        self.pump()
+        return self.tasks.get(thread.task) is thread and not thread.control.is_stopping
+
     def topic_used(self, task: TaskId, topic: str) -> None:
         if self.environment.settings["topic.tracking.enable"]:
             self._post(self._topic_used, task, topic)
@@ -350,9 +371,12 @@ class Worker:
         return {task: work.counts for task, work in works.items() if work is not None}
 
     async def prepare_offsets_change(self, name: str) -> None:
-        """Wait until nothing of a stopped connector runs here any more."""
+        """Wait until nothing of a stopped connector writes any more, as far as we can tell."""
         tasks = [task for task in self.tasks if task.connector == name]
         await self.wait_until_stopped((), tasks)
+        if self.herder.is_exactly_once(self.herder.config.connector_configs.get(name, {})):
+            assert self.neighbours is not None, name
+            await self.neighbours.fence_now(name)
 
     async def wait_until_stopped(
         self, connectors: Collection[str], tasks: Collection[TaskId]

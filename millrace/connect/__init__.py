@@ -29,6 +29,7 @@ from millrace.connect.connectors import (
     SourceTask,
     SourceTaskContext,
     TopicPartition,
+    TransactionContext,
 )
 from millrace.connect.data.records import Header, Headers, SinkRecord, SourceRecord
 from millrace.connect.data.schema import Field, Schema, SchemaAndValue, Struct, Type
@@ -83,6 +84,7 @@ __all__ = [
     "SourceTaskContext",
     "Struct",
     "TopicPartition",
+    "TransactionContext",
     "Transformation",
     "Type",
     "Width",

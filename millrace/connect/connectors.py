@@ -81,6 +81,17 @@ class ConnectorContext(Protocol):
     def offset_storage_reader(self) -> OffsetStorageReader: ...
 
 
+class TransactionContext(Protocol):
+    """Ends a task's transactions, from any thread (KIP-618)."""
+
+    def commit_transaction(self, record: SourceRecord | None = None) -> None:
+        """Commit after this record; without one, after the batch that `poll` returns next."""
+
+    def abort_transaction(self, record: SourceRecord | None = None) -> None:
+        """Drop what was written since the last commit, up to this record; without one, up to the
+        end of the batch that `poll` returns next. It counts as read and does not come again."""
+
+
 class SourceTaskContext(Protocol):
     """What the worker does for a source task."""
 
@@ -89,6 +100,10 @@ class SourceTaskContext(Protocol):
 
     @property
     def offset_storage_reader(self) -> OffsetStorageReader: ...
+
+    @property
+    def transaction_context(self) -> TransactionContext | None:
+        """None unless the worker writes in transactions and `transaction.boundary=connector`."""
 
 
 class ErrantRecordReporter(Protocol):
