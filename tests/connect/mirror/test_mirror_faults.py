@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from connect.mirror.whole_topic import whole_topic
 from millrace.mirror import RemoteClusterUtils
 from millrace.testing import LocalBroker
 from tests.lib.connect_worker import eventually
@@ -117,6 +118,52 @@ def test_nothing_is_lost_whatever_is_killed(tmp_path: Path) -> None:
             read = {each for each in unread_from if each in set(source)}
             begins = offsets.get(number, 0)
             assert set(source) <= read | set(target[begins:]), "a group that fails over skips some"
+
+
+def committed(servers: str) -> list[list[int]]:
+    """Read what is committed of the copy, by partition; markers of transactions are no records."""
+    found: list[list[int]] = [[] for _ in range(PARTITIONS)]
+    client = {"bootstrap.servers": servers, "group.id": "x", "isolation.level": "read_committed"}
+    for message in whole_topic(client, "a.orders"):
+        found[message.partition()].append(int(message.value()))
+    return found
+
+
+def test_every_record_is_copied_once_by_a_mirror_with_transactions(tmp_path: Path) -> None:
+    with LocalBroker() as a, LocalBroker() as b:
+        admin = AdminClient({"bootstrap.servers": a.bootstrap_servers})
+        admin.create_topics([NewTopic("orders", PARTITIONS, 1)])["orders"].result(20)
+        source, target = a.bootstrap_servers, b.bootstrap_servers
+        settings = {
+            "a->b.enabled": "true",
+            "b.session.timeout.ms": "6000",
+            "tasks.max": "2",
+            "exactly.once.source.support": "enabled",
+        }
+        file = properties_file(tmp_path, {"a": source, "b": target}, settings)
+
+        def copied_count() -> int:
+            return sum(map(len, committed(target)))
+
+        load = Load(source)
+        with MirrorProcess(file) as mirror:
+            with load.running():
+                for _ in range(KILLS):
+                    before = load.acknowledged + ENOUGH
+                    eventually(lambda before=before: copied_count() > before)
+                    mirror.kill()
+                    load.more()
+                    mirror.start()
+                consume_some(source, "orders", "readers", ENOUGH)
+            eventually(lambda: copied_count() >= load.sent)
+            offsets = eventually(lambda: translated(target))
+            assert mirror.stop() == 0
+            begun = mirror.log().count("task begins its transactions task=MirrorSourceConnector-")
+        assert begun > KILLS
+        wanted = [values(source, "orders", number) for number in range(PARTITIONS)]
+        assert committed(target) == wanted
+        # Where the group goes on is a place in the copy, in spite of the markers in it.
+        assert sum(offsets.values()) > 0
 
 
 def translated(servers: str) -> dict[int, int]:
