@@ -43,7 +43,7 @@ _READ_BYTES = 1 << 16
 _WAIT_SECONDS = 0.25
 # Behind a \r at the end of what was read, a \n may follow.
 _LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
-_VERSION = "1.0"
+_VERSION = "4.3.1"  # Of Kafka, whose connectors these are in everything one sees.
 _STRING = Schema.string()
 
 _FILE_DOC = "The file to {}. Missing or empty: standard {}."

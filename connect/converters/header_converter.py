@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from connect.converters.settings import KAFKA_VERSION
 from connect.converters.value_parser import parse_string
 from connect.converters.value_text import value_text
 from millrace.connect.data.schema import NULL, Schema, SchemaAndValue
@@ -17,6 +18,10 @@ class SimpleHeaderConverter(HeaderConverter):
     """The converter of headers when nothing else is configured."""
 
     kafka_class = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+
+    @classmethod
+    def version(cls) -> str:
+        return KAFKA_VERSION
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         pass

@@ -11,6 +11,8 @@ from millrace.connect.data.schema import Schema, SchemaAndValue
 from millrace.connect.plugins import Converter, HeaderConverter
 
 TYPE_CONFIG = "converter.type"
+KAFKA_VERSION = "4.3.1"
+"""The version of Kafka whose converters these are in every byte."""
 
 
 def converter_config() -> ConfigDef:
@@ -25,7 +27,11 @@ def converter_config() -> ConfigDef:
 
 
 class RecordConverter(Converter, HeaderConverter):
-    """A converter for keys, values and headers alike."""
+    """A converter for keys, values and headers alike, as the one of this name in Kafka."""
+
+    @classmethod
+    def version(cls) -> str:
+        return KAFKA_VERSION
 
     @classmethod
     def config(cls) -> ConfigDef:

@@ -29,6 +29,8 @@ _EXACTLY_ONCE: Final = "Exactly Once Support"
 
 CLASS: Final = "connector.class"
 DLQ_TOPIC: Final = "errors.deadletterqueue.topic.name"
+PLUGIN_VERSION: Final = "plugin.version"
+"""What stands behind a plugin's name in the setting that asks for a version of it (KIP-891)."""
 
 
 def unique_aliases(kind: str) -> Validator:
@@ -73,6 +75,16 @@ def _define_common(definition: ConfigDef) -> ConfigDef:
         width=Width.LONG,
         display_name="Connector class",
     ).define(
+        f"connector.{PLUGIN_VERSION}",
+        Type.STRING,
+        Importance.MEDIUM,
+        "Which versions of the connector will do, as 1.2 or [1.0,2.0).",
+        default=None,
+        group=COMMON,
+        order_in_group=3,
+        width=Width.MEDIUM,
+        display_name="Connector version",
+    ).define(
         "tasks.max",
         Type.INT,
         Importance.HIGH,
@@ -94,13 +106,17 @@ def _define_common(definition: ConfigDef) -> ConfigDef:
         width=Width.SHORT,
         display_name="Enforce tasks max",
     )
+    return definition
+
+
+def _define_converters(definition: ConfigDef) -> ConfigDef:
     parts: tuple[tuple[str, type[ConnectPlugin]], ...] = (
         ("key", Converter),
         ("value", Converter),
         ("header", HeaderConverter),
     )
-    # Kafka has a version of the plugin after the class and after each converter (KIP-891).
     for order, (part, base) in zip((6, 8, 10), parts, strict=True):
+        name = part.capitalize()
         definition.define(
             f"{part}.converter",
             Type.CLASS,
@@ -111,7 +127,17 @@ def _define_common(definition: ConfigDef) -> ConfigDef:
             group=COMMON,
             order_in_group=order,
             width=Width.SHORT,
-            display_name=f"{part.capitalize()} converter class",
+            display_name=f"{name} converter class",
+        ).define(
+            f"{part}.converter.{PLUGIN_VERSION}",
+            Type.STRING,
+            Importance.LOW,
+            f"Which versions of the converter of {part}s will do.",
+            default=None,
+            group=COMMON,
+            order_in_group=order + 1,
+            width=Width.SHORT,
+            display_name=f"{name} converter version",
         )
     return definition
 
@@ -164,7 +190,8 @@ def _define_restarts(definition: ConfigDef) -> ConfigDef:
 
 def connector_config() -> ConfigDef:
     """Return the settings every connector has."""
-    definition = define_error_settings(_define_plugged(_define_common(ConfigDef())))
+    definition = _define_plugged(_define_converters(_define_common(ConfigDef())))
+    definition = define_error_settings(definition)
     return _define_restarts(definition)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from connect.definitions.connector import PLUGIN_VERSION
 from connect.plugins.catalogue import PluginKind, Plugins
 from millrace.connect.config.config_def import ConfigDef
 from millrace.connect.config.types import Importance, Type, Width, parse_type
@@ -20,11 +21,11 @@ PREDICATE = "predicate"
 NEGATE = "negate"
 
 
-class _Classes:
-    """Proposes the plugins of a kind."""
+class Offered:
+    """Proposes values, whatever the other settings are."""
 
-    def __init__(self, plugins: Plugins, kind: PluginKind) -> None:
-        self._found = [plugin for _, plugin in plugins.all(kind)]
+    def __init__(self, found: Sequence[Any]) -> None:
+        self._found = found
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[Any]:
         del name, parsed
@@ -35,6 +36,10 @@ class _Classes:
         return True
 
 
+def _classes(plugins: Plugins, kind: PluginKind) -> Offered:
+    return Offered([plugin for _, plugin in plugins.all(kind)])
+
+
 def with_converters(
     definition: ConfigDef, plugins: Plugins, of_worker: Mapping[str, str]
 ) -> ConfigDef:
@@ -43,7 +48,7 @@ def with_converters(
     for name in ("key.converter", "value.converter", "header.converter"):
         is_header = name == "header.converter"
         kind = PluginKind.HEADER_CONVERTER if is_header else PluginKind.CONVERTER
-        key = replace(enriched.keys[name], recommender=_Classes(plugins, kind))
+        key = replace(enriched.keys[name], recommender=_classes(plugins, kind))
         if name in of_worker:
             key = replace(key, default=plugins.find(of_worker[name], kind))
         enriched.keys[name] = key
@@ -95,7 +100,18 @@ def _define(
         order_in_group=0,
         width=Width.LONG,
         display_name=f"{base} type for {alias}",
-        recommender=_Classes(plugins, kind),
+        recommender=_classes(plugins, kind),
+    )
+    definition.define(
+        f"{prefix}{PLUGIN_VERSION}",
+        Type.STRING,
+        Importance.HIGH,
+        f"Which versions of the '{alias}' {kind.value} will do.",
+        default=None,
+        group=group,
+        order_in_group=1,
+        width=Width.LONG,
+        display_name=f"{base} version for {alias}",
     )
     own = ConfigDef()
     if kind is PluginKind.TRANSFORMATION:
@@ -120,7 +136,7 @@ def _define(
     except LookupError:
         # The setting's own validator says so.
         return
-    definition.embed(prefix, group, 1, own)
+    definition.embed(prefix, group, 2, own)
 
 
 def _configuration(

@@ -6,6 +6,7 @@ from typing import Any
 from connect.definitions.connector import CLASS, check_sink, sink_config, source_config
 from connect.definitions.exactly_once import check_exactly_once
 from connect.definitions.plugged import with_converters, with_plugged
+from connect.definitions.versions import check_versions, with_versions
 from connect.herder.names import bad_request
 from connect.plugins.catalogue import PluginKind, Plugins
 from millrace.connect.config.config_def import ConfigDef, ConfigKey, ConfigValue
@@ -83,6 +84,7 @@ def validate(
     connector = connector_class(plugins, config)
     definition = definition_of(plugins, connector, config)
     definition = with_converters(definition, plugins, converters_of_worker)
+    definition = with_versions(definition, plugins, connector, config, converters_of_worker)
 
     def find(name: str) -> type:
         found: type = plugins.find(name)
@@ -94,6 +96,7 @@ def validate(
         check_sink(config, values)
     elif issubclass(connector, SourceConnector):
         check_exactly_once(connector, given, values, is_enabled=is_exactly_once)
+    check_versions(plugins, connector, config, values)
     for name, value in config.items():
         if value is None:
             values.setdefault(name, ConfigValue(name)).error_messages.append(_NULL)

@@ -4,6 +4,7 @@ from aiohttp import web
 
 from connect.definitions import secrets
 from connect.definitions.connector import CLASS, sink_config, source_config
+from connect.definitions.versions import with_versions
 from connect.herder.names import bad_request, not_found
 from connect.plugins.catalogue import PluginKind
 from connect.preview.run import Previews
@@ -55,10 +56,10 @@ class ConnectorPlugins:
         except LookupError:
             raise not_found(f"Unknown plugin {name}.") from None
         keys = dict(plugin.config().keys)
-        if issubclass(plugin, SinkConnector):
-            keys |= {n: key for n, key in sink_config().keys.items() if n not in keys}
-        elif issubclass(plugin, SourceConnector):
-            keys |= {n: key for n, key in source_config().keys.items() if n not in keys}
+        if issubclass(plugin, SinkConnector | SourceConnector):
+            common = sink_config() if issubclass(plugin, SinkConnector) else source_config()
+            versioned = with_versions(common, self._desk.plugins, plugin, {}, {})
+            keys |= {n: key for n, key in versioned.keys.items() if n not in keys}
         return answer([config_key_info(key) for key in keys.values()])
 
     async def validate(self, request: web.Request) -> web.Response:

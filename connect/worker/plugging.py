@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from connect.definitions.connector import PLUGIN_VERSION
 from connect.definitions.plugged import NEGATE, PREDICATE, aliases
 from connect.plugins.catalogue import PluginKind, Plugins
 from connect.worker.client_settings import with_prefix
@@ -73,6 +74,7 @@ def stages_of(plugins: Plugins, config: Config) -> list[Stage]:
 def _stage(plugins: Plugins, config: Config, alias: str) -> Stage:
     prefix = f"transforms.{alias}."
     settings = with_prefix(config, prefix)
+    settings.pop(PLUGIN_VERSION, None)
     name = settings.pop("type", None)
     predicate_alias = settings.pop(PREDICATE, None)
     is_negated = (settings.pop(NEGATE, None) or "").lower() == "true"
@@ -82,6 +84,7 @@ def _stage(plugins: Plugins, config: Config, alias: str) -> Stage:
         return Stage(transformation)
     under = f"predicates.{predicate_alias}."
     told = with_prefix(config, under)
+    told.pop(PLUGIN_VERSION, None)
     predicate = _made(plugins, f"{under}type", told.pop("type", None), PluginKind.PREDICATE)
     predicate.configure(told)
     return Stage(transformation, predicate, is_negated)

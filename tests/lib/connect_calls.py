@@ -305,6 +305,26 @@ def _plugins() -> Iterator[Call]:
     yield validate("FileStreamSource", {"name": "a\tb", **source(topic="", tasks_max="0")})
     yield validate("FileStreamSink", {"name": "one", **sink(topics_regex="x")})
     yield validate("FileStreamSource", {"name": "one", **source(more="settings")})
+    for version in ("4.3.1", "[1.0,5.0)", "[1.0,2.0],[4,)", "latest"):
+        asked = {"connector.plugin.version": version}
+        yield validate("FileStreamSource", {"name": "one", **source(), **asked})
+    for version in ("1.0", "(4.3.1,5)", "[1.0,2.0],[3,4)", "4.3", "9-rc1"):
+        yield create("one", {**source(), "connector.plugin.version": version})
+    long_keys = {"key.converter": "org.apache.kafka.connect.converters.LongConverter"}
+    for name, config in (("header", {}), ("key", long_keys)):
+        asked = {f"{name}.converter.plugin.version": "4.3.1"}
+        yield validate("FileStreamSource", {"name": "one", **source(), **config, **asked})
+    router = {
+        "transforms": "a",
+        "transforms.a.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.a.regex": "a",
+        "transforms.a.replacement": "b",
+    }
+    for asked in ({}, {"transforms.a.plugin.version": "[4,5)"}):
+        yield validate("FileStreamSource", {"name": "one", **source(), **router, **asked})
+    wrong = {**router, "transforms.a.plugin.version": "9"}
+    yield create("one", {**source(), **wrong})
+    yield create("one", {**source(), "connector.plugin.version": "[garbage"})
     yield Call("PUT", "/connector-plugins/FileStreamSource/config/validate", raw="[]")
     yield Call("PUT", "/connector-plugins/FileStreamSource/config/validate", raw="")
     yield Call("POST", "/connector-plugins/FileStreamSource/config/validate", {})

@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 from tests.lib.connect_calls import Answer, Call
 
 _OWN_SETTING: Final = "errors.task.restart.max.delay.ms"
-_VERSION_SETTING: Final = ".plugin.version"
 _OTHER_WORDS: Final = (
     "contains no connector type",
     "Failed to find any class that implements Connector",
@@ -67,10 +66,9 @@ def _has_other_settings(call: Call, theirs: Answer, ours: Answer) -> bool:
 
 def _same_settings(theirs: list[Any], ours: list[Any]) -> bool:
     here = [each for each in ours if _setting(each) != _OWN_SETTING]
-    there = [each for each in theirs if not _setting(each).endswith(_VERSION_SETTING)]
-    if len(here) + 1 != len(ours) or list(map(_setting, here)) != list(map(_setting, there)):
+    if len(here) + 1 != len(ours) or list(map(_setting, here)) != list(map(_setting, theirs)):
         return False
-    return all(_same_setting(one, other) for one, other in zip(there, here, strict=True))
+    return all(_same_setting(one, other) for one, other in zip(theirs, here, strict=True))
 
 
 def _setting(info: dict[str, Any]) -> str:
@@ -119,8 +117,7 @@ DIFFERENCES: Final = [
     ),
     Difference("ours ships more connectors", _has_more_plugins),
     Difference(
-        "ours has errors.task.restart.max.delay.ms, more converters to propose, and lacks the "
-        "settings of plugin versions (KIP-891)",
+        "ours has errors.task.restart.max.delay.ms, and more converters to propose",
         _has_other_settings,
     ),
     Difference("ours finds connectors whatever their names are", _is_an_odd_path),
