@@ -29,7 +29,7 @@ class ConfigState:
     position: int = 0
     """How many records were read."""
     offset: int = 0
-    """Where the log is read on; in the group, workers compare how far they are."""
+    """Behind the last record that was read; in the group, workers compare how far they are."""
     session_key: SessionKey | None = None
     inconsistent: set[str] = field(default_factory=set)
     connector_configs: dict[str, Config] = field(default_factory=dict)

@@ -58,6 +58,7 @@ class Fencing:
 
         Raises RefusalError, ElsewhereError or ConnectException.
         """
+        log.info("earlier tasks are to be fenced, as is asked connector=%s", name)
         # Who asks has read of the tasks by now; so must we.
         await self._catch_up()
         herder = self._worker.herder
@@ -129,3 +130,4 @@ class Fencing:
         is_pending = name in herder.config.pending_fencing
         if is_pending and herder.is_fencing(name, effect.generation):
             raise ConnectException("the leader has fenced other tasks than those that wait")
+        log.info("leader has fenced earlier tasks connector=%s", name)

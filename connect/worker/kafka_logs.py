@@ -26,18 +26,16 @@ class LoopLog:
         replay: Callable[[str, bytes | None], None],
         moved: Callable[[int], None],
     ) -> None:
-        """`moved` is told after every batch where the first partition is read on."""
+        """`moved` is told `position` after every batch."""
         self._loop = asyncio.get_running_loop()
         self._replay = replay
         self._told = moved
         self._positions: Positions = {}
+        self.position = 0
+        """Behind the last record of the first partition. Workers compare it, so it is counted as
+        Apache's do: what follows of a transaction is not."""
         self._waiting: list[tuple[Positions, asyncio.Future[None]]] = []
         self._log = TopicLog(client, topic, self._read)
-
-    @property
-    def position(self) -> int:
-        """Where the first partition is read on."""
-        return self._positions.get(0, 0)
 
     async def start(self) -> None:
         """Read to the end. Raises ConnectException."""
@@ -58,12 +56,14 @@ class LoopLog:
         return all(self._positions.get(each, 0) >= end for each, end in ends.items())
 
     def _read(self, entries: list[Entry], positions: Positions) -> None:
-        self._loop.call_soon_threadsafe(self._apply, entries, positions)
+        position = self._log.record_ends.get(0, 0)
+        self._loop.call_soon_threadsafe(self._apply, entries, positions, position)
 
-    def _apply(self, entries: list[Entry], positions: Positions) -> None:
+    def _apply(self, entries: list[Entry], positions: Positions, position: int) -> None:
         for key, value in entries:
             self._replay((key or b"").decode("utf-8", "replace"), value)
         self._positions.update(positions)
+        self.position = position
         self._told(self.position)
         waiting, self._waiting = self._waiting, []
         for ends, reached in waiting:

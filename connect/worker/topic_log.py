@@ -62,6 +62,8 @@ class TopicLog:
         self._client = dict(client)
         self._replay = replay
         self._positions: Positions = {}
+        self.record_ends: Positions = {}
+        """Behind the last record that was read; a transaction's marker is none."""
         self._moved = threading.Condition()
         self._is_stopping = False
         self._admin = AdminClient(self._client)
@@ -125,6 +127,7 @@ class TopicLog:
             if error is None:
                 entries.append((message.key(), message.value()))
                 positions[message.partition()] = message.offset() + 1
+                self.record_ends[message.partition()] = message.offset() + 1
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's code
                 # It is behind markers of transactions too, which are no messages.
                 positions[message.partition()] = message.offset()

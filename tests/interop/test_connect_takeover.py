@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from connect.mirror.whole_topic import whole_topic
 from millrace.testing import LocalBroker
 from tests.lib.apache_connect import ApacheWorker, connect_libs
 from tests.lib.connect_worker import ConnectWorker, eventually
@@ -17,7 +18,12 @@ BOTH_RUN = {"connector": "RUNNING", "0": "RUNNING"}
 
 
 @pytest.fixture
-def workers(tmp_path: Path) -> Iterator[tuple[ConnectWorker, ApacheWorker]]:
+def support() -> str:
+    return "disabled"
+
+
+@pytest.fixture
+def workers(tmp_path: Path, support: str) -> Iterator[tuple[ConnectWorker, ApacheWorker]]:
     libs = connect_libs()
     with LocalBroker() as broker:
         told = {
@@ -25,6 +31,7 @@ def workers(tmp_path: Path) -> Iterator[tuple[ConnectWorker, ApacheWorker]]:
             "group.id": "workers",
             "scheduled.rebalance.max.delay.ms": "1000",
             "heartbeat.interval.ms": "500",
+            "exactly.once.source.support": support,
         }
         for kind in ("config", "offset", "status"):
             told[f"{kind}.storage.topic"] = f"connect-{kind}"
@@ -116,4 +123,66 @@ def test_each_goes_on_where_the_other_one_stopped(
     assert offsets(ours, "src")[0]["position"] >= 8
     # Nothing that was read comes again, and nothing is left out.
     assert lines(tmp_path / "out") == ["one", "two", "three"]
+    assert ours.stop() == 0
+
+
+def committed(servers: str, topic: str) -> list[str]:
+    """Read a topic's values, as far as they are committed."""
+    client = {"bootstrap.servers": servers, "group.id": "x", "isolation.level": "read_committed"}
+    return [each.value().decode() for each in whole_topic(client, topic)]
+
+
+def goes_on(worker: ConnectWorker, folder: Path, line: str, settings: dict[str, str]) -> None:
+    """Have two sources make their tasks anew, wherever these run, and see that a line comes."""
+    servers = worker.settings["bootstrap.servers"]
+    for name in ("one", "two"):
+        config = {
+            "connector.class": SOURCE,
+            "file": f"{folder}/{name}",
+            "topic": name,
+            "exactly.once.support": "required",
+            **settings,
+        }
+
+        def is_made(name: str = name, config: dict[str, str] = config) -> bool:
+            answered = worker.call("PUT", f"/connectors/{name}/config", config)
+            assert answered.status != 400, answered
+            return answered.status in (200, 201)
+
+        eventually(is_made)
+    for name in ("one", "two"):
+        append(folder / name, line)
+        eventually(lambda name=name: line in committed(servers, name), 60)
+        eventually(lambda name=name: worker.states(name) == BOTH_RUN)
+
+
+@pytest.mark.parametrize("support", ["enabled"])
+def test_with_transactions_each_fences_what_the_other_one_ran(
+    workers: tuple[ConnectWorker, ApacheWorker], tmp_path: Path
+) -> None:
+    ours, apaches = workers
+    ours.start()
+    eventually(lambda: ours.call("GET", "/health/ready").status == 200)
+    goes_on(ours, tmp_path, "ours", {})
+    assert ours.stop() == 0
+    apaches.start()
+    eventually(lambda: runs_here(apaches, "one") and runs_here(apaches, "two"))
+    goes_on(apaches, tmp_path, "apaches", {"batch.size": "100"})
+
+    # Apache's leads, and ours asks it to fence.
+    ours.start()
+    eventually(lambda: ours.call("GET", "/health/ready").status == 200)
+    for number in range(1, 3):
+        goes_on(ours, tmp_path, f"led by apaches {number}", {"batch.size": str(number)})
+    assert "leader has fenced earlier tasks" in ours.log()
+    apaches.stop()
+    eventually(lambda: runs_here(ours, "one") and runs_here(ours, "two"))
+    assert "fenced, as is asked" not in ours.log()
+    # Ours leads, and Apache's asks it.
+    apaches.start()
+    for number in range(1, 4):
+        goes_on(apaches, tmp_path, f"led by ours {number}", {"batch.size": str(number)})
+    assert "fenced, as is asked" in ours.log()
+    for name in ("one", "two"):
+        assert committed(ours.settings["bootstrap.servers"], name) == lines(tmp_path / name)
     assert ours.stop() == 0

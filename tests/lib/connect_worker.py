@@ -45,7 +45,8 @@ class ConnectWorker:
         self.folder = folder
         self._log_path = folder / f"{name}.log"
         properties = folder / f"{name}.properties"
-        lines = [f"{key}={value}\n" for key, value in {**WORKER_SETTINGS, **settings}.items()]
+        self.settings = {**WORKER_SETTINGS, **settings}
+        lines = [f"{key}={value}\n" for key, value in self.settings.items()]
         properties.write_text("".join(lines))
         self._command = [sys.executable, "-P", "-m", "connect", "start", str(properties)]
         self._command += map(str, connectors)
