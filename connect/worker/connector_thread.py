@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from connect.definitions.validation import connector_class
 from connect.worker.calling import Caller
 from connect.worker.environment import Environment
+from connect.worker.kafka_offset_store import OffsetsWhenAsked
 from connect.worker.offset_store import Reader
 from millrace.connect.config.types import class_name
 from millrace.connect.connectors import Connector, SinkConnector
@@ -93,7 +94,8 @@ class ConnectorThread(threading.Thread):
         try:
             config = self._environment.resolve(self._config)
             made = connector_class(self._environment.plugins, config)()
-            made.context = _Context(self, Reader(self._environment.offsets, self.connector))
+            offsets = OffsetsWhenAsked(self._environment, config)
+            made.context = _Context(self, Reader(offsets, self.connector))
             self._call(made.start, config)
             connector = made
             self._tell(self._listener.connector_began, type(connector).version())

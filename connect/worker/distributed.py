@@ -22,7 +22,8 @@ from connect.plugins.catalogue import Plugins
 from connect.worker.client_settings import librdkafka_settings
 from connect.worker.environment import environment_of
 from connect.worker.fencing import Fencing
-from connect.worker.kafka_logs import KafkaOffsetStore, LoopLog
+from connect.worker.kafka_logs import LoopLog
+from connect.worker.kafka_offset_store import KafkaOffsetStore
 from connect.worker.leader_log import LeaderLog
 from connect.worker.membership import Membership
 from connect.worker.settings import WorkerSettings

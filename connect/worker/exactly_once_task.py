@@ -36,6 +36,9 @@ class TopicOffsets(Protocol):
 
     def records(self, connector: str, entries: Entries) -> list[OffsetRecord]: ...
 
+    def committed(self, connector: str, entries: Entries, timeout_ms: int) -> None:
+        """Learn that a transaction has written entries."""
+
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
@@ -194,11 +197,18 @@ class ExactlyOnceWork(SourceWork):
             raise
         self.counts.offset_commit_completion_total += 1
         outcomes, self._outcomes = self._outcomes, []
-        self._offsets.clear()
+        self._tell_offsets()
         self._handed_on.clear()
         for record, metadata in outcomes:
             self._commit_record(record, metadata)
         self._tell_task()
+
+    def _tell_offsets(self) -> None:
+        if self._offsets:
+            connector, entries = self._thread.task.connector, list(self._offsets.values())
+            timeout_ms = self._parts.flush_timeout_ms
+            self._transactions.offsets.committed(connector, entries, timeout_ms)
+            self._offsets.clear()
 
     def _write_offsets(self) -> None:
         if not self._offsets:

@@ -17,6 +17,7 @@ from aiohttp import ClientError
 from connect.clock import now_ms
 from connect.herder import effects, requests
 from connect.herder.names import ElsewhereError, RefusalError, TaskId, conflict
+from connect.worker.client_settings import TRANSACTION_DEFAULTS
 from connect.worker.transactions import begin_transactions, transactional_id
 from connect.worker.worker import Worker
 from millrace.connect.errors import ConnectException
@@ -99,8 +100,9 @@ class Fencing:
 
     def _shut_out(self, effect: effects.FenceTasks) -> None:
         environment = self._worker.environment
-        own = {"client.id": f"connector-worker-adminclient-{effect.connector}"}
-        client = environment.client("admin", environment.resolve(effect.config), **own)
+        # As the tasks' producers: they may be in a cluster of their connector's.
+        own = {**TRANSACTION_DEFAULTS, "client.id": f"connector-worker-{effect.connector}"}
+        client = environment.client("producer", environment.resolve(effect.config), **own)
         tasks = [TaskId(effect.connector, number) for number in range(effect.producers)]
         ids = [transactional_id(environment.settings, task) for task in tasks]
         until_ms = now_ms() + _TIMEOUT_MS

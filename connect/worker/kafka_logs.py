@@ -1,16 +1,12 @@
-"""The three topics of a cluster, as the worker sees them: two logs on the loop, one store."""
+"""Two topics of a cluster, configurations and statuses, as logs on the event loop."""
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from connect.herder.offsets import OffsetRecord, OffsetState
-from connect.worker.offset_store import Entries
 from connect.worker.topic_log import Entry, LogTopic, Positions, TopicLog
 from connect.worker.worker import Record
-from millrace.connect.connectors import SourcePartition
 from millrace.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)
@@ -103,45 +99,3 @@ class LoopLog:
 
 def entries_of(records: Sequence[Record]) -> list[Entry]:
     return [(record.key.encode(), record.value) for record in records]
-
-
-class KafkaOffsetStore:
-    """Owns what the offset topic says. Called from tasks' threads."""
-
-    def __init__(self, client: Mapping[str, Any], topic: LogTopic) -> None:
-        self._lock = threading.Lock()
-        self._state = OffsetState()
-        self._log = TopicLog(client, topic, self._read)
-
-    @property
-    def topic(self) -> str:
-        return self._log.topic.name
-
-    def start(self) -> None:
-        self._log.start()
-
-    def stop(self) -> None:
-        self._log.stop()
-
-    def _read(self, entries: list[Entry], _: Positions) -> None:
-        with self._lock:
-            for key, value in entries:
-                self._state.replay(key, value)
-
-    def offsets(self, connector: str, partitions: Sequence[SourcePartition]) -> list[Any]:
-        self._log.catch_up(ends_transactions=True)
-        with self._lock:
-            return [self._state.offset(connector, each) for each in partitions]
-
-    def of_connector(self, connector: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        self._log.catch_up(ends_transactions=True)
-        with self._lock:
-            return self._state.of_connector(connector)
-
-    def write(self, connector: str, entries: Entries, timeout_ms: int) -> None:
-        self._log.write(self.records(connector, entries), timeout_ms)
-
-    def records(self, connector: str, entries: Entries) -> list[OffsetRecord]:
-        """Make the records that keep offsets, for whoever writes them in a transaction."""
-        with self._lock:
-            return [self._state.record(connector, *entry) for entry in entries]

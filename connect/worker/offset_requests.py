@@ -18,6 +18,8 @@ from connect.herder.offsets import (
     sink_offsets,
 )
 from connect.worker.environment import Environment
+from connect.worker.kafka_offset_store import offsets_of
+from connect.worker.offset_store import OffsetStore
 from millrace.connect.connectors import SinkConnector, SourceConnector, TopicPartition
 from millrace.connect.errors import ConnectException
 
@@ -33,7 +35,8 @@ def shown_offsets(environment: Environment, name: str, config: Config) -> dict[s
     """Return what GET answers. Raises ConnectException."""
     resolved = environment.resolve(config)
     if not issubclass(connector_class(environment.plugins, resolved), SinkConnector):
-        return offsets_body(environment.offsets.of_connector(name))
+        with offsets_of(environment, resolved) as store:
+            return offsets_body(store.of_connector(name))
     group, admin = _group_of(environment, name, resolved)
     return offsets_body(sink_offsets(_committed(admin, group)))
 
@@ -51,7 +54,8 @@ def change_offsets(
         is_known = _change_sink(environment, name, resolved, connector, offsets)
     else:
         assert isinstance(connector, SourceConnector), connector
-        is_known = _change_source(environment, name, resolved, connector, offsets)
+        with offsets_of(environment, resolved) as store:
+            is_known = _change_source(store, name, resolved, connector, offsets)
     done = "reset" if offsets is None else "altered"
     if is_known:
         return f"The offsets for this connector have been {done} successfully"
@@ -63,13 +67,12 @@ def change_offsets(
 
 
 def _change_source(
-    environment: Environment,
+    store: OffsetStore,
     name: str,
     config: Mapping[str, str],
     connector: SourceConnector,
     offsets: Offsets | None,
 ) -> bool:
-    store = environment.offsets
     if offsets is None:
         offsets = [(partition, None) for partition, _ in store.of_connector(name)]
     is_known = bool(connector.alter_offsets(config, offsets))

@@ -31,10 +31,17 @@ class OffsetStore(Protocol):
         """Keep offsets; None removes one. Raises ConnectException when that may not have worked."""
 
 
+class Readable(Protocol):
+    """What of a store is needed to read."""
+
+    def offsets(self, connector: str, partitions: Sequence[SourcePartition]) -> list[Any]:
+        """Return where a source is in each partition, by everything written until now."""
+
+
 class Reader:
     """What a connector or task of one name is given to read offsets with."""
 
-    def __init__(self, store: OffsetStore, connector: str) -> None:
+    def __init__(self, store: Readable, connector: str) -> None:
         self._store = store
         self._connector = connector
 

@@ -16,6 +16,7 @@ from connect.clock import now_ms
 from connect.converters.primitives import ByteArrayConverter
 from connect.errors.tolerance import Stage
 from connect.herder.submitted_records import SubmittedRecord, SubmittedRecords
+from connect.worker.kafka_offset_store import ConnectorOffsets
 from connect.worker.offset_store import OffsetStore, Reader
 from connect.worker.plugging import Converters
 from connect.worker.plugging import Stage as Transforming
@@ -55,6 +56,8 @@ class SourceParts:
     offsets: OffsetStore
     flush_interval_ms: int
     flush_timeout_ms: int
+    own_offsets: ConnectorOffsets | None = None
+    """The same as `offsets` when the connector has a topic of its own for them."""
 
 
 class _Context:
@@ -103,6 +106,8 @@ class SourceWork:
         reader = Reader(self._parts.offsets, self._thread.task.connector)
         self._task.context = _Context(self._parts.config, reader, self._transaction_context)
         self._producer = self._made_producer()
+        if self._parts.own_offsets is not None:
+            self._parts.own_offsets.start()
         self._is_started = True
         self._call(self._task.start, dict(self._parts.config))
         self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
@@ -137,6 +142,8 @@ class SourceWork:
             self._producer.purge()
         for stage in self._parts.stages:
             stage.transformation.close()
+        if self._parts.own_offsets is not None:
+            self._parts.own_offsets.stop()
 
     def interrupt(self) -> None:
         if self._is_started and not self._is_stopped:

@@ -16,6 +16,7 @@ from connect.worker.client_settings import (
 )
 from connect.worker.environment import Environment
 from connect.worker.exactly_once_task import ExactlyOnceWork, TopicOffsets, Transactions
+from connect.worker.kafka_offset_store import own_offsets
 from connect.worker.plugging import converters_of, stages_of
 from connect.worker.reporting import SinkReport, SourceReport
 from connect.worker.sink_task import SinkParts, SinkWork
@@ -73,6 +74,8 @@ def _source(
     groups = topic_groups(config) if settings["topic.creation.enable"] else []
     defaults = TRANSACTION_DEFAULTS if is_exactly_once else PRODUCER_DEFAULTS
     producer = {**defaults, "client.id": f"connector-producer-{name}"}
+    own = own_offsets(environment, config)
+    offsets = environment.offsets if own is None else own
     parts = SourceParts(
         task=task,
         config=task_config,
@@ -81,16 +84,17 @@ def _source(
         steps=steps,
         producer=environment.client("producer", config, **producer),
         topics=TopicCreation(admin, groups),
-        offsets=environment.offsets,
+        offsets=offsets,
         flush_interval_ms=settings["offset.flush.interval.ms"],
         flush_timeout_ms=settings["offset.flush.timeout.ms"],
+        own_offsets=own,
     )
     if not is_exactly_once:
         return SourceWork(thread, parts, counts)
     transactions = Transactions(
         transactional_id(settings, name),
         boundary_of(config, parts.flush_interval_ms),
-        cast("TopicOffsets", environment.offsets),
+        cast("TopicOffsets", offsets),
     )
     return ExactlyOnceWork(thread, parts, counts, transactions)
 

@@ -1,10 +1,13 @@
 """Sources that write exactly once: where transactions end, what is refused, and many faults."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from connect.mirror.whole_topic import whole_topic
 from connect.worker.boundaries import (
     ConnectorBoundary,
     Ending,
@@ -149,6 +152,54 @@ def test_offsets_are_altered_when_earlier_tasks_are_shut_out(
     committed.close()
     assert committed.seen[b"k", b"35"] == 2
     assert committed.seen[b"k", b"15"] == 1
+
+
+@pytest.mark.slow
+def test_a_connectors_own_topic_of_offsets_is_read_before_the_workers(
+    worker: ConnectWorker, broker: LocalBroker
+) -> None:
+    config = {
+        "connector.class": "TenthsSource",
+        "drop": "0123",
+        "transaction.boundary": "connector",
+    }
+    path, at = "/connectors/own", {"of": "tenths"}
+
+    def shown() -> list[dict[str, Any]]:
+        found = worker.call("GET", f"{path}/offsets").body["offsets"]
+        return [each["offset"] for each in found]
+
+    assert worker.call("PUT", f"{path}/config", config).status == 201
+    eventually(lambda: shown() == [{"next": 40}])
+    # What the worker's topic knows is where it begins; what it does from now on is in its own.
+    assert worker.call("PUT", f"{path}/stop").status == 204
+    worker.wait_for("own", connector="STOPPED")
+    own = {**config, "offsets.storage.topic": "own-offsets"}
+    assert worker.call("PUT", f"{path}/config", own).status == 200
+    assert shown() == [{"next": 40}]
+    assert kept(broker, "own-offsets") == []
+    told = {"offsets": [{"partition": at, "offset": {"next": 20}}]}
+    assert worker.call("PATCH", f"{path}/offsets", told).status == 200
+    assert worker.call("PUT", f"{path}/resume").status == 202
+    eventually(lambda: shown() == [{"next": 40}])
+    assert [json.loads(each or b"") for each in kept(broker, "own-offsets")] == [
+        {"next": number} for number in (20, 30, 40)
+    ]
+    assert worker.call("PUT", f"{path}/stop").status == 204
+    worker.wait_for("own", connector="STOPPED")
+    assert worker.call("DELETE", f"{path}/offsets").status == 200
+    assert shown() == []
+    assert kept(broker, "own-offsets")[-1] is None
+
+
+def kept(broker: LocalBroker, topic: str) -> list[bytes | None]:
+    """Give all values of a topic of offsets, as far as they are committed."""
+    client = {
+        "bootstrap.servers": broker.bootstrap_servers,
+        "group.id": "x",
+        "isolation.level": "read_committed",
+    }
+    return [each.value() for each in whole_topic(client, topic)]
 
 
 @pytest.mark.slow

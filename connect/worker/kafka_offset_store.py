@@ -1,0 +1,173 @@
+"""Sources' offsets in a topic: the worker's, and those that connectors have for themselves.
+
+A connector with `offsets.storage.topic` keeps its offsets there, and in the worker's topic too:
+they are read in its own first, so that it may begin with what the worker knows. One that writes
+into another cluster, in transactions, has its offsets there with its records, since no transaction
+spans two.
+"""
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from connect.herder.offsets import OffsetRecord, OffsetState
+from connect.worker.client_settings import librdkafka_settings, with_prefix
+from connect.worker.environment import Environment
+from connect.worker.offset_store import Entries, OffsetStore
+from connect.worker.topic_log import Entry, LogTopic, Positions, TopicLog
+from millrace.connect.connectors import SourcePartition
+from millrace.connect.errors import ConnectException
+
+log = logging.getLogger(__name__)
+
+_SETTING: Final = "offsets.storage.topic"
+_WORKERS: Final = "offset.storage.topic"
+_SERVERS: Final = "bootstrap.servers"
+_CONNECTION: Final = (_SERVERS, "security.protocol", "sasl.", "ssl.")
+
+
+class KafkaOffsetStore:
+    """Owns what the offset topic says. Called from tasks' threads."""
+
+    def __init__(self, client: Mapping[str, Any], topic: LogTopic) -> None:
+        self._lock = threading.Lock()
+        self._state = OffsetState()
+        self._log = TopicLog(client, topic, self._read)
+
+    @property
+    def topic(self) -> str:
+        return self._log.topic.name
+
+    def start(self) -> None:
+        self._log.start()
+
+    def stop(self) -> None:
+        self._log.stop()
+
+    def _read(self, entries: list[Entry], _: Positions) -> None:
+        with self._lock:
+            for key, value in entries:
+                self._state.replay(key, value)
+
+    def offsets(self, connector: str, partitions: Sequence[SourcePartition]) -> list[Any]:
+        self._log.catch_up(ends_transactions=True)
+        with self._lock:
+            return [self._state.offset(connector, each) for each in partitions]
+
+    def of_connector(self, connector: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        self._log.catch_up(ends_transactions=True)
+        with self._lock:
+            return self._state.of_connector(connector)
+
+    def write(self, connector: str, entries: Entries, timeout_ms: int) -> None:
+        self._log.write(self.records(connector, entries), timeout_ms)
+
+    def records(self, connector: str, entries: Entries) -> list[OffsetRecord]:
+        """Make the records that keep offsets, for whoever writes them in a transaction."""
+        with self._lock:
+            return [self._state.record(connector, *entry) for entry in entries]
+
+    def committed(self, connector: str, entries: Entries, timeout_ms: int) -> None:
+        """Learn that a transaction has written entries."""
+
+
+class ConnectorOffsets:
+    """Owns a connector's own topic of offsets, between `start` and `stop`."""
+
+    def __init__(self, own: KafkaOffsetStore, workers: OffsetStore) -> None:
+        self._own = own
+        self._workers = workers
+
+    @property
+    def topic(self) -> str:
+        return self._own.topic
+
+    def start(self) -> None:
+        """Raises ConnectException."""
+        self._own.start()
+
+    def stop(self) -> None:
+        self._own.stop()
+
+    def offsets(self, connector: str, partitions: Sequence[SourcePartition]) -> list[Any]:
+        own = self._own.offsets(connector, partitions)
+        if all(each is not None for each in own):
+            return own
+        before = self._workers.offsets(connector, partitions)
+        return [known if mine is None else mine for mine, known in zip(own, before, strict=True)]
+
+    def of_connector(self, connector: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        own = self._own.of_connector(connector)
+        mine = [partition for partition, _ in own]
+        before = self._workers.of_connector(connector)
+        return own + [each for each in before if each[0] not in mine]
+
+    def write(self, connector: str, entries: Entries, timeout_ms: int) -> None:
+        removed = [each for each in entries if each[1] is None]
+        if removed:
+            # First where they are read last: else they would be found there again.
+            self._workers.write(connector, removed, timeout_ms)
+        self._own.write(connector, entries, timeout_ms)
+        self.committed(connector, [each for each in entries if each[1] is not None], timeout_ms)
+
+    def records(self, connector: str, entries: Entries) -> list[OffsetRecord]:
+        return self._own.records(connector, entries)
+
+    def committed(self, connector: str, entries: Entries, timeout_ms: int) -> None:
+        """Let the worker's topic know too; what fails there is made up for with the next ones."""
+        try:
+            self._workers.write(connector, entries, timeout_ms)
+        except ConnectException as error:
+            log.warning("worker's offsets lag behind connector=%s error=%s", connector, error)
+
+
+def own_offsets(environment: Environment, config: Mapping[str, str]) -> ConnectorOffsets | None:
+    """Make a connector's own store, to be started; None when it has none. `config` is resolved."""
+    settings = environment.settings
+    if _WORKERS not in settings.parsed:
+        # Alone, all offsets are in one file.
+        return None
+    workers, name = settings[_WORKERS], (config.get(_SETTING) or "").strip()
+    override = with_prefix(config, "producer.override.")
+    is_elsewhere = override.get(_SERVERS) not in (None, settings.bootstrap_servers)
+    if is_elsewhere and environment.is_exactly_once(config):
+        name = name or workers
+    elif name == workers:
+        name = ""
+    if not name:
+        return None
+    told = {**settings.client_of_tasks("producer"), **override}
+    connection = {key: told[key] for key in told if key.startswith(_CONNECTION)}
+    client = librdkafka_settings({**settings.client(), **connection})
+    topic = LogTopic(
+        name, settings["offset.storage.partitions"], settings["offset.storage.replication.factor"]
+    )
+    return ConnectorOffsets(KafkaOffsetStore(client, topic), environment.offsets)
+
+
+@contextmanager
+def offsets_of(environment: Environment, config: Mapping[str, str]) -> Iterator[OffsetStore]:
+    """Give the offsets of a connector for a while. Raises ConnectException."""
+    own = own_offsets(environment, config)
+    if own is None:
+        yield environment.offsets
+        return
+    try:
+        own.start()
+        yield own
+    finally:
+        own.stop()
+
+
+class OffsetsWhenAsked:
+    """Opens a connector's offsets each time: connectors ask seldom, and most of them never."""
+
+    def __init__(self, environment: Environment, config: Mapping[str, str]) -> None:
+        self._environment = environment
+        self._config = config
+
+    def offsets(self, connector: str, partitions: Sequence[SourcePartition]) -> list[Any]:
+        with offsets_of(self._environment, self._config) as store:
+            return store.offsets(connector, partitions)
