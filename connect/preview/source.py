@@ -11,6 +11,7 @@ from connect.clock import wait
 from connect.preview import shown
 from connect.preview.limits import Ended, Seen
 from connect.preview.way import Way
+from connect.worker.boundaries import ConnectorBoundary, boundary_of
 from connect.worker.calling import Caller
 from connect.worker.offset_store import Reader
 from millrace.connect.connectors import SourceConnector, SourceTask
@@ -35,9 +36,13 @@ class _Context:
 
 
 class _TaskContext:
-    def __init__(self, configs: Mapping[str, str], reader: Reader) -> None:
+    def __init__(
+        self, configs: Mapping[str, str], reader: Reader, transactions: ConnectorBoundary | None
+    ) -> None:
         self.configs = configs
         self.offset_storage_reader = reader
+        self.transaction_context = transactions
+        """What it says of transactions is of no interest: nothing is written."""
 
 
 class SourceReading:
@@ -65,7 +70,9 @@ class SourceReading:
             seen.ended = Ended.END
             return
         made: Any = self._connector.task_class()()
-        made.context = _TaskContext(configs[0], self._reader)
+        boundary = boundary_of(config, flush_interval_ms=0)
+        transactions = boundary if isinstance(boundary, ConnectorBoundary) else None
+        made.context = _TaskContext(configs[0], self._reader, transactions)
         self._task = made
         try:
             self._call(made.start, dict(configs[0]))

@@ -232,6 +232,19 @@ def test_what_a_source_cannot_do_is_said_before_it_starts(
 
 
 @pytest.mark.slow
+def test_a_preview_lets_a_task_end_its_transactions(worker: ConnectWorker) -> None:
+    config = {
+        "name": "seen",
+        "connector.class": "TenthsSource",
+        "drop": "0",
+        "transaction.boundary": "connector",
+    }
+    seen = worker.call("POST", "/connector-plugins/TenthsSource/preview", config)
+    assert seen.status == 200
+    assert len(seen.body["records"]) == 10
+
+
+@pytest.mark.slow
 def test_fencing_is_asked_for_by_workers_only(worker: ConnectWorker) -> None:
     assert worker.call("PUT", "/connectors/tenths/fence").status == 400
     forged = {
