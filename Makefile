@@ -3,6 +3,9 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test slowest check lint format style types contracts quick fix sim disk-damage chaos streams-smoke fuzz bench lock clean
 
+# Tests start our programs hundreds of times: each would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
