@@ -26,7 +26,8 @@ from millrace.load.following import Following
 from millrace.load.sending import Sent
 
 RATE = 100.0
-IN_FLIGHT = 100
+IN_FLIGHT = 800
+"""Enough that no service waits for orders: batches grow with what lies ready."""
 SECONDS = 20.0
 WARM_UP_SECONDS = 5.0
 MEGABYTE = 1_000_000

@@ -5,6 +5,7 @@ Every error is `application/problem+json` (RFC 9457), also those that aiohttp ma
 missing; `/metrics` is Prometheus text.
 """
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
@@ -26,6 +27,8 @@ Readiness = Callable[[], Awaitable[list[str]]]
 
 _PROBLEM_TYPE = "application/problem+json"
 _KEPT_HEADERS = ("Allow", "Location", "Retry-After")
+BODY_SECONDS = 10.0
+"""A body that is not there by then does not come from somebody who wants an answer."""
 
 
 class ProblemError(Exception):
@@ -66,9 +69,22 @@ def unavailable(detail: str) -> ProblemError:
     return ProblemError(503, detail, headers={"Retry-After": "1"})
 
 
-async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _read_body(request: web.Request, seconds: float) -> None:
+    """Have the body here, for the handler; raise ProblemError when it comes too slowly."""
+    try:
+        async with asyncio.timeout(seconds):
+            await request.read()
+    except TimeoutError:
+        raise ProblemError(408, f"the body was not here after {seconds:g} s") from None
+
+
+async def _answer(
+    request: web.Request, handler: Handler, body_seconds: float
+) -> web.StreamResponse:
     """Answer a request, every error with a problem document."""
     try:
+        if request.can_read_body and request.match_info.http_exception is None:
+            await _read_body(request, body_seconds)
         return await handler(request)
     except ProblemError as refusal:
         return refusal.response(request.path)
@@ -84,13 +100,18 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         return ProblemError(500, "an error of the service itself").response(request.path)
 
 
-def build_app(metrics: Metrics, readiness: Readiness, body_limit_bytes: int) -> web.Application:
+def build_app(
+    metrics: Metrics,
+    readiness: Readiness,
+    body_limit_bytes: int,
+    body_seconds: float = BODY_SECONDS,
+) -> web.Application:
     """Return an application with the routes that every service has."""
 
     @web.middleware
     async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
         started_at = now_seconds()
-        response = await _answer(request, handler)
+        response = await _answer(request, handler, body_seconds)
         resource = request.match_info.route.resource
         # A path nobody serves must not make a series of its own.
         route = resource.canonical if resource is not None else "none"

@@ -29,6 +29,7 @@ GOOD = {
 }
 SETTINGS = OrdersSettings(produce_timeout_ms=20)
 BODY_LIMIT_BYTES = 20_000
+BODY_SECONDS = 0.2
 
 
 class FakeProcessor:
@@ -100,7 +101,7 @@ async def node(bus: Bus, directory: Directory, partitions: set[int]) -> AsyncIte
     await instance.take(partitions)
     processor = FakeProcessor(bus)
     running = Running(processor=processor)
-    app = build_app(running.metrics, running.missing, BODY_LIMIT_BYTES)
+    app = build_app(running.metrics, running.missing, BODY_LIMIT_BYTES, BODY_SECONDS)
     add_routes(app, SETTINGS, running)
     async with TestClient(TestServer(app)) as client:
         url = str(client.make_url("")).rstrip("/")
@@ -190,6 +191,20 @@ def test_body_that_is_no_json_is_refused() -> None:
         headers = {"Content-Type": "application/json"}
         response = await one.client.post("/v1/orders", data=b"{", headers=headers)
         await problem(response, 400)
+
+    with_node(check)
+
+
+def test_body_that_comes_slowly_is_refused_and_nothing_is_written() -> None:
+    async def check(one: Node) -> None:
+        async def body() -> AsyncIterator[bytes]:
+            yield json.dumps(GOOD).encode()[:-1]
+            await asyncio.Event().wait()
+
+        headers = {"Content-Type": "application/json"}
+        response = await one.client.post("/v1/orders", data=body(), headers=headers)
+        await problem(response, 408)
+        assert not one.instance.bus.all("orders")
 
     with_node(check)
 
