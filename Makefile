@@ -1,7 +1,7 @@
 # `make help` lists the commands. Every one of them sets up what it needs in .venv first, and pip
 # shows how far it is: the first time Spark alone is 450 MB.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slowest check lint format style types contracts quick fix sim disk-damage chaos streams-smoke fuzz bench lock clean
+.PHONY: help setup demo test test-containers slowest check lint format style types contracts quick fix sim disk-damage chaos streams-smoke fuzz bench lock clean
 
 # Tests start our programs hundreds of times: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -51,6 +51,9 @@ demo: ## run the whole pipeline, Spark and dashboard too (LITE=1 without; ONCE=1
 
 test: $(VENV)/.dev $(VENV)/.demo ## every test: fast, simulated, real clients, end to end
 	$(PYTEST) $(WORKERS) -m "" -rs --junitxml=$(REPORT)
+
+test-containers: $(VENV)/.dev ## the image and the containers at work, where Docker is or can be started
+	MILLRACE_TEST_CONTAINERS=1 TESTCONTAINERS_RYUK_DISABLED=true $(PYTEST) 0 -m "" -rs tests/deploy
 
 slowest: $(VENV)/.dev ## where the last `make test` spent its time: the slowest twenty tests and files
 	@$(BIN)/python -m tests.lib.slowest $(REPORT)

@@ -34,7 +34,9 @@ def commands() -> dict[str, list[str]]:
 def broker_environment() -> dict[str, str]:
     """Return the broker container's variables: the image's, then the compose file's."""
     image = re.findall(r"(KAFKA_\w+)=(\S+)", DOCKERFILE)
-    compose = re.findall(r'^ +(KAFKA_\w+): "(.*)"$', COMPOSE, re.MULTILINE)
+    # Of the three brokers, the first: what they share, and what is its own.
+    first = COMPOSE[: COMPOSE.index("  broker-2:")]
+    compose = re.findall(r'^ +(KAFKA_\w+): "(.*)"$', first, re.MULTILINE)
     with_defaults = [(name, re.sub(r"\$\{\w+:-(.*?)\}", r"\1", text)) for name, text in compose]
     return dict(image + with_defaults)
 
@@ -74,13 +76,18 @@ def test_compose_accepts_the_file() -> None:
 
 def test_every_program_has_its_container() -> None:
     expected = {name: ["service", name] for name in SERVICES}
-    assert commands() == {**expected, "broker": ["broker", "start"], "registry": ["registry"]}
+    assert commands() == {**expected, "registry": ["registry"]}
+    assert re.findall(r"^  (broker-\d):\n    <<: \*broker$", COMPOSE, re.MULTILINE) == [
+        "broker-1",
+        "broker-2",
+        "broker-3",
+    ]
     assert {"broker", "registry"} <= set(PROGRAMS)
 
 
 def test_only_this_machine_reaches_the_published_ports() -> None:
     ports = re.findall(r'^ +- "(\S*:\d+)"$', COMPOSE, re.MULTILINE)
-    assert len(ports) == 4
+    assert len(ports) == 8
     assert all(port.startswith("127.0.0.1:$") for port in ports), ports
 
 
@@ -89,7 +96,7 @@ def test_the_broker_understands_its_variables(caplog: pytest.LogCaptureFixture) 
     config = BrokerConfig.from_settings(settings)
     assert caplog.text == ""  # it warns of a variable that names no setting
     told = {place.name: (place.host, place.port) for place in config.advertised_listeners}
-    assert told == {"PLAINTEXT": ("broker", 29092), "HOST": ("127.0.0.1", 9092)}
+    assert told == {"PLAINTEXT": ("broker-1", 29092), "HOST": ("127.0.0.1", 9092)}
     assert [str(folder) for folder in config.log_dirs] == ["/data"]
 
 

@@ -1,0 +1,105 @@
+"""Docker for a test run: the daemon started where it can be, the image made on this machine."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.lib.waiting import until
+
+ROOT = Path(__file__).parents[2]
+WHEELHOUSE = ROOT / "build" / "wheelhouse"
+PUBLIC_BASE = "python:3.11-slim"
+OWN_BASE = "millrace-test/python:3.11"
+_DEBIAN = "bookworm"
+_PACKAGES = "python3-minimal,python3-venv,ca-certificates"
+
+
+class NoDockerError(Exception):
+    """Containers cannot run here; the text says why."""
+
+
+@contextmanager
+def running_docker() -> Iterator[None]:
+    """Use the daemon that is there, or run one until the block ends; raises NoDockerError."""
+    if shutil.which("docker") is None:
+        raise NoDockerError("there is no `docker` here")
+    if _answers():
+        yield
+        return
+    if shutil.which("dockerd") is None:
+        raise NoDockerError("no Docker daemon answers, and there is no `dockerd` to start")
+    if os.getuid() != 0:
+        raise NoDockerError("no Docker daemon answers, and only root may start one")
+    with (
+        tempfile.TemporaryFile() as said,
+        subprocess.Popen(["dockerd"], stdout=said, stderr=said) as daemon,
+    ):
+        try:
+            until(lambda: _answers() or daemon.poll() is not None)
+            if daemon.poll() is not None:
+                said.seek(0)
+                raise NoDockerError(f"dockerd ended: {said.read().decode()[-500:]}")
+            yield
+        finally:
+            daemon.terminate()
+
+
+def _answers() -> bool:
+    return subprocess.run(["docker", "info"], capture_output=True).returncode == 0
+
+
+def build_settings() -> dict[str, str]:
+    """Return the compose file's variables for a build here; raises NoDockerError.
+
+    In a container pip may not trust what this machine trusts: so what it needs is fetched here.
+    """
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(WHEELHOUSE)]
+    locked = ["--require-hashes", "--requirement", "requirements/elasticsearch.txt"]
+    constraints = "".join(_versions((ROOT / "requirements" / "dev.txt").read_text()))
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write(constraints)
+        file.flush()
+        for more in (locked, ["hatchling", "--constraint", file.name]):
+            _run([*pip, *more], "the wheels cannot be had")
+    return {"MILLRACE_BASE_IMAGE": _base_image(), "MILLRACE_PIP_NO_INDEX": "1"}
+
+
+def _versions(locked: str) -> Iterator[str]:
+    for line in locked.splitlines():
+        if "--hash=" not in line:
+            yield line.removesuffix(" \\") + "\n"
+
+
+def _base_image() -> str:
+    for image in (PUBLIC_BASE, OWN_BASE):
+        if (
+            subprocess.run(["docker", "image", "inspect", image], capture_output=True).returncode
+            == 0
+        ):
+            return image
+    if subprocess.run(["docker", "pull", PUBLIC_BASE], capture_output=True).returncode == 0:
+        return PUBLIC_BASE
+    if shutil.which("debootstrap") is None:
+        raise NoDockerError(f"no image {PUBLIC_BASE}, and no debootstrap to make one")
+    with tempfile.TemporaryDirectory() as folder:
+        root, archive = Path(folder) / "root", Path(folder) / "root.tar"
+        _run(
+            ["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", _DEBIAN, str(root)],
+            "no base image can be made",
+        )
+        with tarfile.open(archive, "w") as tar:
+            tar.add(root, arcname=".")
+        _run(["docker", "import", str(archive), OWN_BASE], "no base image can be made")
+    return OWN_BASE
+
+
+def _run(command: list[str], what: str) -> None:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise NoDockerError(f"{what}: {done.stderr.strip()[-300:]}")
