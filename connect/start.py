@@ -16,6 +16,7 @@ from connect.plugins.catalogue import Plugins
 from connect.plugins.scan import find_plugins
 from connect.rest.server import RestServer
 from connect.worker.distributed import Cluster
+from connect.worker.loggers import log_to_stderr
 from connect.worker.settings import WorkerSettings
 from connect.worker.standalone import (
     add_connector,
@@ -122,8 +123,7 @@ async def _add(worker: Worker, path: Path) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run a worker; 1 when it cannot be started."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("aiokafka").setLevel(logging.WARNING)
+    log_to_stderr()
     try:
         asyncio.run(serve(arguments))
     except (KafkaException, RefusalError, OSError) as error:

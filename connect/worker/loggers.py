@@ -1,6 +1,7 @@
 """Log levels that are read and set while a worker runs, with log4j's names for them (KIP-495)."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any, Final
 
 TRACE: Final = 5
@@ -62,3 +63,20 @@ def set_level(name: str, level: str, timestamp_ms: int) -> list[str]:
         _logger(each).setLevel(number)
         _changed_ms[each] = timestamp_ms
     return affected
+
+
+def own_levels() -> dict[str, int]:
+    """Give the level of each logger that was set while the worker runs, for other processes."""
+    return {name: _logger(name).level for name in _changed_ms}
+
+
+def take_levels(levels: Mapping[str, int]) -> None:
+    """Set loggers as they are in another process."""
+    for name, number in levels.items():
+        _logger(name).setLevel(number)
+
+
+def log_to_stderr() -> None:
+    """Log as all processes of a worker do."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("aiokafka").setLevel(logging.WARNING)

@@ -48,6 +48,13 @@ _COMMON: Final[tuple[_Setting, ...]] = (
         5_000,
         "How long a task may take to stop; then it is left behind.",
     ),
+    (
+        "tasks.isolation",
+        Type.STRING,
+        "thread",
+        "Where tasks run: each in a thread of the worker, or each in a process of its own, so that "
+        "several cores are used.",
+    ),
     ("topic.creation.enable", Type.BOOLEAN, True, "Whether connectors may create topics."),
     ("topic.tracking.enable", Type.BOOLEAN, True, "Whether used topics are kept in mind."),
     ("topic.tracking.allow.reset", Type.BOOLEAN, True, "Whether users may have them forgotten."),
@@ -99,6 +106,7 @@ _VALIDATORS: Final[dict[str, Any]] = {
     "offset.flush.timeout.ms": Range(0),
     "task.shutdown.graceful.timeout.ms": Range(0),
     "config.providers": ListSize(100),
+    "tasks.isolation": ValidString("thread", "process"),
     "connect.protocol": ValidString("compatible", "sessioned"),
     EXACTLY_ONCE: CaseInsensitiveValidString("disabled", "preparing", "enabled"),
 }

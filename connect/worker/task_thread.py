@@ -43,20 +43,36 @@ class Control:
         self._changed = threading.Event()
         self.is_stopping = False
         self.is_paused = is_paused
+        self.changed: Callable[[], None] | None = None
+        """Is told as well, when the task is not where it is asked."""
 
     def stop(self) -> None:
         self.is_stopping = True
-        self._changed.set()
+        self.tell()
 
     def pause(self, is_paused: bool) -> None:
         self.is_paused = is_paused
+        self.tell()
+
+    def tell(self) -> None:
         self._changed.set()
+        changed = self.changed
+        if changed is not None:
+            changed()
 
     def wait(self, delay_ms: float) -> bool:
         """Wait so long, or until something is asked; returns whether to stop."""
         if self._changed.wait(delay_ms / 1000) and not self.is_stopping:
             self._changed.clear()
         return self.is_stopping
+
+
+class FailedElsewhereError(Exception):
+    """A task failed where it ran; its trace is all there is to know."""
+
+    def __init__(self, trace: str) -> None:
+        super().__init__(trace)
+        self.trace = trace
 
 
 class Work(Protocol):
@@ -137,6 +153,9 @@ class TaskThread(threading.Thread):
         if self.control.is_stopping:
             log.info("task raised while it stopped task=%s error=%r", self.task, error)
             return None
+        if isinstance(error, FailedElsewhereError):
+            # It was logged there.
+            return error.trace
         log.error("task failed task=%s", self.task, exc_info=error)
         return "".join(traceback.format_exception(error))
 
@@ -175,3 +194,4 @@ class TaskThread(threading.Thread):
         """Wait no longer: the thread may end when it will, and says nothing any more."""
         log.warning("task does not stop and is left behind task=%s", self.task)
         self.is_left = True
+        self.control.tell()

@@ -19,6 +19,7 @@ from connect.herder.status import StatusRecord, TopicStatus, topic_record
 from connect.worker import loggers
 from connect.worker.connector_thread import ConnectorThread
 from connect.worker.environment import Environment
+from connect.worker.isolation.process_work import process_work_maker
 from connect.worker.task_thread import Control, TaskCounts, TaskThread
 from connect.worker.tasks import work_maker
 from millrace.connect.errors import ConnectException
@@ -214,7 +215,8 @@ class Worker:
     def _start_task(self, effect: effects.StartTask) -> None:
         log.info("task starts task=%s", effect.task)
         self._idle.clear()
-        make = work_maker(self.environment, effect)
+        is_apart = self.environment.settings["tasks.isolation"] == "process"
+        make = (process_work_maker if is_apart else work_maker)(self.environment, effect)
         thread = TaskThread(effect.task, make, Control(is_paused=effect.is_paused), self)
         self.tasks[effect.task] = thread
         thread.start()

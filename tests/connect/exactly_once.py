@@ -153,12 +153,13 @@ def walk(
     pause_seconds: float,
     batch: int,
     support: str = "enabled",
+    isolation: str = "thread",
 ) -> dict[str, Any]:
     """Run it all; returns what is missing, what is there twice, and what was given up on the way"""
     (folder / "plugins").mkdir()
     (folder / "plugins" / "numbers_plugin.py").write_text(PLUGIN)
     with LocalBroker() as broker:
-        told = settings_of(broker, folder, support)
+        told = {**settings_of(broker, folder, support), "tasks.isolation": isolation}
         workers = [ConnectWorker(folder, told, name=f"worker{each}") for each in range(3)]
         reader = Reader(broker.bootstrap_servers, "read_committed")
         all_reader = Reader(broker.bootstrap_servers, "read_uncommitted")
@@ -217,6 +218,7 @@ def main() -> int:
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--faults", type=int, default=10)
     parser.add_argument("--support", default="enabled")
+    parser.add_argument("--isolation", default="thread")
     asked = parser.parse_args()
 
     def say(line: str) -> None:
@@ -234,6 +236,7 @@ def main() -> int:
             pause_seconds=0.08,
             batch=a_poll,
             support=asked.support,
+            isolation=asked.isolation,
         )
         log = result.pop("log")
         Path(f"{tempfile.gettempdir()}/exactly-once.log").write_text(log)
