@@ -6,7 +6,16 @@ from importlib import import_module
 PARTS = ("codec", "log", "side_by_side", "pipeline", "cluster", "metadata_scale", "greedy")
 
 # Run by their names alone: Apache Kafka's time-outs take a minute each.
-ON_REQUEST = ("failover", "groups", "hot_path", "many", "mirror", "processing", "transactions")
+ON_REQUEST = (
+    "connect",
+    "failover",
+    "groups",
+    "hot_path",
+    "many",
+    "mirror",
+    "processing",
+    "transactions",
+)
 
 
 def main(arguments: list[str]) -> int:

@@ -1,6 +1,5 @@
 """A broker is killed while records come in: others take over, and it catches up when it is back."""
 
-import subprocess
 from typing import Any
 
 from millrace.lab.descriptions import (
@@ -10,9 +9,9 @@ from millrace.lab.descriptions import (
     read_description,
     served_without,
 )
+from millrace.lab.programs import run_program
 from millrace.lab.steps import StepFailedError, Steps
 from millrace.lab.traffic import Traffic
-from millrace.launch import program_command, program_environment
 from millrace.testing import LocalCluster
 
 TOPIC = "lab"
@@ -107,15 +106,8 @@ class Failover:
         """Run `millrace topics` on a broker that lives, and give what it prints."""
         living = [one for one in self._cluster.broker_ids if self._cluster.node(one).is_running]
         server = ",".join(self._cluster.address(one) for one in living)
-        done = subprocess.run(
-            program_command("broker", "topics", "--bootstrap-server", server, "--topic", TOPIC)
-            + list(arguments),
-            env=program_environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=TOOL_SECONDS,
-        )
+        command = ["topics", "--bootstrap-server", server, "--topic", TOPIC, *arguments]
+        done = run_program("broker", *command, timeout_seconds=TOOL_SECONDS)
         if done.returncode:
             raise StepFailedError((done.stdout + done.stderr).strip())
         return done.stdout.rstrip()

@@ -13,8 +13,8 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from millrace.lab.programs import start_program
 from millrace.lab.steps import StepFailedError
-from millrace.launch import program_command, program_environment
 
 TOPIC: Final = "orders"
 PARTITIONS: Final = 3
@@ -65,13 +65,7 @@ class Mirror:
         """Start it. Raises StepFailedError when it does not start."""
         log_path = self._folder / "log"
         with log_path.open("w") as log:
-            self._process = subprocess.Popen(
-                program_command("connect.mirror", str(self.file)),
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env=program_environment(),
-            )
+            self._process = start_program("connect.mirror", str(self.file), stderr=log)
         assert self._process.stdout is not None
         if "ready on" not in self._process.stdout.readline():
             raise StepFailedError(f"the mirror did not start: {log_path.read_text()[-500:]}")
