@@ -211,6 +211,20 @@ def test_a_column_that_may_be_null_and_one_that_is_not_there_are_refused(url: st
         task.stop()
 
 
+@pytest.mark.parametrize("kind", ["INTEGER", "INT"])
+def test_sqlites_row_id_is_never_null_and_another_key_may_be(tmp_path: Path, kind: str) -> None:
+    url = f"jdbc:sqlite:{tmp_path / 'items.db'}"
+    run(url, f"CREATE TABLE items (id {kind} PRIMARY KEY)", "INSERT INTO items VALUES (7)")
+    settings = source(url, "incrementing", incrementing_column_name="id")
+    task = started_source(JdbcSourceConnector(), settings, Kept())
+    if kind == "INTEGER":
+        assert values(task.poll(), "id") == [7]
+    else:
+        with pytest.raises(ConnectException, match="nullable"):
+            task.poll()
+    task.stop()
+
+
 def test_new_tables_are_found_and_divided(url: str) -> None:
     run(url, ORDERS, "CREATE TABLE other (id INTEGER)", "CREATE TABLE third (id INTEGER)")
     connector = JdbcSourceConnector()

@@ -27,7 +27,7 @@ from connect.connectors.jdbc.source import (
     TIMESTAMP,
     VERSION,
 )
-from connect.connectors.jdbc.table_schemas import Reader, column_schema
+from connect.connectors.jdbc.table_schemas import Reader, column_schema, mark_row_id
 from millrace.connect import (
     ConnectException,
     RetriableException,
@@ -107,6 +107,7 @@ class TableReader:
         else:
             schema, _, name = self._name.rpartition(".")
         table = sa.Table(name, sa.MetaData(), schema=schema or None, autoload_with=connection)
+        mark_row_id(connection, table)
         dialect = connection.dialect.name
         fields: dict[str, Schema] = {}
         self._readers = []

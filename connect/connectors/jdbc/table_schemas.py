@@ -46,6 +46,20 @@ def column_schema(
     return None
 
 
+def mark_row_id(connection: sa.Connection, table: sa.Table) -> None:
+    """Note that SQLite's `INTEGER PRIMARY KEY` is never null: it is the row's id.
+
+    What is read of the table does not say so: any other primary key of SQLite may be null.
+    """
+    keys = list(table.primary_key.columns)
+    if connection.dialect.name != "sqlite" or len(keys) != 1:
+        return
+    asked = sa.text("SELECT type FROM pragma_table_info(:name) WHERE pk = 1")
+    written = connection.scalar(asked, {"name": table.name})
+    if str(written).upper() == "INTEGER":
+        keys[0].nullable = False
+
+
 def _numeric(
     kind: "types.Numeric[Any]", mapping: str, *, optional: bool
 ) -> tuple[Schema, Reader | None]:
