@@ -69,6 +69,9 @@ class SimulatedLoop:
         self.now_ms = 0.0
         self._due: list[tuple[float, Any]] = []
 
+    def time(self) -> float:
+        return self.now_ms / 1000
+
     def call_soon(self, work: Callable[..., None], *arguments: object) -> Any:
         return self.call_later(0, work, *arguments)
 

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from broker.coordinator.output import Instant, LoadedSteps, Output, Reply, Token, joined
 from broker.coordinator.output import RequestContext as ShardContext
@@ -60,6 +60,9 @@ class Shard(Protocol):
     def on_deadline(self, now: Instant) -> Output:
         """Act on every deadline that has passed."""
 
+
+_LOADING_SECONDS: Final = 0.005
+"""For so long a turn of the loop may load shards; one piece it always may."""
 
 ShardT = TypeVar("ShardT", bound=Shard)
 Ask = Callable[[ShardT, AskedShard, ShardContext, Instant], Output]
@@ -109,6 +112,9 @@ class Shards(Generic[ShardT]):
         self._turns: dict[int, list[Output]] = {}
         """By shard: what it has said in this turn of the loop, from the first that writes."""
         self._loading: dict[int, _Loading[ShardT]] = {}
+        """In the order in which they are loaded."""
+        self._is_loading_on = False
+        """Whether a turn of the loop goes on with them."""
         self._damaged: set[int] = set()
         """Led here, and nobody can read them; their keys have no coordinator."""
         # When each timer fires is kept here: uvloop gives a handle that does not know it for a time
@@ -135,6 +141,8 @@ class Shards(Generic[ShardT]):
         self._damaged &= led
         for number in sorted(led - self._shards.keys() - self._loading.keys() - self._damaged):
             self._begin_to_load(number)
+        if not self._is_loading_on:
+            self._go_on_loading()
 
     def _unload_shard(self, number: int) -> None:
         """Send away who waits here: its keys have another coordinator now."""
@@ -148,20 +156,24 @@ class Shards(Generic[ShardT]):
             running[1].cancel()
 
     def _begin_to_load(self, number: int) -> None:
-        """Load the first piece of a shard, which is nearly always all of it."""
         shard = self._kind.make()
         partition = self._partitions.get(self._kind.topic, number)
-        loading = _Loading(shard, partition, self._load(shard, partition))
-        self._loading[number] = loading
-        self._go_on_loading(number, loading)
+        self._loading[number] = _Loading(shard, partition, self._load(shard, partition))
 
     def _load(self, shard: ShardT, partition: Partition) -> LoadedSteps:
         yield from self._kind.load(shard, partition.log)
         return (yield from shard.loaded(self._now()))
 
-    def _go_on_loading(self, number: int, loading: _Loading[ShardT]) -> None:
-        if self._loading.get(number) is not loading:
-            return  # It is led elsewhere by now.
+    def _go_on_loading(self) -> None:
+        """Load one shard after another, for as long as a turn of the loop may take."""
+        end = self._loop.time() + _LOADING_SECONDS
+        while self._loading and self._loop.time() < end:
+            self._load_piece(*next(iter(self._loading.items())))
+        self._is_loading_on = bool(self._loading)
+        if self._is_loading_on:
+            self._loop.call_soon(self._go_on_loading)
+
+    def _load_piece(self, number: int, loading: _Loading[ShardT]) -> None:
         try:
             next(loading.steps)
         except StopIteration as done:
@@ -175,8 +187,6 @@ class Shards(Generic[ShardT]):
                 loading.partition.log.directory,
                 error,
             )
-        else:
-            self._loop.call_soon(self._go_on_loading, number, loading)
 
     def _begin_to_serve(self, number: int, loading: _Loading[ShardT], said: Output) -> None:
         del self._loading[number]

@@ -1,12 +1,13 @@
 """The shell around shards: what is held until it is committed, and the timer under uvloop."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 import uvloop
 
 from broker.coordinator.output import Output, Reply
-from broker.errors import ErrorCode
+from broker.errors import ErrorCode, KafkaError
 from broker.records.build import build_batch
 from broker.server.coordinators.shard_commits import Outlets, ShardCommits
 from broker.server.coordinators.shards import ShardKind, ShardParts, Shards
@@ -43,6 +44,57 @@ def kind() -> ShardKind:
 
 def refuse(reply: Reply, code: ErrorCode) -> Reply:
     return Reply(reply.token, code)
+
+
+class Loop:
+    """Its time goes on only with what is done."""
+
+    def __init__(self):
+        self.seconds, self.soon = 0.0, []
+
+    def time(self):
+        return self.seconds
+
+    def call_soon(self, act):
+        self.soon.append(act)
+
+    def turn(self):
+        acts, self.soon = self.soon, []
+        for act in acts:
+            act()
+
+
+def test_shards_are_loaded_one_after_another_for_a_few_ms_a_turn():
+    loop, loaded = Loop(), []
+
+    def load(number, log):
+        for _ in range(5):
+            loaded.append(number)
+            loop.seconds += 0.003
+            yield
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    led = [
+        SimpleNamespace(
+            topic_partition=SimpleNamespace(partition=number),
+            leader=1,
+            log=SimpleNamespace(directory=""),
+        )
+        for number in range(2)
+    ]
+    partitions = SimpleNamespace(topic=lambda name: led, get=lambda name, number: led[number])
+    numbers = iter(range(2))
+    of_numbers = ShardKind(TOPIC, lambda: next(numbers), refuse, commit_timeout_ms=1, load=load)
+    shards = Shards(ShardParts(loop, Clock(), None, partitions), of_numbers)
+    shards.follow_partitions()
+    assert loaded == [0, 0]
+    shards.follow_partitions()
+    assert loaded == [0, 0]
+    loop.turn()
+    assert loaded == [0, 0, 0, 0]
+    while loop.soon:
+        loop.turn()
+    assert loaded == [0] * 5 + [1] * 5
 
 
 @pytest.mark.parametrize("new_loop", [uvloop.new_event_loop, asyncio.new_event_loop])
