@@ -132,4 +132,7 @@ CONSUMER_DEFAULTS: Final[dict[str, Any]] = {
     "auto.offset.reset": "earliest",
     "enable.auto.commit": "false",
     "enable.partition.eof": "false",
+    # A task takes records faster than librdkafka's second, after which it looks whether its queue,
+    # once full, has room again.
+    "fetch.queue.backoff.ms": "10",
 }

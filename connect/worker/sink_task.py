@@ -243,6 +243,9 @@ class SinkWork:
             timestamp_ms=timestamp if timestamp >= 0 else None,
             timestamp_type=timestamp_type(kind),
             headers=headers,
+            original_topic=topic,
+            original_kafka_partition=partition,
+            original_kafka_offset=offset,
         )
         self._track(topic)
         transformed = self._parts.steps.transform(self._parts.stages, record, message)
