@@ -109,6 +109,11 @@ class Herder:
     def generation(self) -> int:
         return 0 if self.assignment is None else self.assignment.generation
 
+    @property
+    def has_effects(self) -> bool:
+        """Whether what was read is to be answered without waiting for the next input."""
+        return bool(self._effects)
+
     def require_leader(self, message: str) -> None:
         """Raises ElsewhereError when another worker has to decide."""
         if not self.is_leader:
@@ -142,8 +147,26 @@ class Herder:
     def replay_status(self, key: str, value: bytes | None) -> None:
         self.statuses.replay(key, value)
         for name in (key.removeprefix("status-connector-"), _task_of(key)):
-            if value is not None and name and self._said.get(name) is State.DESTROYED:
+            if value is None or not name:
+                continue
+            if self._said.get(name) is State.DESTROYED:
                 del self._said[name]
+            self._contradict(name)
+
+    def _contradict(self, name: Named) -> None:
+        """Say again that something runs here when a worker that had it before speaks last.
+
+        One that was frozen or cut off stops what it ran after another has taken it over.
+        """
+        shown, said = self.statuses.of(name), self._said.get(name)
+        if shown is None or shown.worker_id == self.worker_id or not self._runs(name):
+            return
+        if shown.state in (State.UNASSIGNED, State.FAILED) and said is not None:
+            self._say(name, said)
+
+    def _runs(self, name: Named) -> bool:
+        instance = self.connectors.get(name) if isinstance(name, str) else self.tasks.get(name)
+        return self.has(name) and instance is not None and instance.phase is Phase.RUNNING
 
     def assign(self, assignment: Assignment) -> None:
         before = self.is_leader, self.leader_url

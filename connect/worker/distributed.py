@@ -63,7 +63,7 @@ class Cluster:
             settings.leader_transactional_id,
         )
         self.status_log = LoopLog(
-            client, _topic(settings, "status"), herder.replay_status, lambda _: None
+            client, _topic(settings, "status"), herder.replay_status, self._status_moved
         )
         environment = environment_of(settings, plugins, self._offsets)
         herder.is_exactly_once = environment.is_exactly_once
@@ -111,6 +111,11 @@ class Cluster:
         if self.herder.is_caught_up:
             self.worker.pump()
             self.membership.look_again()
+
+    def _status_moved(self, position: int) -> None:
+        del position
+        if self.herder.has_effects:
+            self.worker.pump()
 
     def _shut_out(self) -> None:
         """Look again who leads: that one begins with the leader's transactions anew."""

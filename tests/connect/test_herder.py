@@ -16,7 +16,7 @@ from connect.herder.config_records import (
 )
 from connect.herder.herder import Assignment, Herder, Phase
 from connect.herder.names import ElsewhereError, RefusalError, State, TargetState, TaskId
-from connect.herder.status import TopicStatus, topic_record
+from connect.herder.status import Status, TopicStatus, status_record, topic_record
 
 C = "c"
 T = TaskId(C, 0)
@@ -113,6 +113,36 @@ def test_a_changed_connector_restarts_tasks_that_look_the_same() -> None:
     assert worker.step() == [effects.StopTask(T)]
     worker.herder.task_stopped(T)
     assert [type(each) for each in worker.step()] == [effects.StartTask]
+
+
+@pytest.mark.parametrize("state", [State.UNASSIGNED, State.FAILED])
+def test_what_a_worker_says_late_of_what_runs_here_is_contradicted(state: State) -> None:
+    worker = Worker()
+    worker.run(tasks=2)
+    worker.read(target_state_record(C, TargetState.PAUSED))
+    worker.step()
+    worker.herder.task_paused(T, is_paused=True)
+    worker.step()
+    for name in (T, TaskId(C, 1)):
+        late = Status(state, "there:1", generation=9, trace="x")
+        worker.herder.replay_status(*status_record(name, late))
+    assert worker.herder.has_effects
+    worker.step()
+    assert worker.shown() == {"c": "RUNNING", "c-0": "PAUSED", "c-1": "RUNNING"}
+
+
+def test_what_another_worker_says_of_what_runs_there_stays() -> None:
+    worker = Worker()
+    worker.run()
+    taken_over = Status(State.RUNNING, "there:1", generation=9)
+    worker.herder.replay_status(*status_record(T, taken_over))
+    assert not worker.herder.has_effects
+    worker.herder.assign(Assignment(connectors=frozenset({C})))
+    worker.step()
+    worker.herder.task_stopped(T)
+    worker.step()
+    worker.herder.replay_status(*status_record(T, Status(State.FAILED, "there:1", 9, "x")))
+    assert not worker.herder.has_effects
 
 
 def test_pausing_keeps_tasks_and_stops_the_connector() -> None:
