@@ -23,6 +23,7 @@ from connect.rest.page import Page
 from connect.rest.plugins import ConnectorPlugins
 from connect.worker.distributed import Cluster
 from connect.worker.settings import WorkerSettings
+from connect.worker.topic_log import TooLargeError
 from connect.worker.worker import Worker
 from millrace.connect.errors import ConfigException, ConnectException
 
@@ -124,6 +125,8 @@ def _error(request: web.Request, error: Exception) -> web.Response:
             return refusal(error.status, str(error))
         case ElsewhereError():
             return refusal(409, str(error))
+        case TooLargeError():
+            return refusal(413, str(error))
         case ConfigException() | ConnectException():
             log.warning("request failed path=%s error=%s", request.path, error)
             return refusal(500, str(error))

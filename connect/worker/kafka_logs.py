@@ -5,9 +5,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from connect.worker.topic_log import Entry, LogTopic, Positions, TopicLog
+from connect.worker.topic_log import Entry, LogTopic, Positions, TopicLog, not_written
 from connect.worker.worker import Record
-from millrace.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +77,7 @@ class LoopLog:
             if error is None:
                 stored.set_result(ends)
             else:
-                stored.set_exception(ConnectException(f"{self._log.topic.name}: {error}"))
+                stored.set_exception(not_written(self._log.topic.name, error))
 
         def done(error: Exception | None, ends: Positions) -> None:
             self._loop.call_soon_threadsafe(settle, error, ends)

@@ -17,7 +17,7 @@ from connect.clock import now_ms
 from connect.herder.config_records import LOGGER, TARGET_STATE
 from connect.worker.client_settings import TRANSACTION_DEFAULTS
 from connect.worker.kafka_logs import LoopLog, entries_of
-from connect.worker.topic_log import LARGEST_BYTES, Entry, LogTopic, Positions
+from connect.worker.topic_log import LARGEST_BYTES, Entry, LogTopic, Positions, not_written
 from connect.worker.transactions import begin_transactions
 from connect.worker.worker import Record
 from millrace.connect.errors import ConnectException
@@ -102,6 +102,7 @@ class LeaderLog(LoopLog):
     def _write(self, entries: Sequence[Entry]) -> Positions:
         """Write entries in one transaction; returns where they end."""
         producer, ends = self._producer, Positions()
+        problems: list[KafkaException] = []
         if producer is None:
             raise ConnectException("this worker does not lead, or could not begin to")
 
@@ -109,6 +110,8 @@ class LeaderLog(LoopLog):
             if problem is None:
                 at = message.partition()
                 ends[at] = max(ends.get(at, 0), message.offset() + 1)
+            else:
+                problems.append(KafkaException(problem))
 
         try:
             producer.begin_transaction()
@@ -118,5 +121,5 @@ class LeaderLog(LoopLog):
         except (KafkaException, BufferError) as error:
             # What it may have begun is ended by whoever takes the id next, perhaps ourselves.
             self._producer = None
-            raise ConnectException(f"topic {self._log.topic.name}: {error}") from error
+            raise not_written(self._log.topic.name, problems[0] if problems else error) from error
         return ends

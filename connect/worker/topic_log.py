@@ -54,6 +54,18 @@ class LogTopic:
     replication_factor: int
 
 
+class TooLargeError(ConnectException):
+    """A record is larger than its topic takes."""
+
+
+def not_written(topic: str, error: Exception) -> ConnectException:
+    """Say why records could not be written."""
+    reason = error.args[0] if isinstance(error, KafkaException) else None
+    if isinstance(reason, KafkaError) and reason.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+        return TooLargeError(f"a record is larger than max.message.bytes of topic {topic} allows")
+    return ConnectException(f"topic {topic}: {error}")
+
+
 class TopicLog:
     """Owns the thread, its consumer and the producer."""
 
@@ -217,7 +229,7 @@ class TopicLog:
         if not stored.wait(timeout_ms / 1000):
             raise ConnectException(f"topic {self.topic.name} did not take records in time")
         if errors:
-            raise ConnectException(f"topic {self.topic.name}: {errors[0]}") from errors[0]
+            raise not_written(self.topic.name, errors[0]) from errors[0]
 
     def stop(self) -> None:
         self._producer.flush(5)

@@ -191,6 +191,20 @@ def test_a_worker_that_is_killed_is_replaced_and_nothing_runs_twice_or_is_lost(
     assert_no_gaps(broker)
 
 
+def test_a_configuration_larger_than_a_record_is_refused(
+    workers: list[ConnectWorker],
+) -> None:
+    config = {"connector.class": "FileStreamSource", "topic": "t", "file": "x" * 3_000_000}
+    answered = workers[1].call("PUT", "/connectors/large/config", config)
+    assert answered.status == 413
+    assert "max.message.bytes" in answered.body["message"]
+    eventually(lambda: workers[1].call("GET", "/health/ready").status == 200)
+    assert workers[1].call("GET", "/connectors/large").status == 404
+    config["file"] = "none"
+    eventually(lambda: workers[1].call("PUT", "/connectors/large/config", config).status == 201)
+    assert workers[1].call("DELETE", "/connectors/large").status == 204
+
+
 def test_what_is_removed_stops_everywhere(workers: list[ConnectWorker]) -> None:
     for number in range(CONNECTORS):
         assert workers[2].call("DELETE", f"/connectors/locked{number}").status == 204

@@ -245,6 +245,19 @@ def test_a_preview_lets_a_task_end_its_transactions(worker: ConnectWorker) -> No
 
 
 @pytest.mark.slow
+def test_a_configuration_larger_than_a_record_is_refused(worker: ConnectWorker) -> None:
+    config = {"connector.class": "FileStreamSource", "topic": "t", "file": "x" * 3_000_000}
+    answered = worker.call("PUT", "/connectors/large/config", config)
+    assert answered.status == 413
+    assert "max.message.bytes" in answered.body["message"]
+    eventually(lambda: worker.call("GET", "/health/ready").status == 200)
+    assert worker.call("GET", "/connectors/large").status == 404
+    config["file"] = "none"
+    eventually(lambda: worker.call("PUT", "/connectors/large/config", config).status == 201)
+    assert worker.call("DELETE", "/connectors/large").status == 204
+
+
+@pytest.mark.slow
 def test_fencing_is_asked_for_by_workers_only(worker: ConnectWorker) -> None:
     assert worker.call("PUT", "/connectors/tenths/fence").status == 400
     forged = {
