@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := broker services schemas pages millrace streams connect spark_analytics tests bench
+SOURCES := broker services schemas pages millrace streams transactions connect spark_analytics tests bench
 SEEDS ?= 1000
 SEED ?= 1
 MINUTES ?= 10

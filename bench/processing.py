@@ -4,7 +4,7 @@ A copier of six partitions to six others, three nodes, three replicas; records a
 fixed rate (open loop) and latency is from when one was due to when a reader of what is committed
 has it. The copiers do the same with each client:
 
-    ours-2, ours-1     services/common/transactions, transactions of protocol 2 and 1
+    ours-2, ours-1     transactions, transactions of protocol 2 and 1
     aiokafka           its own transactions; no fencing by the generation of the group
     confluent          confluent-kafka's blocking classes, driven from one thread
     confluent-aio      its asyncio classes
@@ -25,8 +25,8 @@ from confluent_kafka.aio import AIOConsumer, AIOProducer
 
 from bench.node_clusters import NodeCluster, makers
 from services.common.outbox import Outgoing
-from services.common.transactions.producer import TransactionalProducer
-from services.common.transactions.rules import Member
+from transactions.producer import TransactionalProducer
+from transactions.rules import Member
 
 PARTITIONS = 6
 RATES = (100, 400, 1000)

@@ -14,6 +14,7 @@ FOLDERS = (
     "schemas",
     "services",
     "streams",
+    "transactions",
     "connect",
     "spark_analytics",
 )

@@ -40,8 +40,8 @@ from services.common.outbox import Outbox, Outgoing
 from services.common.requests import NotAcceptedError, RequestWriter
 from services.common.settings import Settings
 from services.common.telemetry import Metrics
-from services.common.transactions.producer import TransactionalProducer, TransactionError
-from services.common.transactions.rules import Member
+from transactions.producer import TransactionalProducer, TransactionError
+from transactions.rules import Member
 
 log = logging.getLogger(__name__)
 

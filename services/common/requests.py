@@ -19,8 +19,8 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
 from services.common.outbox import Outgoing
-from services.common.transactions.producer import TransactionalProducer
-from services.common.transactions.rules import Member
+from transactions.producer import TransactionalProducer
+from transactions.rules import Member
 
 _BATCH_RECORDS = 500
 

@@ -13,9 +13,9 @@ from services.common.outbox import Outbox, Outgoing
 from services.common.processor import Inputs, Processor
 from services.common.settings import Settings
 from services.common.telemetry import Metrics
-from services.common.transactions.producer import TransactionError
-from services.common.transactions.rules import Member, Outcome
 from tests.lib.pipeline_bus import record
+from transactions.producer import TransactionError
+from transactions.rules import Member, Outcome
 
 FIRST, SECOND = Topic("first"), Topic("second")
 P0, P1 = TopicPartition("first", 0), TopicPartition("first", 1)

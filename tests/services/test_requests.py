@@ -9,8 +9,8 @@ from aiokafka.structs import TopicPartition
 
 from services.common.outbox import Outgoing
 from services.common.requests import NotAcceptedError, RequestWriter, UnsettledError
-from services.common.transactions.producer import TransactionError
-from services.common.transactions.rules import Member, Outcome
+from transactions.producer import TransactionError
+from transactions.rules import Member, Outcome
 
 MEMBER = Member("orders", 3, "member-1")
 

@@ -21,9 +21,9 @@ from aiokafka.client import AIOKafkaClient, CoordinationType
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
-from services.common.clock import now_seconds, timestamp_ms
-from services.common.transactions import messages
-from services.common.transactions.rules import (
+from transactions import messages
+from transactions.clock import now_seconds, timestamp_ms
+from transactions.rules import (
     ErrorCode,
     Member,
     Outcome,

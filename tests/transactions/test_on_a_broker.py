@@ -11,8 +11,8 @@ from aiokafka.structs import TopicPartition
 from millrace.testing import LocalBroker
 from services.common.kafka import Topic, ensure_topics, read_to_end
 from services.common.outbox import Outgoing
-from services.common.transactions.producer import TransactionalProducer, TransactionError
-from services.common.transactions.rules import Member, Outcome, Producer
+from transactions.producer import TransactionalProducer, TransactionError
+from transactions.rules import Member, Outcome, Producer
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from aiokafka.structs import TopicPartition
 from kafka.partitioner.default import murmur2 as kafka_murmur2
 
 from services.common.outbox import Outgoing
-from services.common.transactions.rules import (
+from transactions.rules import (
     MAX_BATCH_BYTES,
     ErrorCode,
     Outcome,

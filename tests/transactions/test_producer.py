@@ -9,9 +9,9 @@ from aiokafka.errors import KafkaConnectionError
 from aiokafka.structs import TopicPartition
 
 from services.common.outbox import Outgoing
-from services.common.transactions import messages
-from services.common.transactions.producer import TransactionalProducer, TransactionError
-from services.common.transactions.rules import ErrorCode, Member, Outcome
+from transactions import messages
+from transactions.producer import TransactionalProducer, TransactionError
+from transactions.rules import ErrorCode, Member, Outcome
 
 MEMBER = Member("echo", 5, "member-1")
 INPUT = TopicPartition("in", 0)
