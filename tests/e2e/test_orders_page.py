@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from millrace.testing import LocalBroker
 from tests.lib.browser import CHROMIUM, opened_page, running_chromium
-from tests.lib.pipeline_processes import SERVICES, Pipeline
+from tests.lib.pipeline_processes import JUDGES, SERVICES, Pipeline
 from tests.lib.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
@@ -40,7 +40,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
         patch.setenv("OTEL_TRACES_EXPORTER", "console")
         running.start("email", arguments=("--mailbox", str(folder / "mailbox")))
         running.start("search", arguments=("--index", str(folder / "orders.sqlite")))
-        running.start("payments", *(name for name in SERVICES if name != "orders"))
+        running.start("payments", *(name for name in JUDGES if name != "orders"))
         running.start("orders", arguments=("--search-url", running.urls["search"]))
         running.put_stock(STOCK)
         yield running
@@ -199,7 +199,7 @@ def spans_of(pipeline: Pipeline, trace_id: str) -> dict[str, dict[str, Any]]:
     """Return the spans of a trace, by id, as the services have told them."""
     spans = [
         json.loads(line.removeprefix("span "))
-        for name in ("orders", "email", "search", "payments", *SERVICES)
+        for name in SERVICES
         for line in pipeline.log(name).splitlines(keepends=True)
         if line.startswith("span ") and line.endswith("\n") and trace_id in line
     ]

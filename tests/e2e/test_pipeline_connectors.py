@@ -13,7 +13,7 @@ import pytest
 
 from millrace.testing import LocalBroker
 from tests.lib.connect_worker import ConnectWorker, eventually
-from tests.lib.pipeline_processes import SERVICES, Pipeline
+from tests.lib.pipeline_processes import JUDGES, Pipeline
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
@@ -36,7 +36,7 @@ def pipeline(folder: Path) -> Iterator[Pipeline]:
         LocalBroker() as broker,
         Pipeline(broker.bootstrap_servers, folder) as running,
     ):
-        running.start("orders", *(name for name in SERVICES if name != "orders"))
+        running.start("orders", *(name for name in JUDGES if name != "orders"))
         yield running
 
 

@@ -7,7 +7,7 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +23,11 @@ from millrace.launch import program_command, program_environment
 from schemas import loader
 from schemas.wire import EventReader, EventWriter, schema_id_of
 
-SERVICES = ("orders", "fraud", "inventory", "order_details", "aggregator")
+JUDGES = ("orders", "fraud", "inventory", "order_details", "aggregator")
+"""What it takes to judge an order; nobody asks for money."""
+SERVICES = (*JUDGES, "payments", "email", "search")
+BOOKS, MAILBOX, INDEX = "books.sqlite", "mailbox", "orders.sqlite"
+"""What services keep in files, in the pipeline's folder."""
 _SESSION = ("--session-timeout-ms", "6000")
 
 
@@ -100,7 +104,7 @@ class Pipeline:
         self.bootstrap_servers = bootstrap_servers
         self.programs: dict[str, Program] = {}
         self.urls: dict[str, str] = {}
-        self._folder = folder
+        self.folder = folder
         self._commands: dict[str, tuple[str, ...]] = {}
         self._schemas: dict[int, Any] = {}
 
@@ -127,6 +131,22 @@ class Pipeline:
         for name in names:
             self._await(name)
 
+    def start_all(self, *arguments: str) -> None:
+        """Start every service, each with what it keeps in the pipeline's folder."""
+        search = str(next(free_ports()))
+        own = {
+            "orders": ("--search-url", f"http://127.0.0.1:{search}"),
+            "payments": ("--provider-books", str(self.folder / BOOKS)),
+            "email": ("--mailbox", str(self.folder / MAILBOX)),
+            "search": ("--index", str(self.folder / INDEX), "--http-port", search),
+        }
+        registry = ("--registry-url", self.urls["registry"])
+        for name in SERVICES:
+            told = (*registry, *_SESSION, *own.get(name, ()), *arguments)
+            self._begin(name, f"services.{name}", *told)
+        for name in SERVICES:
+            self._await(name)
+
     def add(self, name: str, module: str, *arguments: str) -> None:
         """Start any other program of the project, and return when it is ready."""
         self._begin(name, module, *arguments)
@@ -135,7 +155,7 @@ class Pipeline:
     def _begin(self, name: str, module: str, *arguments: str) -> None:
         self._commands[name] = (module, *arguments)
         where = ("--bootstrap-servers", self.bootstrap_servers)
-        self.programs[name] = Program(self._folder / f"{name}.log", module, *where, *arguments)
+        self.programs[name] = Program(self.folder / f"{name}.log", module, *where, *arguments)
 
     def _await(self, name: str) -> None:
         self.urls[name] = self.programs[name].wait_ready()
@@ -154,7 +174,7 @@ class Pipeline:
         self.add(name, *self._commands[name])
 
     def log(self, name: str) -> str:
-        return (self._folder / f"{name}.log").read_text()
+        return (self.folder / f"{name}.log").read_text()
 
     # -- REST
 
@@ -256,11 +276,14 @@ class Pipeline:
         reader.learn(schema_id, self._schemas[schema_id])
         return reader.decode(value)
 
-    def events(self, topic: str, schema_name: str) -> dict[str, list[dict[str, Any]]]:
-        """Return the events of a topic by order id, each in its order."""
+    def events(
+        self, topic: str, schema_name: str, order_ids: Container[str] | None = None
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Return a topic's events by order id, each in its order; by default of all orders."""
         reader = self.reader(schema_name)
         found: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for record in self.read(topic):
-            event = self.decode(reader, record.value)
-            found[event["order_id"]].append(event)
+            if order_ids is None or record.key.decode() in order_ids:
+                event = self.decode(reader, record.value)
+                found[event["order_id"]].append(event)
         return found

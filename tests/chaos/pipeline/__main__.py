@@ -16,39 +16,24 @@ from pathlib import Path
 
 from rich.console import Console
 
-from millrace.cluster_layout import free_ports
 from millrace.testing import LocalCluster
 from tests.chaos.pipeline.breaking import Breaking
 from tests.chaos.pipeline.checker import Anomaly, Facts, check
-from tests.chaos.pipeline.facts import BOOKS, INDEX, MAILBOX, VIEWS, collect
+from tests.chaos.pipeline.facts import VIEWS, collect
 from tests.chaos.pipeline.shop import CUSTOMERS, STOCK, Shop
 from tests.chaos.run import settings_of
-from tests.lib.pipeline_processes import Pipeline
+from tests.lib.pipeline_processes import SERVICES, Pipeline
 
 REPLICAS = 3
-SERVICES = (
-    *("orders", "fraud", "inventory", "order_details"),
-    *("aggregator", "payments", "email", "search"),
-)
 FINISH_SECONDS, REST_SECONDS, LOOK_SECONDS = 180.0, 240.0, 3.0
 SHOWN = 20
 # A transaction of an instance that is gone and does not come back is aborted after so long.
 SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000"}
 
 
-def start_services(pipeline: Pipeline, folder: Path) -> None:
-    """Start all services, each with what it keeps in `folder`."""
-    ports = free_ports()
-    search = str(next(ports))
-    special = {
-        "orders": ("--search-url", f"http://127.0.0.1:{search}"),
-        "payments": ("--provider-books", str(folder / BOOKS)),
-        "email": ("--mailbox", str(folder / MAILBOX)),
-        "search": ("--index", str(folder / INDEX), "--http-port", search),
-    }
-    for name in SERVICES:
-        arguments = ("--replication-factor", str(REPLICAS), *special.get(name, ()))
-        pipeline.start(name, arguments=arguments)
+def start_services(pipeline: Pipeline) -> None:
+    """Start all services, with products to sell and customers to write to."""
+    pipeline.start_all("--replication-factor", str(REPLICAS))
     pipeline.put_stock(STOCK)
     pipeline.put_customers(CUSTOMERS)
 
@@ -119,7 +104,7 @@ def main(arguments: list[str]) -> int:
     with LocalCluster(brokers=3, **settings_of(REPLICAS), **SETTINGS) as cluster:
         try:
             with Pipeline(cluster.bootstrap_servers, folder) as pipeline:
-                start_services(pipeline, folder)
+                start_services(pipeline)
                 views = start_views(pipeline, folder, has_spark=parsed.spark)
                 victims = ["registry", *SERVICES, *views]
                 shop = Shop(pipeline, parsed.orders, seconds, parsed.seed)

@@ -14,9 +14,9 @@ from schemas.wire import EventReader
 from spark_analytics.serving.layout import connect_reader
 from spark_analytics.serving.reader import ServingReader
 from tests.chaos.pipeline.checker import Charge, Facts, Placed, Sold
-from tests.lib.pipeline_processes import Pipeline, call
+from tests.lib.pipeline_processes import BOOKS, INDEX, MAILBOX, Pipeline, call
 
-BOOKS, MAILBOX, INDEX, VIEWS = "books.sqlite", "mailbox", "orders.sqlite", "serving.sqlite"
+VIEWS = "serving.sqlite"
 READ = ("orders", "order-validations", "order-decisions", "payments", "warehouse-inventory")
 
 
