@@ -46,7 +46,7 @@ demo: $(VENV)/.core
 else
 demo: $(VENV)/.demo
 endif
-demo: ## run the whole pipeline, Spark and dashboard too (LITE=1 without; ONCE=1, ORDERS=, LIMIT=, BOOTSTRAP=)
+demo: ## run the whole pipeline, Spark and dashboard too (LITE=1 without; MIRROR=1 with a second cluster; ONCE=1, ORDERS=, LIMIT=, BOOTSTRAP=)
 	@$(BIN)/python -m millrace demo
 
 test: $(VENV)/.dev $(VENV)/.demo ## every test: fast, simulated, real clients, end to end

@@ -1,6 +1,7 @@
-"""What the mirror shows of itself over HTTP: health, and its flows."""
+"""What the mirror shows of itself over HTTP: a page, health, metrics, and its flows."""
 
 import asyncio
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -10,10 +11,17 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from connect.mirror.dedicated import FlowWorker
+from connect.mirror.progress import by_topic, progress
 from connect.rest.metrics import own_metrics
 from millrace.connect.errors import ConfigException
+from pages.front import FrontPage, Link, Step
+from pages.neighbours import parse_neighbours
+from pages.serving import Handler, front_page_handler
 
 _DEFAULT: Final = "http://127.0.0.1:8084"
+_WHAT: Final = "It follows clusters: topics with their settings, records, how far groups have read."
+_STEP: Final = Step("See each partition's lag.", "curl -s {origin}/metrics | grep offset_lag")
+_FLOWS: Final = Link("/flows", "/flows", "what runs here and how far it is, as JSON")
 
 
 class Front:
@@ -29,6 +37,7 @@ class Front:
         app = web.Application()
         app.add_routes(
             [
+                web.get("/", self._page()),
                 web.get("/health", self._ready),
                 web.get("/health/live", self._live),
                 web.get("/health/ready", self._ready),
@@ -49,11 +58,29 @@ class Front:
         if self._runner is not None:
             await asyncio.shield(self._runner.cleanup())
 
+    def _page(self) -> Handler:
+        neighbours = parse_neighbours(os.environ.get("MILLRACE_NEIGHBOURS", ""))
+        page = FrontPage(
+            name="mirror",
+            title="Mirror",
+            what=_WHAT,
+            steps=[_STEP],
+            links=[_FLOWS],
+            neighbours=neighbours,
+        )
+        return front_page_handler(page, self._state)
+
+    async def _state(self, _: web.Request) -> tuple[list[str], dict[str, str]]:
+        return self._waiting(), {str(each.pair): _in_words(each) for each in self._flows}
+
+    def _waiting(self) -> list[str]:
+        return [str(each.pair) for each in self._flows if not each.is_ready]
+
     async def _live(self, _: web.Request) -> web.Response:
         return web.json_response({"status": "alive"})
 
     async def _ready(self, _: web.Request) -> web.Response:
-        waiting = [str(each.pair) for each in self._flows if not each.is_ready]
+        waiting = self._waiting()
         body = {"status": "starting" if waiting else "healthy", "waiting": waiting}
         return web.json_response(body, status=503 if waiting else 200)
 
@@ -85,8 +112,20 @@ class _Metrics(CollectorRegistry):
         yield from own_metrics(each.worker for each in clusters if each is not None)
 
 
+def _in_words(flow: FlowWorker) -> str:
+    lags = {topic: each["lag"] for topic, each in by_topic(progress(flow)).items()}
+    text = f"{len(lags)} topics, replication-offset-lag {sum(lags.values()):,}"
+    behind = ", ".join(f"{topic} {lag:,}" for topic, lag in lags.items() if lag)
+    return f"{text}: {behind}" if behind else text
+
+
 def _flow_body(flow: FlowWorker) -> dict[str, Any]:
-    body: dict[str, Any] = {"flow": str(flow.pair), "ready": flow.is_ready, "connectors": {}}
+    body: dict[str, Any] = {
+        "flow": str(flow.pair),
+        "ready": flow.is_ready,
+        "connectors": {},
+        "topics": by_topic(progress(flow)),
+    }
     if flow.cluster is None:
         return body
     statuses = flow.cluster.herder.statuses

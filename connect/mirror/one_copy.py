@@ -11,6 +11,7 @@ from connect.mirror.cluster import MirrorCluster
 from connect.mirror.dedicated import FlowWorker
 from connect.mirror.flow import Flow
 from connect.mirror.mirror_maker_settings import MirrorMakerSettings, Pair
+from connect.mirror.progress import At, Progress, progress
 from connect.mirror.settings import MirrorSettings
 from connect.mirror.status import copied_to, source_settings
 from connect.mirror.topics import partitions_of
@@ -20,7 +21,6 @@ from millrace.connect.connectors import TopicPartition
 
 _LOOK_SECONDS: Final = 0.2
 _SAY_MS: Final = 1_000
-_POSITION: Final = "_replication_offset"
 
 Say = Callable[[str], None]
 
@@ -69,23 +69,11 @@ def _range(told: MirrorMakerSettings, pair: Pair) -> Range:
     return Range(pair, made, flow, starts, ends, frozenset(compacted))
 
 
-def positions(flow: FlowWorker) -> dict[tuple[str, int], int]:
-    """Return how far the tasks here have copied, by topic of the target."""
-    cluster = flow.cluster
-    counts = () if cluster is None else cluster.worker.task_counts().values()
-    return {
-        (labels["topic"], int(labels["partition"])): int(value)
-        for each in counts
-        for name, labels, value in each.own_metrics()
-        if name.endswith(_POSITION)
-    }
-
-
 async def copy_once(flows: Sequence[FlowWorker], wanted: Sequence[Range], say: Say) -> None:
     """Wait until everything wanted is copied, and say every second how far it is."""
     begun_ms = said_ms = now_ms()
     while True:
-        left = sum(_left(one, positions(flow)) for flow, one in zip(flows, wanted, strict=True))
+        left = sum(_left(one, progress(flow)) for flow, one in zip(flows, wanted, strict=True))
         total = sum(each.size for each in wanted)
         if left == 0 or now_ms() - said_ms >= _SAY_MS:
             said_ms = now_ms()
@@ -98,12 +86,12 @@ async def copy_once(flows: Sequence[FlowWorker], wanted: Sequence[Range], say: S
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-def _left(wanted: Range, at: dict[tuple[str, int], int]) -> int:
+def _left(wanted: Range, found: dict[At, Progress]) -> int:
     left = 0
     for part, end in wanted.end_offsets.items():
         start = wanted.start_offsets[part]
         remote = wanted.flow.remote_topic(part.topic), part.partition
-        position = end if start == end else at.get(remote, start)
+        position = end if start == end else found.get(remote, Progress(start, 0)).offset
         left += end - min(max(position, start), end)
     return left
 

@@ -1,11 +1,11 @@
-"""The demo's own cluster: three nodes, each broker and controller.
+"""The demo's own cluster: three nodes, each broker and controller; and one node that follows it.
 
 Their ports are settled before the first starts: the nodes must know each other's, and a node that
 is started again must come back where it was.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from millrace.cluster_layout import (
@@ -16,6 +16,7 @@ from millrace.cluster_layout import (
 from millrace.demo.processes import Children
 
 NODE_IDS = (1, 2, 3)
+STANDBY = "standby"
 SETTINGS = {
     # Kafka waits three seconds for more members of a new group; ours have only one.
     "group.initial.rebalance.delay.ms": "0",
@@ -47,20 +48,45 @@ async def start_brokers(
                     voters=voters,
                 ),
                 "http.listener": f"127.0.0.1:{pages[node_id]}",
-                "log.dirs": str(data_folder / f"broker-{node_id}"),
                 **SETTINGS,
             }
-            overrides = (f"{name}={value}" for name, value in settings.items())
-            group.create_task(
-                children.start(
-                    f"broker-{node_id}",
-                    "broker",
-                    "start",
-                    *(part for override in overrides for part in ("--override", override)),
-                    environment={"CLUSTER_ID": cluster_id},
-                    stop_seconds=_STOP_SECONDS,
-                    # Its log and the others' votes are there: it goes on where it was.
-                    is_revived=True,
-                )
-            )
+            name = f"broker-{node_id}"
+            group.create_task(_start_node(children, name, cluster_id, data_folder, settings))
     return ",".join(f"127.0.0.1:{port}" for port in clients.values())
+
+
+async def start_standby(
+    children: Children, data_folder: Path, client_port: int, controller_port: int, http_port: int
+) -> str:
+    """Start a cluster of one node beside the first one; return where clients connect."""
+    node_id = NODE_IDS[-1] + 1
+    settings = {
+        **node_settings(
+            node_id,
+            client_port=client_port,
+            controller_port=controller_port,
+            voters={node_id: controller_port},
+        ),
+        "http.listener": f"127.0.0.1:{http_port}",
+        **SETTINGS,
+        **replication_settings(1),
+    }
+    await _start_node(children, STANDBY, random_cluster_id(), data_folder, settings)
+    return f"127.0.0.1:{client_port}"
+
+
+async def _start_node(
+    children: Children, name: str, cluster_id: str, data_folder: Path, settings: Mapping[str, str]
+) -> None:
+    told = {**settings, "log.dirs": str(data_folder / name)}
+    overrides = (f"{key}={value}" for key, value in told.items())
+    await children.start(
+        name,
+        "broker",
+        "start",
+        *(part for override in overrides for part in ("--override", override)),
+        environment={"CLUSTER_ID": cluster_id},
+        stop_seconds=_STOP_SECONDS,
+        # Its log and the others' votes are there: it goes on where it was.
+        is_revived=True,
+    )

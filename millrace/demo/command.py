@@ -11,12 +11,19 @@ from pathlib import Path
 from millrace.demo.analytics import DashboardBehindError
 from millrace.demo.display import Display
 from millrace.demo.invoices import UnreadableOrdersError
+from millrace.demo.mirror import MirrorBehindError
 from millrace.demo.options import Options, parse_options
 from millrace.demo.processes import ChildDiedError
 from millrace.demo.scenario import run_demo
 from millrace.demo.topics import TopicsInUseError
 
-_KNOWN_ERRORS = (ChildDiedError, DashboardBehindError, UnreadableOrdersError, TopicsInUseError)
+_KNOWN_ERRORS = (
+    ChildDiedError,
+    DashboardBehindError,
+    MirrorBehindError,
+    UnreadableOrdersError,
+    TopicsInUseError,
+)
 
 
 def main(arguments: list[str]) -> int:

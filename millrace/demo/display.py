@@ -40,9 +40,7 @@ class Display:
             table.add_section()
         self._console.print(table)
 
-    def show_result(
-        self, report: Mapping[str, Any], reasons: Mapping[str, int], urls: Mapping[str, str]
-    ) -> None:
+    def show_result(self, report: Mapping[str, Any], reasons: Mapping[str, int]) -> None:
         checks = {
             check: ", ".join(f"{count} {result}" for result, count in counts.items() if count)
             for check, counts in report["checks"].items()
@@ -70,6 +68,8 @@ class Display:
                 ],
             ],
         )
+
+    def show_urls(self, urls: Mapping[str, str]) -> None:
         for name, url in urls.items():
             self.say(f"{name:14} {url}")
 

@@ -12,6 +12,7 @@ class Options:
 
     once: bool
     lite: bool
+    mirror: bool
     orders: Path | None
     limit: int | None
     bootstrap: str
@@ -41,6 +42,12 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> O
         action="store_true",
         default=value("LITE", "") not in ("", "0"),
         help="without Spark, streams and the dashboard",
+    )
+    parser.add_argument(
+        "--mirror",
+        action="store_true",
+        default=value("MIRROR", "") not in ("", "0"),
+        help="with a second cluster that the mirror keeps alike",
     )
     parser.add_argument(
         "--orders",
@@ -80,6 +87,7 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> O
     return Options(
         once=found.once,
         lite=found.lite,
+        mirror=found.mirror,
         orders=orders,
         limit=found.limit,
         bootstrap=found.bootstrap,

@@ -16,6 +16,8 @@ from millrace.demo.analytics import PROGRAMS, Analytics, start_analytics, why_no
 from millrace.demo.brokers import NODE_IDS, start_brokers
 from millrace.demo.display import Display
 from millrace.demo.invoices import read_scenery
+from millrace.demo.mirror import PROGRAMS as MIRROR_PROGRAMS
+from millrace.demo.mirror import Mirror, start_mirror
 from millrace.demo.observing import Observer
 from millrace.demo.options import Options
 from millrace.demo.orders import Scenery
@@ -36,6 +38,7 @@ _IN_FLIGHT_PACED = 1024
 _JUDGED_SECONDS = 90.0
 _CHECKS_SECONDS = 60.0
 _PROGRESS_SECONDS = 0.25
+_MIRROR_PORTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class Addresses:
     bootstrap_servers: str
     urls: dict[str, str]
     analytics: Analytics | None
+    mirror: Mirror | None
 
 
 async def run_demo(options: Options, display: Display) -> int:
@@ -76,7 +80,8 @@ async def _start(
     lacking = None if options.lite else why_not()
     is_whole = not options.lite and lacking is None
     pages = {} if options.bootstrap else _broker_pages(ports)
-    children.environment = _links(ports, pages, is_whole=is_whole)
+    neighbours = {**pages, **(_mirror_pages(ports) if options.mirror else {})}
+    children.environment = _links(ports, neighbours, is_whole=is_whole)
     bootstrap_servers = options.bootstrap
     if bootstrap_servers:
         deleted = await delete_pipeline_topics(bootstrap_servers)
@@ -107,8 +112,12 @@ async def _start(
         urls |= analytics.urls
     elif lacking is not None:
         display.say(f"without Spark, streams and dashboard: {lacking}")
+    mirror = None
+    if options.mirror:
+        mirror = await start_mirror(children, bootstrap_servers, data_folder, ports.mirror)
+        urls |= mirror.urls
     display.say(f"all ready after {time.monotonic() - started_at:.1f} s")
-    return Addresses(bootstrap_servers, urls, analytics)
+    return Addresses(bootstrap_servers, urls, analytics, mirror)
 
 
 class _Ports(NamedTuple):
@@ -121,6 +130,8 @@ class _Ports(NamedTuple):
     registry: int
     services: list[int]
     analytics: list[int]
+    mirror: list[int]
+    """The second cluster's broker, controller and page, and the mirror's page."""
 
 
 def _assign_ports(first: int) -> _Ports:
@@ -133,13 +144,21 @@ def _assign_ports(first: int) -> _Ports:
     brokers = [broker, *islice(numbers, len(NODE_IDS) - 1)]
     controllers = list(islice(numbers, len(NODE_IDS)))
     pages = list(islice(numbers, len(NODE_IDS)))
-    return _Ports(brokers, controllers, pages, registry, services, analytics)
+    mirror = list(islice(numbers, _MIRROR_PORTS))
+    return _Ports(brokers, controllers, pages, registry, services, analytics, mirror)
 
 
 def _broker_pages(ports: _Ports) -> dict[str, str]:
     return {
         f"broker-{node_id}": f"http://127.0.0.1:{port}"
         for node_id, port in zip(NODE_IDS, ports.pages, strict=True)
+    }
+
+
+def _mirror_pages(ports: _Ports) -> dict[str, str]:
+    shown = ports.mirror[-len(MIRROR_PROGRAMS) :]
+    return {
+        name: f"http://127.0.0.1:{port}" for name, port in zip(MIRROR_PROGRAMS, shown, strict=True)
     }
 
 
@@ -176,11 +195,16 @@ async def _perform(
         sender = Sender(addresses.urls["orders"], run_name, session, observer, _JUDGED_SECONDS)
         async with asyncio.TaskGroup() as group:
             observing = group.create_task(observer.run())
+            watching = _watch_mirror(group, addresses.mirror, session)
             await observer.started.wait()
             await _send_with_progress(options, display, scenery, sender, run)
             await sender.wait_for_checks(run, _CHECKS_SECONDS)
-            observing.cancel()
+            for task in (observing, *watching):
+                task.cancel()
         report = build_report(run)
+        if addresses.mirror is not None:
+            display.say("waiting for the mirror to be level")
+            report["mirror"] = await addresses.mirror.wait_until_level(session)
         write_report(report, options.folder / "report.json")
         if addresses.analytics is not None and options.once:
             display.say("waiting for the dashboard to catch up")
@@ -189,7 +213,10 @@ async def _perform(
     faults = find_faults(run)
     urls = {"kafka": addresses.bootstrap_servers, **addresses.urls}
     urls["openapi"] = addresses.urls["orders"] + "/openapi.json"
-    display.show_result(report, count_reasons(run), urls)
+    display.show_result(report, count_reasons(run))
+    if addresses.mirror is not None:
+        display.show_rows("Mirror", [addresses.mirror.rows(report["mirror"])])
+    display.show_urls(urls)
     for fault in faults:
         display.say(f"WRONG: {fault}")
     if options.once:
@@ -202,6 +229,12 @@ async def _perform(
     display.say("serving until Ctrl-C")
     await asyncio.Event().wait()
     return 0
+
+
+def _watch_mirror(
+    group: asyncio.TaskGroup, mirror: Mirror | None, session: aiohttp.ClientSession
+) -> list[asyncio.Task[None]]:
+    return [] if mirror is None else [group.create_task(mirror.watch(session))]
 
 
 async def _send_with_progress(

@@ -91,6 +91,16 @@ async def delete_pipeline_topics(bootstrap_servers: str) -> list[str]:
         await admin.close()
 
 
+async def pipeline_partitions(bootstrap_servers: str) -> list[TopicPartition]:
+    """Return the partitions of the pipeline's topics that there are."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    await admin.start()
+    try:
+        return await _partitions(admin, set(await admin.list_topics()).intersection(TOPICS))
+    finally:
+        await admin.close()
+
+
 async def _partitions(admin: AIOKafkaAdminClient, topics: Iterable[str]) -> list[TopicPartition]:
     names = sorted(topics)
     if not names:

@@ -10,11 +10,14 @@ import signal
 import subprocess
 import sys
 from datetime import datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
+from connect.mirror.whole_topic import whole_topic
 from millrace.demo.services import SERVICES
 from millrace.testing import LocalBroker
 from tests.e2e.oracle import expect
@@ -218,6 +221,44 @@ def test_demo_serves_until_it_is_ended_and_leaves_no_child(
             assert process.returncode == 0
             assert not any(is_alive(pid) for pid in pids)
         until(lambda: not any(is_alive(pid) for pid in pids))
+
+
+def test_a_second_cluster_has_what_the_pipeline_wrote(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "millrace", "demo"],
+        cwd=tmp_path,
+        env=environment(MIRROR="1", COUNT="40", RATE="0"),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        shown = "".join(takewhile(lambda line: "serving until" not in line, process.stdout))
+        try:
+            assert "Mirror" in shown, shown
+            urls = dict(re.findall(r"^(\w+) +(\S+)$", shown, re.MULTILINE))
+            asked = Request(urls["mirror"] + "/", headers={"Accept": "text/html"})
+            with urlopen(asked, timeout=20) as answer:
+                page = answer.read().decode()
+            assert re.search(r"shop-&gt;standby</dt><dd>\d+ topics, replication-offset-lag", page)
+            (second,) = re.findall(r"second cluster\D+([\d.]+:\d+)", shown)
+            source = values_of(urls["kafka"], "orders")
+            assert source
+            assert values_of(second, "shop.orders") == source
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(30)
+    report = json.loads((tmp_path / "build" / "demo" / "report.json").read_text())["mirror"]
+    assert report["topics"] >= 10
+    assert report["offsets"] > len(source)
+    assert "replication-offset-lag after the last order" in shown
+
+
+def values_of(servers: str, topic: str) -> list[list[bytes | None]]:
+    """Read what is committed of a topic, by partition."""
+    found: dict[int, list[bytes | None]] = {}
+    for message in whole_topic({"bootstrap.servers": servers, "group.id": "x"}, topic):
+        found.setdefault(message.partition(), []).append(message.value())
+    return [values for _, values in sorted(found.items())]
 
 
 def test_orders_that_cannot_be_read_end_the_demo_with_a_word(tmp_path: Path) -> None:
