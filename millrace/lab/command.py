@@ -6,7 +6,13 @@ import logging
 from rich.console import Console
 
 from millrace.lab.failover import Failover
-from millrace.lab.mirror import MirrorBothWays, MirrorFailover, MirrorMigration
+from millrace.lab.mirror import (
+    MirrorBothWays,
+    MirrorFailover,
+    MirrorHubAndSpoke,
+    MirrorMigration,
+    MirrorWalk,
+)
 from millrace.lab.steps import StepFailedError, Steps
 from millrace.testing import BrokerFailedError
 
@@ -27,9 +33,17 @@ def main(arguments: list[str]) -> int:
         "mirror-failover", help="a group goes on in a mirrored cluster, and comes back"
     )
     walks.add_parser("mirror-both-ways", help="two clusters follow each other, nothing goes round")
-    migration = walks.add_parser("mirror-migration", help="a topic and its group move house")
+    walks.add_parser(
+        "mirror-hub-and-spoke", help="branches' orders come together, prices go to all branches"
+    )
+    migration = walks.add_parser(
+        "mirror-migration", help="a topic and its group move house while orders come in"
+    )
     migration.add_argument(
-        "--from", dest="source", metavar="HOST:PORT", help="a Kafka to move from (one is started)"
+        "--from",
+        dest="source",
+        metavar="HOST:PORT",
+        help="a Kafka to move topic `orders` from (one is started)",
     )
     for each in walks.choices.values():
         each.add_argument(
@@ -52,14 +66,14 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _walk(
-    options: argparse.Namespace, steps: Steps
-) -> Failover | MirrorFailover | MirrorBothWays | MirrorMigration:
+def _walk(options: argparse.Namespace, steps: Steps) -> Failover | MirrorWalk:
     match options.walk:
         case "mirror-failover":
             return MirrorFailover(steps)
         case "mirror-both-ways":
             return MirrorBothWays(steps)
+        case "mirror-hub-and-spoke":
+            return MirrorHubAndSpoke(steps)
         case "mirror-migration":
             return MirrorMigration(steps, options.source)
         case _:

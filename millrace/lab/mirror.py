@@ -1,8 +1,19 @@
-"""Walks between two clusters: fail over and back, both ways at once, and moving house."""
+"""Walks between clusters: fail over and back, both ways at once, hub and spoke, moving house."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import ClassVar, Final
 
-from millrace.lab.mirror_parts import GROUP, TOPIC, Mirror, Orders, Watch, make_topic
+from millrace.lab.mirror_orders import Orders, OrderStream
+from millrace.lab.mirror_parts import (
+    GROUP,
+    PRICES,
+    TOPIC,
+    Mirror,
+    Watch,
+    make_topic,
+    remove_traces,
+    write_prices,
+)
 from millrace.lab.steps import StepFailedError, Steps
 from millrace.testing import LocalBroker
 
@@ -10,36 +21,55 @@ PRIMARY: Final = "primary"
 BACKUP: Final = "backup"
 _COPY: Final = f"{PRIMARY}.{TOPIC}"
 _BACK: Final = f"{BACKUP}.{TOPIC}"
+_OFFSET_LAG_MAX: Final = 100
+"""After so many records of a partition an offset is written down, when nothing is said."""
 
 
 class MirrorWalk:
-    """What all walks have: two clusters that are started and gone at the end."""
+    """What all walks have: clusters that are started and gone at the end."""
+
+    started: ClassVar[tuple[str, ...]] = (PRIMARY, BACKUP)
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
         self._orders = Orders()
-        self._primary, self._backup = LocalBroker(), LocalBroker()
+        self._brokers = {alias: LocalBroker() for alias in self.started}
 
     def walk(self) -> None:
         """Raises StepFailedError at the first step that does not come true."""
         try:
-            with self._steps.step("two clusters of one node are started: primary and backup"):
-                self._primary.start()
-                self._backup.start()
+            names = ", ".join(self._brokers)
+            with self._steps.step(f"clusters of one node each are started: {names}"):
+                for broker in self._brokers.values():
+                    broker.start()
             self._walk()
         finally:
-            self._primary.close()
-            self._backup.close()
+            for broker in self._brokers.values():
+                broker.close()
 
     def _walk(self) -> None:
         raise NotImplementedError
 
     @property
-    def _servers(self) -> dict[str, str]:
-        return {
-            PRIMARY: self._primary.bootstrap_servers,
-            BACKUP: self._backup.bootstrap_servers,
-        }
+    def _servers(self) -> Mapping[str, str]:
+        return {alias: each.bootstrap_servers for alias, each in self._brokers.items()}
+
+    def _kill(self, alias: str) -> None:
+        with self._steps.step(f"{alias} is killed (kill -9)"):
+            self._brokers[alias].kill()
+
+    def _start_again(self, alias: str) -> None:
+        with self._steps.step(f"{alias} is started again"):
+            self._brokers[alias].start()
+
+    def _require_topics(self, wanted: Mapping[str, list[str]]) -> None:
+        """Raises StepFailedError unless each cluster has these topics of ours, and no other."""
+        for alias, topics in wanted.items():
+            with Watch(self._servers[alias]) as watch:
+                found = watch.topics()
+            if found != sorted(topics):
+                raise StepFailedError(f"{alias} has {found}")
+            self._steps.show(f"      {alias} has {' and '.join(found)}")
 
     def _wait(self, alias: str, topic: str, records: int = 0, offsets: int = 0) -> None:
         """Wait until a topic of a cluster has so many records, and the group read so many."""
@@ -51,11 +81,13 @@ class MirrorWalk:
         with self._steps.step(f"{count} orders are written in {alias}"):
             self._orders.write(self._servers[alias], count)
 
-    def _read(self, alias: str, title: str, until: int | None = None) -> None:
+    def _read(self, alias: str, title: str, until: int | None = None) -> int:
+        """Read as the group until so many were read, or all; returns how many came again."""
         wanted = len(self._orders.written) if until is None else until
         with self._steps.step(title):
             again = self._orders.consume(self._servers[alias], wanted)
         self._steps.show(f"      {wanted} different orders read in all, {again} of them again now")
+        return again
 
 
 class MirrorFailover(MirrorWalk):
@@ -72,13 +104,11 @@ class MirrorFailover(MirrorWalk):
             self._write(PRIMARY, 100)
             with self._steps.step("backup has those too"):
                 self._wait(BACKUP, _COPY, 300)
-            with self._steps.step("primary is killed (kill -9)"):
-                self._primary.kill()
+            self._kill(PRIMARY)
             self._read(BACKUP, f"{GROUP} goes on in backup, on {_COPY}, and skips none")
             self._write(BACKUP, 100)
             self._read(BACKUP, f"{GROUP} reads those there too")
-            with self._steps.step("primary is started again"):
-                self._primary.start()
+            self._start_again(PRIMARY)
             with self._steps.step(f"it gets what was written in backup, as {_BACK}"):
                 self._wait(PRIMARY, _BACK, 100)
             with self._steps.step(f"and where {GROUP} is by now: at the end of both"):
@@ -102,39 +132,124 @@ class MirrorBothWays(MirrorWalk):
                 self._wait(PRIMARY, _BACK, 80)
             self._read(PRIMARY, f"group {GROUP} reads all of them in primary")
             with self._steps.step("nothing has gone round"):
-                for alias, other in ((PRIMARY, _BACK), (BACKUP, _COPY)):
-                    with Watch(self._servers[alias]) as watch:
-                        found = watch.topics()
-                    if found != sorted([other, TOPIC]):
-                        raise StepFailedError(f"{alias} has {found}")
-                    self._steps.show(f"      {alias} has {' and '.join(found)}")
+                self._require_topics({PRIMARY: [TOPIC, _BACK], BACKUP: [TOPIC, _COPY]})
+
+
+class MirrorHubAndSpoke(MirrorWalk):
+    """Branches send their orders to the head office, which sends its prices to all of them."""
+
+    HUB: Final = "hub"
+    SPOKES: Final = ("north", "south")
+    started = (HUB, *SPOKES)
+
+    def _walk(self) -> None:
+        hub = self.HUB
+        make_topic(self._servers[hub], PRICES)
+        flows = [f"{hub}->{spoke}" for spoke in self.SPOKES]
+        told = {f"{flow}.topics": PRICES for flow in flows}
+        for spoke in self.SPOKES:
+            make_topic(self._servers[spoke])
+            flows.append(f"{spoke}->{hub}")
+            told[f"{spoke}->{hub}.topics"] = TOPIC
+        with Mirror(self._servers, flows, told):
+            with self._steps.step(f"{hub} sets 60 prices"):
+                write_prices(self._servers[hub], 60)
+            self._write("north", 120)
+            self._write("south", 80)
+            with self._steps.step(f"both spokes have the prices, as {hub}.{PRICES}"):
+                for spoke in self.SPOKES:
+                    self._wait(spoke, f"{hub}.{PRICES}", 60)
+            with self._steps.step(f"{hub} has the orders of both, apart"):
+                self._wait(hub, f"north.{TOPIC}", 120)
+                self._wait(hub, f"south.{TOPIC}", 80)
+            self._read(hub, f"group {GROUP} reads all of them in {hub}")
+            self._kill(hub)
+            self._write("north", 30)
+            self._write("south", 20)
+            self._start_again(hub)
+            self._read(hub, f"{hub} gets what it missed: {GROUP} goes on, and skips none")
+            with self._steps.step("no spoke has what is another's, and nothing has gone round"):
+                spokes = {spoke: [TOPIC, f"{hub}.{PRICES}"] for spoke in self.SPOKES}
+                self._require_topics({hub: [PRICES, f"north.{TOPIC}", f"south.{TOPIC}"], **spokes})
 
 
 class MirrorMigration(MirrorWalk):
-    """A topic and its group move to another cluster under their names, while orders come in."""
+    """A topic and its group move to another cluster under their names, while orders come in.
+
+    Whoever writes turns to the other cluster when the mirror has copied the last order of this one:
+    so no order is lost, none comes twice, and they stay in order.
+    """
 
     def __init__(self, steps: Steps, source: str | None = None) -> None:
         """`source` is the address of a cluster to move from, of any Kafka."""
         super().__init__(steps)
         self._source = source
+        self._written_in_primary: list[int] = []
+        """How many of each partition."""
+        if source is not None:
+            del self._brokers[PRIMARY]
 
     @property
-    def _servers(self) -> dict[str, str]:
+    def _servers(self) -> Mapping[str, str]:
         found = super()._servers
-        return found if self._source is None else {**found, PRIMARY: self._source}
+        return found if self._source is None else {PRIMARY: self._source, **found}
 
     def _walk(self) -> None:
         make_topic(self._servers[PRIMARY])
-        self._write(PRIMARY, 500)
-        self._read(PRIMARY, f"group {GROUP} reads 400 of them", 400)
-        flows, policy = [f"{PRIMARY}->{BACKUP}"], "IdentityReplicationPolicy"
-        with Mirror(self._servers, flows, replication_policy_class=policy, topics=TOPIC):
+        try:
+            with OrderStream(self._orders, self._servers[PRIMARY]) as stream:
+                limit = self._move(stream)
+            again = self._read(BACKUP, f"{GROUP} goes on in backup, and skips none")
+            if again > limit:
+                raise StepFailedError(f"{again} orders came again, and {limit} at most should")
+            with self._steps.step("backup has every order once, in the order they were written"):
+                with Watch(self._servers[BACKUP]) as watch:
+                    is_same = watch.values(TOPIC) == self._orders.by_partition()
+                if not is_same:
+                    raise StepFailedError("the copy is another")
+            self._steps.show(f"      {len(self._orders.written)} orders in all")
+        finally:
+            if self._source is not None:
+                remove_traces(self._source)
+
+    def _move(self, stream: OrderStream) -> int:
+        """Move all; returns how many orders the group may read again."""
+        servers = self._servers
+        with self._steps.step("orders come in all the while, in primary"):
+            self._steps.wait_for(lambda: stream.lacks(300))
+        self._read(PRIMARY, f"group {GROUP} reads 250 of them", 250)
+        told = {"replication.policy.class": "IdentityReplicationPolicy", "topics": TOPIC}
+        # Of the cluster that is left nothing is asked but to be read.
+        told |= {"offset-syncs.topic.location": "target", "emit.heartbeats.enabled": "false"}
+        with Mirror(servers, [f"{PRIMARY}->{BACKUP}"], told):
             with self._steps.step(f"the mirror copies what is there, and the name stays {TOPIC}"):
-                self._wait(BACKUP, TOPIC, 500, 200)
-            self._write(PRIMARY, 300)
-            self._read(PRIMARY, f"{GROUP} reads 700 of the 800 there, as if nothing were", 700)
-            with self._steps.step(f"backup has them all, and knows where {GROUP} is"):
-                self._wait(BACKUP, TOPIC, 800, 500)
+                self._wait(BACKUP, TOPIC, 300)
+            more = len(self._orders.written) + 300
+            with self._steps.step("orders come in while it copies"):
+                self._steps.wait_for(lambda: stream.lacks(more))
+            self._read(PRIMARY, f"{GROUP} reads on in primary, as if nothing were", more - 50)
+            with self._steps.step("who writes turns to backup, when that has the last order"):
+                waited_ms = stream.turn(servers[BACKUP], self._wait_for_copy)
+            self._steps.show(f"      nobody could write for {waited_ms:.0f} ms")
+            with self._steps.step(f"backup knows where {GROUP} is"):
+                self._steps.wait_for(self._lacks_offsets)
         self._steps.show("      the mirror has ended: from here on everybody uses backup")
-        self._write(BACKUP, 200)
-        self._read(BACKUP, f"{GROUP} goes on in backup, and skips none")
+        return sum(self._read_again_at_most())
+
+    def _wait_for_copy(self) -> None:
+        self._written_in_primary = [len(part) for part in self._orders.by_partition()]
+        self._wait(BACKUP, TOPIC, sum(self._written_in_primary))
+
+    def _read_again_at_most(self) -> list[int]:
+        """About as many of each partition as the group was behind its end."""
+        read = self._orders.read_by_partition()
+        behind = (end - at for end, at in zip(self._written_in_primary, read, strict=True))
+        return [each + _OFFSET_LAG_MAX for each in behind]
+
+    def _lacks_offsets(self) -> str:
+        with Watch(self._servers[BACKUP]) as watch:
+            found = watch.offsets(TOPIC)
+        read, again = self._orders.read_by_partition(), self._read_again_at_most()
+        least = [max(0, at - limit) for at, limit in zip(read, again, strict=True)]
+        is_there = all(at >= wanted for at, wanted in zip(found, least, strict=True))
+        return "" if is_there and any(found) else f"{GROUP} is at {found}, and should be at {least}"

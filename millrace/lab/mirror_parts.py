@@ -1,4 +1,4 @@
-"""What walks of the mirror are made of: the mirror, orders, who reads them, and who looks."""
+"""What walks of the mirror are made of: the mirror, topics, and who looks."""
 
 import logging
 import shutil
@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -17,9 +17,10 @@ from millrace.lab.programs import start_program
 from millrace.lab.steps import StepFailedError
 
 TOPIC: Final = "orders"
+PRICES: Final = "prices"
 PARTITIONS: Final = 3
 GROUP: Final = "billing"
-_TIMEOUT_SECONDS: Final = 30.0
+TIMEOUT_SECONDS: Final = 30.0
 _ONE_NODE: Final = (
     "replication.factor",
     "offset-syncs.topic.replication.factor",
@@ -35,22 +36,27 @@ _EVERY_SECOND: Final = (
     "emit.checkpoints",
     "sync.group.offsets",
 )
-_QUIET: Final = logging.getLogger("millrace.lab.clients")
-_QUIET.addHandler(logging.NullHandler())
-_QUIET.propagate = False
+QUIET: Final = logging.getLogger("millrace.lab.clients")
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
 
 
 class Mirror:
     """Owns the process of `millrace mirror` and its folder; used in a `with` block."""
 
-    def __init__(self, clusters: Mapping[str, str], flows: Iterable[str], **more: str) -> None:
-        """`clusters` is alias -> address, a flow is `a->b`; more settings with _ for dots."""
+    def __init__(
+        self,
+        clusters: Mapping[str, str],
+        flows: Iterable[str],
+        more: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`clusters` is alias -> address, a flow is `a->b`."""
         self._folder = Path(tempfile.mkdtemp(prefix="millrace-mirror-"))
         told = dict.fromkeys(_ONE_NODE, "1")
         told |= {f"{name}.interval.seconds": "1" for name in _EVERY_SECOND}
         told |= {f"{flow}.enabled": "true" for flow in flows}
         told |= {f"{alias}.bootstrap.servers": servers for alias, servers in clusters.items()}
-        told |= {name.replace("_", "."): value for name, value in more.items()}
+        told |= more
         told |= {
             "clusters": ",".join(clusters),
             "sync.group.offsets.enabled": "true",
@@ -80,7 +86,7 @@ class Mirror:
         if self._process is not None:
             self._process.terminate()
             try:
-                self._process.wait(_TIMEOUT_SECONDS)
+                self._process.wait(TIMEOUT_SECONDS)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
@@ -89,64 +95,33 @@ class Mirror:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-class Orders:
-    """Writes orders with numbers, each once, and knows which were read how often."""
-
-    def __init__(self) -> None:
-        self.written: list[int] = []
-        self.read: dict[int, int] = {}
-
-    def write(self, servers: str, count: int) -> None:
-        """Write so many more. Raises StepFailedError when they are not acknowledged."""
-        producer = Producer({"bootstrap.servers": servers, "acks": "all", "logger": _QUIET})
-        for _ in range(count):
-            number = len(self.written)
-            self.written.append(number)
-            producer.produce(TOPIC, str(number).encode(), partition=number % PARTITIONS)
-        if producer.flush(_TIMEOUT_SECONDS):
-            raise StepFailedError("orders were not acknowledged")
-
-    def consume(self, servers: str, until: int) -> int:
-        """Read as the group, on from its offsets, until so many different ones were read.
-
-        Returns how many were read that had been read before.
-        """
-        consumer = Consumer(
-            {
-                "bootstrap.servers": servers,
-                "group.id": GROUP,
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-                "topic.metadata.refresh.interval.ms": 500,
-                "logger": _QUIET,
-            }
-        )
-        consumer.subscribe([f"^(.*\\.)?{TOPIC}$"])
-        again, silent = 0, 0.0
-        try:
-            while len(self.read) < until:
-                message = consumer.poll(0.2)
-                silent = silent + 0.2 if message is None else 0.0
-                if silent > _TIMEOUT_SECONDS:
-                    missing = sorted(set(self.written) - set(self.read))[:5]
-                    raise StepFailedError(f"{GROUP} gets no more orders; first missing {missing}")
-                if message is not None and message.error() is None:
-                    number = int(message.value() or b"")
-                    again += number in self.read
-                    self.read[number] = self.read.get(number, 0) + 1
-            consumer.commit(asynchronous=False)
-        finally:
-            consumer.close()
-        return again
-
-
-def make_topic(servers: str) -> None:
-    told: dict[str, Any] = {"bootstrap.servers": servers, "logger": _QUIET}
+def make_topic(servers: str, topic: str = TOPIC) -> None:
+    told: dict[str, Any] = {"bootstrap.servers": servers, "logger": QUIET}
     admin = AdminClient(told)
     try:
-        admin.create_topics([NewTopic(TOPIC, PARTITIONS, -1)])[TOPIC].result(_TIMEOUT_SECONDS)
+        admin.create_topics([NewTopic(topic, PARTITIONS, -1)])[topic].result(TIMEOUT_SECONDS)
     except KafkaException as error:
-        raise StepFailedError(f"topic {TOPIC}: {error}") from error
+        raise StepFailedError(f"topic {topic}: {error}") from error
+
+
+def remove_traces(servers: str) -> None:
+    """Remove what a walk has made in a cluster that is not its own. Raises StepFailedError."""
+    told: dict[str, Any] = {"bootstrap.servers": servers, "logger": QUIET}
+    admin = AdminClient(told)
+    try:
+        admin.delete_consumer_groups([GROUP])[GROUP].result(TIMEOUT_SECONDS)
+        admin.delete_topics([TOPIC])[TOPIC].result(TIMEOUT_SECONDS)
+    except KafkaException as error:
+        raise StepFailedError(f"topic {TOPIC} and group {GROUP} were left: {error}") from error
+
+
+def write_prices(servers: str, count: int) -> None:
+    """Raises StepFailedError when they are not acknowledged."""
+    producer = Producer({"bootstrap.servers": servers, "acks": "all", "logger": QUIET})
+    for number in range(count):
+        producer.produce(PRICES, b"%d" % number, partition=number % PARTITIONS)
+    if producer.flush(TIMEOUT_SECONDS):
+        raise StepFailedError("prices were not acknowledged")
 
 
 class Watch:
@@ -154,7 +129,7 @@ class Watch:
 
     def __init__(self, servers: str) -> None:
         told: dict[str, Any] = {"bootstrap.servers": servers, "group.id": GROUP}
-        self._consumer = Consumer({**told, "logger": _QUIET})
+        self._consumer = Consumer({**told, "logger": QUIET})
 
     def __enter__(self) -> Self:
         return self
@@ -168,23 +143,42 @@ class Watch:
         self._consumer.close()
 
     def topics(self) -> list[str]:
-        """Return the topics of orders, under all their names."""
-        found = self._consumer.list_topics(timeout=_TIMEOUT_SECONDS).topics
-        return sorted(name for name in found if name.split(".")[-1] == TOPIC)
+        """Return the topics of orders and prices, under all their names."""
+        found = self._consumer.list_topics(timeout=TIMEOUT_SECONDS).topics
+        return sorted(name for name in found if name.split(".")[-1] in (TOPIC, PRICES))
 
     def lacks(self, topic: str, count: int) -> str:
         """Say how many records a topic lacks; "" is none."""
         if topic not in self.topics():
             return f"there is no topic {topic}"
         found = sum(
-            self._consumer.get_watermark_offsets(TopicPartition(topic, n), _TIMEOUT_SECONDS)[1]
+            self._consumer.get_watermark_offsets(TopicPartition(topic, n), TIMEOUT_SECONDS)[1]
             for n in range(PARTITIONS)
         )
         return "" if found >= count else f"{topic} has {found} of {count} records"
 
+    def offsets(self, topic: str) -> list[int]:
+        """Return how far the group is in each partition."""
+        asked = [TopicPartition(topic, n) for n in range(PARTITIONS)]
+        told = self._consumer.committed(asked, timeout=TIMEOUT_SECONDS)
+        return [max(0, each.offset) for each in sorted(told, key=lambda each: each.partition)]
+
     def lacks_offsets(self, topic: str, least: int) -> str:
         """Say what the group's offsets in a topic lack to so many in all; "" is nothing."""
-        asked = [TopicPartition(topic, n) for n in range(PARTITIONS)]
-        told = self._consumer.committed(asked, timeout=_TIMEOUT_SECONDS)
-        total = sum(max(0, each.offset) for each in told)
+        total = sum(self.offsets(topic))
         return "" if total >= least else f"{GROUP} is at {total} of {least} in {topic}"
+
+    def values(self, topic: str) -> list[list[int]]:
+        """Read the numbers of all orders of a topic, by partition."""
+        ends = [
+            self._consumer.get_watermark_offsets(TopicPartition(topic, n), TIMEOUT_SECONDS)[1]
+            for n in range(PARTITIONS)
+        ]
+        self._consumer.assign([TopicPartition(topic, n, 0) for n in range(PARTITIONS)])
+        found: list[list[int]] = [[] for _ in ends]
+        while any(len(read) < end for read, end in zip(found, ends, strict=True)):
+            message = self._consumer.poll(TIMEOUT_SECONDS)
+            if message is None or message.error() is not None:
+                raise StepFailedError(f"{topic} cannot be read to its end")
+            found[message.partition() or 0].append(int(message.value() or b""))
+        return found

@@ -2,17 +2,20 @@
 
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from millrace.launch import program_command, program_environment
+from tests.lib.apache_kafka import kafka_libs, running_node
+from tests.lib.mirror_process import topic_names
 
 pytestmark = pytest.mark.slow
 
 
-def walk(name: str) -> str:
+def walk(name: str, *arguments: str) -> str:
     done = subprocess.run(
-        program_command("millrace", "lab", name),
+        program_command("millrace", "lab", name, *arguments),
         env=program_environment(),
         capture_output=True,
         text=True,
@@ -36,6 +39,26 @@ def test_both_ways() -> None:
     assert "backup has orders and primary.orders" in shown
 
 
-def test_migration() -> None:
-    shown = walk("mirror-migration")
-    assert re.search(r"1000 different orders read in all, \d+ of them again now", shown)
+def test_hub_and_spoke() -> None:
+    shown = walk("mirror-hub-and-spoke")
+    assert "250 different orders read in all" in shown
+    assert "hub has north.orders and prices and south.orders" in shown
+    assert "south has hub.prices and orders" in shown
+
+
+def check_migration(shown: str) -> None:
+    """That none was lost or came twice, and how many the group read again, the walk itself sees."""
+    (total,) = re.findall(r"(\d+) orders in all", shown)
+    assert int(total) > 600
+    assert f"{total} different orders read in all" in shown
+
+
+def test_migration_while_orders_come_in() -> None:
+    check_migration(walk("mirror-migration"))
+
+
+@pytest.mark.interop
+def test_migration_from_apache_kafka(tmp_path: Path) -> None:
+    with running_node(kafka_libs(), tmp_path) as source:
+        check_migration(walk("mirror-migration", "--from", source))
+        assert {name for name in topic_names(source) if not name.startswith("__")} == set()
