@@ -5,6 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+_SWITCHES = {
+    "once": "end after the orders instead of serving on",
+    "lite": "without Spark, streams and the dashboard",
+    "mirror": "with a second cluster that the mirror keeps alike",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -31,24 +37,9 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> O
         epilog="Each option is also an environment variable: ONCE=1, ORDERS=..., and so on.",
     )
     value = environment.get
-    parser.add_argument(
-        "--once",
-        action="store_true",
-        default=value("ONCE", "") not in ("", "0"),
-        help="end after the orders instead of serving on",
-    )
-    parser.add_argument(
-        "--lite",
-        action="store_true",
-        default=value("LITE", "") not in ("", "0"),
-        help="without Spark, streams and the dashboard",
-    )
-    parser.add_argument(
-        "--mirror",
-        action="store_true",
-        default=value("MIRROR", "") not in ("", "0"),
-        help="with a second cluster that the mirror keeps alike",
-    )
+    for name, meaning in _SWITCHES.items():
+        is_set = value(name.upper(), "") not in ("", "0")
+        parser.add_argument(f"--{name}", action="store_true", default=is_set, help=meaning)
     parser.add_argument(
         "--orders",
         default=value("ORDERS", ""),
