@@ -2,7 +2,9 @@
 
 A session deadline moves at every heartbeat, so moving one later only updates a dictionary; the heap
 still holds the old, earlier entry and corrects itself when that entry comes up. Each name therefore
-has one heap entry, plus one for each time it was moved earlier.
+has one heap entry, plus one for each time it was moved earlier. Very many may come up at once (all
+the sessions that began together), so only so many are corrected in one call: whoever asks then
+hears of a deadline that is too early, finds nothing due at it, and asks again.
 
 Invariant: every scheduled name has a heap entry at or before its deadline.
 """
@@ -13,6 +15,11 @@ from heapq import heappop, heappush, heapreplace
 from typing import Generic, TypeVar
 
 NameT = TypeVar("NameT", bound=Hashable)
+
+CORRECTIONS_AT_ONCE = 1_000
+"""Some milliseconds."""
+DEADLINES_AT_ONCE = 100
+"""On so many a shard acts in one turn; the same."""
 
 
 @dataclass(slots=True)
@@ -43,8 +50,26 @@ class Timers(Generic[NameT]):
         self._deadlines.pop(name, None)
 
     def next_deadline_ms(self) -> int | None:
-        """Return the earliest deadline."""
-        while self._heap:
+        """Return the earliest deadline, or an earlier time while much is to be corrected."""
+        self._correct(CORRECTIONS_AT_ONCE)
+        return self._heap[0][0] if self._heap else None
+
+    def pop_due(self, now_ms: int) -> Iterator[NameT]:
+        """Remove and yield everything whose deadline has come, earliest first.
+
+        One at a time: acting on one may move or cancel another that was due as well. Of very many
+        that were moved, some are left for the next call.
+        """
+        left = CORRECTIONS_AT_ONCE
+        while (left := self._correct(left)) and self._heap and self._heap[0][0] <= now_ms:
+            name = heappop(self._heap)[2]
+            del self._deadlines[name]
+            del self._entries[name]
+            yield name
+
+    def _correct(self, at_most: int) -> int:
+        """Have an entry on top whose name is due then; return how many more might be corrected."""
+        while at_most and self._heap:
             entry_ms, _, name = self._heap[0]
             deadline_ms = self._deadlines.get(name)
             if self._entries.get(name) != entry_ms:
@@ -56,19 +81,9 @@ class Timers(Generic[NameT]):
                 self._entries[name] = deadline_ms
                 heapreplace(self._heap, (deadline_ms, self._next_sequence(), name))
             else:
-                return deadline_ms
-        return None
-
-    def pop_due(self, now_ms: int) -> Iterator[NameT]:
-        """Remove and yield everything whose deadline has come, earliest first.
-
-        One at a time: acting on one may move or cancel another that was due as well.
-        """
-        while (deadline_ms := self.next_deadline_ms()) is not None and deadline_ms <= now_ms:
-            name = heappop(self._heap)[2]
-            del self._deadlines[name]
-            del self._entries[name]
-            yield name
+                break
+            at_most -= 1
+        return at_most
 
     def _next_sequence(self) -> int:
         self._sequence += 1

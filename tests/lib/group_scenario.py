@@ -10,6 +10,7 @@ import struct
 from dataclasses import dataclass, field
 
 from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.group.describe import listed_group
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.output import Instant, Output, RequestContext
 from broker.errors import ErrorCode
@@ -102,7 +103,7 @@ class Scenario:
         token = self.token_count
         context = RequestContext(5)
         self.take(self.shard.list_groups(token, context, list(states), list(types)))
-        return self.replies.pop(token)
+        return [listed_group(found) for found in self.replies.pop(token)]
 
     def advance(self, duration_ms: int) -> None:
         """Let time pass, stopping at every deadline on the way."""

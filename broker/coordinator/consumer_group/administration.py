@@ -18,7 +18,6 @@ from broker.protocol.messages.consumer_group_describe import (
     Member,
     TopicPartitions,
 )
-from broker.protocol.messages.list_groups import ListedGroup
 
 CONSUMER_GROUP_TYPE = "consumer"
 CLASSIC_MEMBER, CONSUMER_MEMBER = range(2)
@@ -82,16 +81,6 @@ def with_names(partitions: Assignment | Owned, topics: TopicsImage) -> Described
             for topic_id, each in sorted(partitions.items())
             if topic_id in topics.by_id
         ]
-    )
-
-
-def listed_consumer_group(group: ConsumerGroup) -> ListedGroup:
-    """List one group."""
-    return ListedGroup(
-        group_id=group.group_id,
-        protocol_type=CONSUMER_GROUP_TYPE,
-        group_state=group.state.value,
-        group_type=CONSUMER_GROUP_TYPE,
     )
 
 

@@ -5,10 +5,9 @@ DescribeGroups v4 adds group_instance_id; v6 says GROUP_ID_NOT_FOUND where older
 unknown group as Dead (KIP-1043). ListGroups v4 adds states, v5 types, both as filters too.
 """
 
-from broker.coordinator.consumer_group.administration import (
-    CONSUMER_GROUP_TYPE,
-    listed_consumer_group,
-)
+from typing import NamedTuple
+
+from broker.coordinator.consumer_group.administration import CONSUMER_GROUP_TYPE
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
 from broker.coordinator.consumer_group.migration import erase_group
 from broker.coordinator.group.classic_group import ClassicGroup, GroupEvent, GroupState
@@ -70,29 +69,45 @@ def described(member: Member, protocol_name: str | None) -> DescribedGroupMember
     )
 
 
+class FoundGroup(NamedTuple):
+    """A group that a listing has found, in the state it was in then.
+
+    There may be very many, so who asked makes lines of them (`listed_group`), a few at a time.
+    """
+
+    group: ClassicGroup | ConsumerGroup
+    state: str
+
+
 def list_groups(
     step: Step, token: Token, states_filter: list[str], types_filter: list[str]
 ) -> None:
-    """List the shard's groups in these states and of these types; an empty filter lets all pass."""
+    """Find the shard's groups in these states and of these types; an empty filter lets all pass."""
     states = {state.strip().lower() for state in states_filter}
     types = {group_type.strip().lower() for group_type in types_filter}
-    listed: list[ListedGroup] = []
+    found: list[FoundGroup] = []
     if not types or CLASSIC_GROUP_TYPE in types:
-        listed += map(listed_group, step.shard.groups.values())
+        found += [FoundGroup(group, group.state.value) for group in step.shard.groups.values()]
     if not types or CONSUMER_GROUP_TYPE in types:
-        listed += map(listed_consumer_group, step.shard.consumer_groups.values())
+        consumer_groups = step.shard.consumer_groups.values()
+        found += [FoundGroup(group, group.state.value) for group in consumer_groups]
     if states:
-        listed = [each for each in listed if each.group_state.lower() in states]
-    step.reply(token, listed)
+        found = [each for each in found if each.state.lower() in states]
+    step.reply(token, found)
 
 
-def listed_group(group: ClassicGroup) -> ListedGroup:
+def listed_group(found: FoundGroup) -> ListedGroup:
     """List one group."""
+    group, state = found
+    if isinstance(group, ClassicGroup):
+        group_type, protocol_type = CLASSIC_GROUP_TYPE, group.protocol_type or ""
+    else:
+        group_type = protocol_type = CONSUMER_GROUP_TYPE
     return ListedGroup(
         group_id=group.group_id,
-        protocol_type=group.protocol_type or "",
-        group_state=group.state.value,
-        group_type=CLASSIC_GROUP_TYPE,
+        protocol_type=protocol_type,
+        group_state=state,
+        group_type=group_type,
     )
 
 

@@ -54,6 +54,7 @@ from broker.coordinator.output import (
     RequestContext,
     Token,
 )
+from broker.coordinator.timers import DEADLINES_AT_ONCE
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.image import MetadataImage
 from broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -67,7 +68,6 @@ from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRespo
 from broker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from broker.records.header import NO_PRODUCER_ID
 
-DEADLINES_AT_ONCE = 100
 MEMBERS_AT_ONCE = 1_000
 """As many are given their sessions in one step after loading."""
 
@@ -287,7 +287,7 @@ class GroupShard:
         states_filter: list[str],
         types_filter: list[str],
     ) -> Output:
-        """ListGroups, v0-5, of this shard, answered by a list of ListedGroup."""
+        """ListGroups, v0-5, of this shard, answered by a list of `FoundGroup`."""
         step = Step(self.state, TIMELESS)
         describe.list_groups(step, token, states_filter, types_filter)
         return step.output

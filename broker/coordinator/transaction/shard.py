@@ -14,9 +14,11 @@ can move the next deadline: ask `next_deadline_ms()` after each.
 """
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Final, TypeVar
 
 from broker.coordinator.output import Instant, LoadedSteps, Output, Reply, RequestContext, Token
+from broker.coordinator.timers import DEADLINES_AT_ONCE
 from broker.coordinator.transaction import (
     add_partitions,
     describe,
@@ -176,9 +178,12 @@ class TransactionShard:
         return self.state.timers.next_deadline_ms()
 
     def on_deadline(self, now: Instant) -> Output:
-        """Go on with every sweep that is due, once; send away who has waited for too long."""
+        """Go on with every sweep that is due, once; send away who has waited for too long.
+
+        Of very many the rest is due still.
+        """
         step = Step(self.state, now)
-        for due in list(self.state.timers.pop_due(now.now_ms)):
+        for due in list(islice(self.state.timers.pop_due(now.now_ms), DEADLINES_AT_ONCE)):
             if isinstance(due, Sweep):
                 sweep.run(step, due)
             else:

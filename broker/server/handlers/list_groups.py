@@ -1,20 +1,22 @@
 """ListGroups (key 16), versions 0-5: every group; v4 filters by state, v5 by type.
 
-A filter may name anything, and as much as it likes; every shard is told only what can be.
+A filter may name anything, and as much as it likes; every shard is told only what can be. There may
+be very many groups, so the answer is always a walk, and is encoded in pieces.
 """
 
 from broker.coordinator.consumer_group.administration import CONSUMER_GROUP_TYPE
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroupState
 from broker.coordinator.group.classic_group import GroupState
-from broker.coordinator.group.describe import CLASSIC_GROUP_TYPE
+from broker.coordinator.group.describe import CLASSIC_GROUP_TYPE, listed_group
 from broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from broker.server.coordinators.asked import when_answered
+from broker.server.coordinators.asked import all_answered
 from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import AnswerWalk, RequestContext
-from broker.server.network.walks import Steps, distinct
+from broker.server.network.walks import Steps, distinct, each
 
 STATES = frozenset(state.value.lower() for state in (*GroupState, *ConsumerGroupState))
 TYPES = frozenset({CLASSIC_GROUP_TYPE, CONSUMER_GROUP_TYPE})
+GROUPS_PER_STEP = 500
 
 
 class ListGroups:
@@ -31,15 +33,13 @@ class ListGroups:
             context,
             lambda shard, token, who, _: shard.list_groups(token, who, states, types),
         )
-
-        def make() -> ListGroupsResponse:
-            listed: list[ListedGroup] = []
-            for asked in questions:
-                assert isinstance(asked.response, list), asked.response
-                listed += asked.response
-            return ListGroupsResponse(groups=listed)
-
-        return when_answered(context, questions, make)
+        yield from all_answered(questions)
+        listed: list[ListedGroup] = []
+        for asked in questions:
+            assert isinstance(asked.response, list), asked.response
+            listed += yield from each(asked.response, listed_group, per_step=GROUPS_PER_STEP)
+            yield
+        return ListGroupsResponse(groups=listed)
 
 
 def _shortened(wanted: list[str], known: frozenset[str]) -> Steps[list[str]]:

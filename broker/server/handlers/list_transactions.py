@@ -62,7 +62,9 @@ class ListTransactions:
             ]
             if request.transactional_id_pattern:
                 found = yield from _matching(request.transactional_id_pattern, found)
-            response.transaction_states += [listed(*named) for named in found]
+            response.transaction_states += yield from each(
+                found, lambda named: listed(*named), per_step=TRANSACTIONS_PER_STEP
+            )
             yield
         return response
 

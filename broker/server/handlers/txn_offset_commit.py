@@ -119,8 +119,10 @@ class TxnOffsetCommit:
         """Return the guard to append with; raises KafkaError."""
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        if request.producer_id < 0 or request.producer_epoch < 0:
+        if request.producer_id < 0:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        if request.producer_epoch < 0:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
         place = self._groups.place_of(request.group_id)
         producer = Producer(request.transactional_id, request.producer_id, request.producer_epoch)
         verified = yield from self._verifier.verify(

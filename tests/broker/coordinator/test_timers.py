@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.coordinator.timers import Timers
+from broker.coordinator.timers import CORRECTIONS_AT_ONCE, Timers
 
 
 def test_deadlines_come_up_in_order_and_ties_in_the_order_they_were_set():
@@ -31,6 +31,19 @@ def test_moving_a_deadline_later_again_and_again_keeps_one_heap_entry():
         timers.schedule("session", deadline_ms)
     assert len(timers._heap) == 1
     assert timers.next_deadline_ms() == 9_999
+
+
+def test_of_very_many_that_were_moved_only_some_are_corrected_at_once():
+    timers, count = Timers(), 3 * CORRECTIONS_AT_ONCE
+    for name in range(count):
+        timers.schedule(name, 1)
+        timers.schedule(name, 9)
+    assert timers.next_deadline_ms() == 1
+    assert list(timers.pop_due(5)) == []
+    assert sum(entry_ms == 1 for entry_ms, _, _ in timers._heap) == CORRECTIONS_AT_ONCE
+    assert list(timers.pop_due(5)) == []
+    assert timers.next_deadline_ms() == 9
+    assert list(timers.pop_due(9)) == list(range(count))
 
 
 names = st.sampled_from("abc")

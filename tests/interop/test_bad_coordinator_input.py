@@ -1,0 +1,159 @@
+"""Wrong requests about groups and transactions: Kafka's error, nobody else is hurt.
+
+They are put to one real broker while a polite client beside them commits a record and its group's
+offset in one transaction after another. After each it must have gone on, and at the end all that it
+was told to be committed is there, in order, and nothing else. The same requests are put to Apache
+Kafka, so that the errors are known to be its own.
+"""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import confluent_kafka
+import confluent_kafka.admin
+import pytest
+
+from broker.errors import ErrorCode
+from millrace.testing import LocalBroker
+from tests.lib.apache_kafka import kafka_libs, running_node
+from tests.lib.bad_coordinator_input import BAD, TIMEOUT_MS, TOPIC, Setting
+from tests.lib.raw_kafka import RawConnection
+from tests.lib.transactional_clients import GIVE_UP_SECONDS, confluent_producer, read
+from tests.lib.waiting import until
+
+pytestmark = pytest.mark.interop
+
+POLITE = "polite"
+MANY = 1_500
+BYTES_OF_EACH = 16_000
+"""So much a group of one member and a transactional id together may take, and more than they do."""
+
+
+def create_topics(bootstrap: str) -> None:
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    topics = [
+        confluent_kafka.admin.NewTopic(TOPIC, 2, 1),
+        confluent_kafka.admin.NewTopic(POLITE, 1, 1),
+    ]
+    for created in admin.create_topics(topics).values():
+        created.result(GIVE_UP_SECONDS)
+
+
+class Polite:
+    """A client that commits a number, and how far its group has come, again and again."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.committed = 0
+        self.failure: Exception | None = None
+        self._stop = threading.Event()
+        self._producer = confluent_producer(bootstrap, POLITE)
+        self._consumer = confluent_kafka.Consumer(
+            {"bootstrap.servers": bootstrap, "group.id": POLITE, "log_level": 2}
+        )
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                self._commit(self.committed + 1)
+                self.committed += 1
+        except confluent_kafka.KafkaException as error:
+            self.failure = error
+
+    def _commit(self, number: int) -> None:
+        self._producer.begin_transaction()
+        self._producer.produce(POLITE, b"%d" % number, partition=0)
+        self._producer.send_offsets_to_transaction(
+            [confluent_kafka.TopicPartition(POLITE, 0, number)],
+            self._consumer.consumer_group_metadata(),
+            GIVE_UP_SECONDS,
+        )
+        self._producer.commit_transaction(GIVE_UP_SECONDS)
+
+    def goes_on(self) -> None:
+        """Wait until a transaction that began after now is committed."""
+        after = self.committed + 2
+        until(lambda: self.committed >= after or self.failure is not None)
+        assert self.failure is None
+
+    def stop(self) -> None:
+        """Stop; once or again."""
+        self._stop.set()
+        self._thread.join()
+
+    def offset(self) -> int:
+        """Give what the group has committed."""
+        (found,) = self._consumer.committed([confluent_kafka.TopicPartition(POLITE, 0)], 30)
+        return found.offset
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[LocalBroker]:
+    with LocalBroker() as started:
+        create_topics(started.bootstrap_servers)
+        yield started
+
+
+@pytest.fixture(scope="module")
+def setting(broker: LocalBroker) -> Iterator[Setting]:
+    with RawConnection(broker.bootstrap_servers) as connection:
+        yield Setting(connection)
+
+
+@pytest.fixture(scope="module")
+def polite(broker: LocalBroker) -> Iterator[Polite]:
+    client = Polite(broker.bootstrap_servers)
+    yield client
+    client.stop()
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_it_is_refused_and_hurts_nobody_else(setting: Setting, polite: Polite, name: str) -> None:
+    bad = BAD[name]
+    assert ErrorCode(bad.ask(setting)) == bad.code
+    polite.goes_on()
+
+
+def test_what_is_open_and_who_is_a_member_stay_what_they_are(setting: Setting) -> None:
+    assert setting.heartbeat(setting.member_id, setting.generation) == 0
+    assert setting.commit("classic-group", setting.generation, setting.member_id) == 0
+    assert setting.modern(setting.modern_id, 1).error_code == 0
+    assert setting.txn_commit(setting.open) == 0
+    assert setting.end("open", setting.open, 4, committed=True) == 0
+
+
+def test_many_groups_and_ids_cost_memory_that_is_bounded(
+    broker: LocalBroker, setting: Setting, polite: Polite
+) -> None:
+    before = resident_bytes(broker)
+    for number in range(MANY):
+        joined = setting.join(f"many-{number}")
+        assert joined.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        assert setting.join(f"many-{number}", joined.member_id).error_code == 0
+        assert setting.init(f"many-{number}", TIMEOUT_MS).error_code == 0
+    assert resident_bytes(broker) - before < MANY * BYTES_OF_EACH
+    polite.goes_on()
+
+
+def test_the_polite_client_has_lost_nothing(broker: LocalBroker, polite: Polite) -> None:
+    polite.goes_on()
+    polite.stop()
+    assert polite.offset() == polite.committed
+    found = read(broker.bootstrap_servers, POLITE, polite.committed, "read_committed")
+    assert found == [b"%d" % number for number in range(1, polite.committed + 1)]
+
+
+def test_apache_kafka_refuses_the_same_with_the_same_errors(tmp_path: Path) -> None:
+    with running_node(kafka_libs(), tmp_path) as bootstrap:
+        create_topics(bootstrap)
+        with RawConnection(bootstrap, GIVE_UP_SECONDS) as connection:
+            setting = Setting(connection)
+            answers = {name: ErrorCode(bad.ask(setting)) for name, bad in BAD.items()}
+    assert answers == {name: bad.code for name, bad in BAD.items()}
+
+
+def resident_bytes(broker: LocalBroker) -> int:
+    status = Path(f"/proc/{broker.pid}/status").read_text()
+    return 1024 * int(status.partition("VmRSS:")[2].split()[0])

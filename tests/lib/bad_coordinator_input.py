@@ -1,0 +1,494 @@
+"""Wrong requests for the coordinators of groups and transactions, each with the error it gets.
+
+`BAD` names them; each is put by `Setting` to a broker, ours or Apache Kafka's, that has been
+prepared by it: a transactional id of which an epoch is over, a transaction that is open, groups
+with a member that is there and one that is gone.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from broker.errors import ErrorCode
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.message import Message
+from broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from broker.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
+from broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from broker.protocol.messages.end_txn import EndTxnRequest
+from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
+from broker.protocol.messages.heartbeat import HeartbeatRequest
+from broker.protocol.messages.init_producer_id import InitProducerIdRequest
+from broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from broker.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from broker.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from broker.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from broker.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from broker.records.build import build_batch
+from tests.lib.raw_kafka import RawConnection
+from tests.lib.waiting import until
+
+TOPIC = "bad-orders"
+KNOWN, OPEN = "known", "open"
+CLASSIC, MODERN = "classic-group", "modern-group"
+NOBODY = "nobody-of-that-name"
+TOO_LONG = "x" * 4097  # the limit is 4096
+TIMEOUT_MS = 60_000
+NOW_MS = 1_700_000_000_000
+
+
+class Setting:
+    """What is there on a broker when the wrong requests come."""
+
+    def __init__(self, connection: RawConnection) -> None:
+        self._connection = connection
+        for key_type in (0, 1):
+            until(lambda key_type=key_type: self._has_coordinators(key_type))
+        self.old = self.producer_of(KNOWN)
+        self.new = self.producer_of(KNOWN)
+        self.producer_of(OPEN)
+        self.open = self.producer_of(OPEN)
+        assert self.add_partitions(OPEN, self.open, TOPIC) == 0
+        assert self.add_offsets(OPEN, self.open, CLASSIC) == 0
+        self.member_id, self.generation = self._join_classic()
+        self.modern_id = self._join_modern()
+
+    def ask(self, key: ApiKey, version: int, request: Message) -> Any:
+        return self._connection.ask(key, version, request)
+
+    def _has_coordinators(self, key_type: int) -> bool:
+        names = [KNOWN, OPEN, CLASSIC, MODERN, NOBODY, ""]
+        request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=names[:-1])
+        found = self.ask(ApiKey.FIND_COORDINATOR, 4, request).coordinators
+        if any(one.error_code for one in found):
+            return False
+        # It is found before it has loaded what there is of it.
+        if key_type == 1:
+            return not self.ask(
+                ApiKey.INIT_PRODUCER_ID,
+                4,
+                InitProducerIdRequest(transactional_id=KNOWN, transaction_timeout_ms=TIMEOUT_MS),
+            ).error_code
+        answer = self.ask(ApiKey.HEARTBEAT, 4, HeartbeatRequest(group_id=CLASSIC, member_id="?"))
+        return answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+    def init(self, name: str | None, timeout_ms: int = TIMEOUT_MS, **fields: int) -> Any:
+        request = InitProducerIdRequest(
+            transactional_id=name, transaction_timeout_ms=timeout_ms, **fields
+        )
+        return self.ask(ApiKey.INIT_PRODUCER_ID, 4, request)
+
+    def producer_of(self, name: str) -> tuple[int, int]:
+        known: list[tuple[int, int]] = []
+
+        def is_known() -> bool:
+            answer = self.init(name)
+            known.append((answer.producer_id, answer.producer_epoch))
+            return not answer.error_code
+
+        until(is_known)
+        return known[-1]
+
+    def add_partitions(
+        self, name: str, producer: tuple[int, int], topic: str, version: int = 3
+    ) -> int:
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=name,
+            v3_and_below_producer_id=producer[0],
+            v3_and_below_producer_epoch=producer[1],
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[0])],
+        )
+        answer = self.ask(ApiKey.ADD_PARTITIONS_TO_TXN, version, request)
+        return answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
+
+    def add_offsets(self, name: str, producer: tuple[int, int], group: str) -> int:
+        request = AddOffsetsToTxnRequest(
+            transactional_id=name,
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            group_id=group,
+        )
+        return self.ask(ApiKey.ADD_OFFSETS_TO_TXN, 3, request).error_code
+
+    def end(self, name: str, producer: tuple[int, int], version: int, committed: bool) -> int:
+        request = EndTxnRequest(
+            transactional_id=name,
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            committed=committed,
+        )
+        return self.ask(ApiKey.END_TXN, version, request).error_code
+
+    def txn_commit(
+        self,
+        producer: tuple[int, int],
+        version: int = 4,
+        metadata: str = "",
+        name: str = OPEN,
+        **member: Any,
+    ) -> int:
+        partition = TxnOffsetCommitRequestPartition(
+            partition_index=0, committed_offset=1, committed_metadata=metadata
+        )
+        request = TxnOffsetCommitRequest(
+            transactional_id=name,
+            group_id=CLASSIC,
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            topics=[TxnOffsetCommitRequestTopic(name=TOPIC, partitions=[partition])],
+            **member,
+        )
+        answer = self.ask(ApiKey.TXN_OFFSET_COMMIT, version, request)
+        return answer.topics[0].partitions[0].error_code
+
+    def commit(
+        self, group: str, generation: int, member_id: str, metadata: str = "", topic: str = TOPIC
+    ) -> int:
+        partition = OffsetCommitRequestPartition(
+            partition_index=0, committed_offset=1, committed_metadata=metadata
+        )
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            topics=[OffsetCommitRequestTopic(name=topic, partitions=[partition])],
+        )
+        answer = self.ask(ApiKey.OFFSET_COMMIT, 9, request)
+        return answer.topics[0].partitions[0].error_code
+
+    def produce(self, name: str, producer: tuple[int, int], version: int, sequence: int = 0) -> int:
+        batch = build_batch(
+            [(None, b"bad", (), NOW_MS)],
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            base_sequence=sequence,
+            is_transactional=True,
+        )
+        data = PartitionProduceData(index=1, records=batch)
+        request = ProduceRequest(
+            transactional_id=name,
+            acks=-1,
+            timeout_ms=10_000,
+            topic_data=[TopicProduceData(name=TOPIC, partition_data=[data])],
+        )
+        answer = self.ask(ApiKey.PRODUCE, version, request)
+        return answer.responses[0].partition_responses[0].error_code
+
+    def join(self, group: str, member_id: str = "", **fields: Any) -> Any:
+        named = {
+            "session_timeout_ms": 30_000,
+            "protocol_type": "consumer",
+            "protocols": [JoinGroupRequestProtocol(name="range", metadata=b"\0\1" + bytes(12))],
+            **fields,
+        }
+        request = JoinGroupRequest(
+            group_id=group, rebalance_timeout_ms=60_000, member_id=member_id, **named
+        )
+        return self.ask(ApiKey.JOIN_GROUP, 7, request)
+
+    def sync(self, group: str, member_id: str, generation: int) -> int:
+        assignment = SyncGroupRequestAssignment(member_id=member_id, assignment=b"")
+        request = SyncGroupRequest(
+            group_id=group,
+            member_id=member_id,
+            generation_id=generation,
+            assignments=[assignment],
+        )
+        return self.ask(ApiKey.SYNC_GROUP, 4, request).error_code
+
+    def heartbeat(self, member_id: str, generation: int) -> int:
+        request = HeartbeatRequest(group_id=CLASSIC, member_id=member_id, generation_id=generation)
+        return self.ask(ApiKey.HEARTBEAT, 4, request).error_code
+
+    def leave(self, group: str, member_id: str) -> int:
+        request = LeaveGroupRequest(group_id=group, members=[MemberIdentity(member_id=member_id)])
+        answer = self.ask(ApiKey.LEAVE_GROUP, 4, request)
+        return answer.error_code or answer.members[0].error_code
+
+    def modern(self, member_id: str, epoch: int, group: str = MODERN, **fields: Any) -> Any:
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=group, member_id=member_id, member_epoch=epoch, **fields
+        )
+        return self.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, request)
+
+    def modern_join(self, **fields: Any) -> int:
+        named: dict[str, Any] = {
+            "rebalance_timeout_ms": 60_000,
+            "subscribed_topic_names": [TOPIC],
+            "topic_partitions": [],
+            **fields,
+        }
+        member_id = named.pop("member_id", "a-new-member")
+        return self.modern(member_id, 0, named.pop("group", MODERN), **named).error_code
+
+    def _join_classic(self) -> tuple[str, int]:
+        member_id = self.join(CLASSIC).member_id
+        joined = self.join(CLASSIC, member_id)
+        assert joined.error_code == 0
+        assert self.sync(CLASSIC, member_id, joined.generation_id) == 0
+        return member_id, joined.generation_id
+
+    def _join_modern(self) -> str:
+        member_id = "a-member-that-is-there"
+        assert self.modern_join(member_id=member_id) == 0
+        return member_id
+
+
+class Bad(NamedTuple):
+    """A wrong request, and what it is refused with."""
+
+    code: ErrorCode
+    ask: Callable[[Setting], int]
+
+
+BAD: dict[str, Bad] = {
+    # A transactional id nobody has, or that somebody else has.
+    "EndTxn of an id nobody has": Bad(
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING, lambda on: on.end(NOBODY, (1, 0), 4, True)
+    ),
+    "EndTxn of another's id": Bad(
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING, lambda on: on.end(OPEN, on.new, 4, True)
+    ),
+    "AddPartitionsToTxn of an id nobody has": Bad(
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING, lambda on: on.add_partitions(NOBODY, (1, 0), TOPIC)
+    ),
+    "AddPartitionsToTxn of another's id": Bad(
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING, lambda on: on.add_partitions(OPEN, on.new, TOPIC)
+    ),
+    "AddOffsetsToTxn of another's id": Bad(
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING, lambda on: on.add_offsets(OPEN, on.new, CLASSIC)
+    ),
+    "InitProducerId, another's producer id": Bad(
+        ErrorCode.PRODUCER_FENCED,
+        lambda on: on.init(OPEN, producer_id=on.new[0], producer_epoch=0).error_code,
+    ),
+    # An epoch that is over, or never was.
+    "EndTxn, old epoch": Bad(ErrorCode.PRODUCER_FENCED, lambda on: on.end(KNOWN, on.old, 4, True)),
+    "EndTxn v1, old epoch": Bad(
+        ErrorCode.INVALID_PRODUCER_EPOCH, lambda on: on.end(KNOWN, on.old, 1, True)
+    ),
+    "EndTxn v5, old epoch": Bad(
+        ErrorCode.PRODUCER_FENCED, lambda on: on.end(KNOWN, on.old, 5, True)
+    ),
+    "EndTxn, an epoch to come": Bad(
+        ErrorCode.PRODUCER_FENCED, lambda on: on.end(KNOWN, (on.new[0], on.new[1] + 9), 4, False)
+    ),
+    "AddPartitionsToTxn, old epoch": Bad(
+        ErrorCode.PRODUCER_FENCED, lambda on: on.add_partitions(KNOWN, on.old, TOPIC)
+    ),
+    "AddPartitionsToTxn v1, old epoch": Bad(
+        ErrorCode.INVALID_PRODUCER_EPOCH, lambda on: on.add_partitions(KNOWN, on.old, TOPIC, 1)
+    ),
+    "AddOffsetsToTxn, old epoch": Bad(
+        ErrorCode.PRODUCER_FENCED, lambda on: on.add_offsets(KNOWN, on.old, CLASSIC)
+    ),
+    "InitProducerId, old epoch": Bad(
+        ErrorCode.PRODUCER_FENCED,
+        lambda on: on.init(KNOWN, producer_id=on.old[0], producer_epoch=on.old[1]).error_code,
+    ),
+    "Produce v11, old epoch": Bad(
+        ErrorCode.INVALID_PRODUCER_EPOCH, lambda on: on.produce(KNOWN, on.old, 11)
+    ),
+    # No transaction, or not this one.
+    "EndTxn commits without begin": Bad(
+        ErrorCode.INVALID_TXN_STATE, lambda on: on.end(KNOWN, on.new, 4, True)
+    ),
+    "EndTxn aborts without begin": Bad(
+        ErrorCode.INVALID_TXN_STATE, lambda on: on.end(KNOWN, on.new, 4, False)
+    ),
+    "EndTxn v5 commits without begin": Bad(
+        ErrorCode.INVALID_TXN_STATE, lambda on: on.end(KNOWN, on.new, 5, True)
+    ),
+    "Produce v9 to what was not added": Bad(
+        ErrorCode.INVALID_TXN_STATE, lambda on: on.produce(OPEN, on.open, 9)
+    ),
+    "Produce v11 to what was not added": Bad(
+        ErrorCode.TRANSACTION_ABORTABLE, lambda on: on.produce(OPEN, on.open, 11)
+    ),
+    "Produce v11, another's id": Bad(
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING, lambda on: on.produce(NOBODY, on.open, 11)
+    ),
+    "AddPartitionsToTxn, no such topic": Bad(
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, lambda on: on.add_partitions(OPEN, on.open, "none")
+    ),
+    "InitProducerId, too long": Bad(
+        ErrorCode.INVALID_TRANSACTION_TIMEOUT, lambda on: on.init(NOBODY, 1000000000).error_code
+    ),
+    "InitProducerId, no time": Bad(
+        ErrorCode.INVALID_TRANSACTION_TIMEOUT, lambda on: on.init(NOBODY, 0).error_code
+    ),
+    "InitProducerId, empty id": Bad(ErrorCode.INVALID_REQUEST, lambda on: on.init("").error_code),
+    "InitProducerId, half a producer": Bad(
+        ErrorCode.INVALID_REQUEST, lambda on: on.init(NOBODY, producer_id=7).error_code
+    ),
+    # Offsets in a transaction.
+    "TxnOffsetCommit of a dead member": Bad(
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        lambda on: on.txn_commit(on.open, member_id=NOBODY, generation_id=on.generation),
+    ),
+    "TxnOffsetCommit, old generation": Bad(
+        ErrorCode.ILLEGAL_GENERATION,
+        lambda on: on.txn_commit(on.open, member_id=on.member_id, generation_id=on.generation - 1),
+    ),
+    "TxnOffsetCommit, unknown static member": Bad(
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        lambda on: on.txn_commit(
+            on.open, member_id=on.member_id, generation_id=on.generation, group_instance_id="nobody"
+        ),
+    ),
+    "TxnOffsetCommit, metadata over the limit": Bad(
+        ErrorCode.OFFSET_METADATA_TOO_LARGE, lambda on: on.txn_commit(on.open, metadata=TOO_LONG)
+    ),
+    "TxnOffsetCommit, group not added": Bad(
+        ErrorCode.TRANSACTION_ABORTABLE, lambda on: on.txn_commit(on.new, name=KNOWN)
+    ),
+    "TxnOffsetCommit, old epoch": Bad(
+        ErrorCode.INVALID_PRODUCER_EPOCH, lambda on: on.txn_commit((on.open[0], on.open[1] - 1))
+    ),
+    "TxnOffsetCommit v5, old epoch": Bad(
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        lambda on: on.txn_commit((on.open[0], on.open[1] - 1), version=5),
+    ),
+    "TxnOffsetCommit v5, no epoch": Bad(
+        ErrorCode.INVALID_PRODUCER_EPOCH, lambda on: on.txn_commit((on.open[0], -1), version=5)
+    ),
+    "TxnOffsetCommit, no epoch": Bad(
+        ErrorCode.INVALID_PRODUCER_EPOCH, lambda on: on.txn_commit((on.open[0], -1))
+    ),
+    "TxnOffsetCommit, no producer": Bad(
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING, lambda on: on.txn_commit((-1, -1))
+    ),
+    "TxnOffsetCommit v5, no producer": Bad(
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING, lambda on: on.txn_commit((-1, -1), version=5)
+    ),
+    "TxnOffsetCommit v5, another's id": Bad(
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING, lambda on: on.txn_commit(on.new, version=5)
+    ),
+    "TxnOffsetCommit v5 of a dead member": Bad(
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        lambda on: on.txn_commit(on.open, version=5, member_id=NOBODY, generation_id=on.generation),
+    ),
+    # Groups.
+    "OffsetCommit of a dead member": Bad(
+        ErrorCode.UNKNOWN_MEMBER_ID, lambda on: on.commit(CLASSIC, on.generation, NOBODY)
+    ),
+    "OffsetCommit, old generation": Bad(
+        ErrorCode.ILLEGAL_GENERATION, lambda on: on.commit(CLASSIC, on.generation - 1, on.member_id)
+    ),
+    "OffsetCommit of nobody in a live group": Bad(
+        ErrorCode.UNKNOWN_MEMBER_ID, lambda on: on.commit(CLASSIC, -1, "")
+    ),
+    "OffsetCommit to a group nobody has": Bad(
+        ErrorCode.GROUP_ID_NOT_FOUND, lambda on: on.commit(NOBODY, 3, "member")
+    ),
+    "OffsetCommit, metadata over the limit": Bad(
+        ErrorCode.OFFSET_METADATA_TOO_LARGE,
+        lambda on: on.commit(CLASSIC, on.generation, on.member_id, TOO_LONG),
+    ),
+    "OffsetCommit, no such topic": Bad(
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        lambda on: on.commit(CLASSIC, on.generation, on.member_id, topic="none"),
+    ),
+    "OffsetCommit of a modern member, old epoch": Bad(
+        ErrorCode.STALE_MEMBER_EPOCH, lambda on: on.commit(MODERN, 0, on.modern_id)
+    ),
+    "OffsetCommit of a dead modern member": Bad(
+        ErrorCode.UNKNOWN_MEMBER_ID, lambda on: on.commit(MODERN, 1, NOBODY)
+    ),
+    "OffsetCommit, empty group": Bad(
+        ErrorCode.GROUP_ID_NOT_FOUND, lambda on: on.commit("", 1, "member")
+    ),
+    "JoinGroup as a dead member": Bad(
+        ErrorCode.UNKNOWN_MEMBER_ID, lambda on: on.join(CLASSIC, NOBODY).error_code
+    ),
+    "JoinGroup, empty group": Bad(ErrorCode.INVALID_GROUP_ID, lambda on: on.join("").error_code),
+    "JoinGroup, session too short": Bad(
+        ErrorCode.INVALID_SESSION_TIMEOUT,
+        lambda on: on.join(CLASSIC, session_timeout_ms=1).error_code,
+    ),
+    "JoinGroup, session too long": Bad(
+        ErrorCode.INVALID_SESSION_TIMEOUT,
+        lambda on: on.join(CLASSIC, session_timeout_ms=2**31 - 1).error_code,
+    ),
+    "JoinGroup, another protocol": Bad(
+        ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+        lambda on: (
+            on.join(
+                CLASSIC, protocols=[JoinGroupRequestProtocol(name="other", metadata=b"")]
+            ).error_code
+        ),
+    ),
+    "JoinGroup, no protocol": Bad(
+        ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+        lambda on: on.join("new-group", protocols=[]).error_code,
+    ),
+    "SyncGroup of a dead member": Bad(
+        ErrorCode.UNKNOWN_MEMBER_ID, lambda on: on.sync(CLASSIC, NOBODY, on.generation)
+    ),
+    "SyncGroup, old generation": Bad(
+        ErrorCode.ILLEGAL_GENERATION, lambda on: on.sync(CLASSIC, on.member_id, on.generation - 1)
+    ),
+    "Heartbeat of a dead member": Bad(
+        ErrorCode.UNKNOWN_MEMBER_ID, lambda on: on.heartbeat(NOBODY, on.generation)
+    ),
+    "Heartbeat, old generation": Bad(
+        ErrorCode.ILLEGAL_GENERATION, lambda on: on.heartbeat(on.member_id, on.generation - 1)
+    ),
+    "LeaveGroup of a dead member": Bad(
+        ErrorCode.UNKNOWN_MEMBER_ID, lambda on: on.leave(CLASSIC, NOBODY)
+    ),
+    "LeaveGroup, no such group": Bad(
+        ErrorCode.UNKNOWN_MEMBER_ID, lambda on: on.leave(NOBODY, "member")
+    ),
+    # Groups of the consumer protocol.
+    "ConsumerGroupHeartbeat, empty group": Bad(
+        ErrorCode.INVALID_REQUEST, lambda on: on.modern_join(group="")
+    ),
+    "ConsumerGroupHeartbeat of a dead member": Bad(
+        ErrorCode.UNKNOWN_MEMBER_ID, lambda on: on.modern(NOBODY, 1).error_code
+    ),
+    "ConsumerGroupHeartbeat, an epoch to come": Bad(
+        ErrorCode.FENCED_MEMBER_EPOCH, lambda on: on.modern(on.modern_id, 99).error_code
+    ),
+    "ConsumerGroupHeartbeat, no subscription": Bad(
+        ErrorCode.INVALID_REQUEST, lambda on: on.modern_join(subscribed_topic_names=None)
+    ),
+    "ConsumerGroupHeartbeat, no time": Bad(
+        ErrorCode.INVALID_REQUEST, lambda on: on.modern_join(rebalance_timeout_ms=-1)
+    ),
+    "ConsumerGroupHeartbeat joins with partitions": Bad(
+        ErrorCode.INVALID_REQUEST, lambda on: on.modern_join(topic_partitions=None)
+    ),
+    "ConsumerGroupHeartbeat, wrong pattern": Bad(
+        ErrorCode.INVALID_REGULAR_EXPRESSION,
+        lambda on: on.modern_join(subscribed_topic_names=None, subscribed_topic_regex="a("),
+    ),
+    "ConsumerGroupHeartbeat, no such assignor": Bad(
+        ErrorCode.UNSUPPORTED_ASSIGNOR, lambda on: on.modern_join(server_assignor="greedy")
+    ),
+    "ConsumerGroupHeartbeat, epoch below -2": Bad(
+        ErrorCode.INVALID_REQUEST, lambda on: on.modern(on.modern_id, -3).error_code
+    ),
+    "ConsumerGroupHeartbeat to a classic group": Bad(
+        ErrorCode.GROUP_ID_NOT_FOUND, lambda on: on.modern("m", 5, CLASSIC).error_code
+    ),
+    "JoinGroup, another protocol, to a modern group": Bad(
+        ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+        lambda on: on.join(MODERN, "m", protocol_type="connect").error_code,
+    ),
+}
