@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.server.collector import EVERYTHING_SECONDS, LONG_SECONDS, Collector
+from broker.server.collector import EVERYTHING_SECONDS, FULL_AFTER, LONG_SECONDS, Collector
 
 SHORT_SECONDS = LONG_SECONDS / 2
 
@@ -49,13 +49,15 @@ def test_everything_is_looked_at_once_an_hour_and_then_frozen_again() -> None:
 
 def test_it_is_called_from_start_to_stop_and_freezes_what_is_there() -> None:
     collections = Collections()
-    before = list(gc.callbacks)
+    before, thresholds = list(gc.callbacks), gc.get_threshold()
     collections.policy.start()
     assert collections.done == ["freeze"]
     assert gc.callbacks == [*before, collections.policy.on_collection]
+    assert gc.get_threshold() == (*thresholds[:2], FULL_AFTER)
     collections.policy.stop()
     collections.policy.stop()
     assert gc.callbacks == before
+    assert gc.get_threshold() == thresholds
 
 
 def test_frozen_objects_are_still_freed_by_their_count_and_looked_at_no_more() -> None:
