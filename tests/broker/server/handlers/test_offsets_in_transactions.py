@@ -216,7 +216,7 @@ def test_what_the_transaction_coordinator_refuses_is_refused(said, version, told
     [
         ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
         ({"producer_id": -1}, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
-        ({"producer_epoch": -1}, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
+        ({"producer_epoch": -1}, ErrorCode.INVALID_PRODUCER_EPOCH),
     ],
 )
 def test_what_cannot_be_in_a_transaction_asks_nobody(fields, code):
