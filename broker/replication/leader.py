@@ -194,16 +194,18 @@ class PartitionLeader(Generic[T]):
         """Refuse who is no replica, or not the incarnation of it that is registered (KIP-903).
 
         A newer one may be of metadata that is not here yet: it tries again. Were it believed, one
-        that was made up would shut out the real one.
+        that was made up would shut out the real one. And who does not say which it is, as in
+        versions before 15, might be anybody: were its position believed, it would commit records
+        that no replica has.
         """
         follower = self.followers.get(replica_id)
         if follower is None:
             # Perhaps one that is added, and this leader does not know it yet: it tries again.
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{replica_id} is no replica")
         active_epoch = self._active_epoch(replica_id)
-        if broker_epoch == active_epoch or broker_epoch < 0:
+        if broker_epoch == active_epoch:
             return
-        if active_epoch is not None and broker_epoch > active_epoch:
+        if broker_epoch < 0 or (active_epoch is not None and broker_epoch > active_epoch):
             raise KafkaError(
                 ErrorCode.UNKNOWN_LEADER_EPOCH, f"{replica_id} has no broker epoch {broker_epoch}"
             )
@@ -257,7 +259,7 @@ class PartitionLeader(Generic[T]):
         return (
             active_epoch is not None
             and follower.has_fetched
-            and follower.broker_epoch in {-1, active_epoch}
+            and follower.broker_epoch == active_epoch
         )
 
     def _advance(self, now_ms: int) -> bool:

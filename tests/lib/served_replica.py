@@ -245,7 +245,7 @@ class ServedReplica:
 
     def fetch(self, offset: int, *, wait_ms: int = 500, **more: Any) -> Context:
         """Fetch as a consumer."""
-        context = Context(FETCH_VERSION, more.pop("client", None))
+        context = Context(more.pop("version", FETCH_VERSION), more.pop("client", None))
         state = more.pop("replica_state", ReplicaState())
         session = {name: more.pop(name) for name in ("session_id", "session_epoch") if name in more}
         of_request = more.pop("request", {})
@@ -257,7 +257,7 @@ class ServedReplica:
             rack_id=rack_id,
             max_wait_ms=wait_ms,
             min_bytes=min_bytes,
-            topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[wanted])],
+            topics=[FetchTopic(topic=TOPIC, topic_id=TOPIC_ID, partitions=[wanted])],
             **session,
         )
         for name, value in of_request.items():

@@ -7,12 +7,14 @@ flexible and adds the epoch of the last record fetched (KIP-595). v13 names topi
 v15 moves the replica's state into a tagged field (KIP-903). v16 says who leads instead (KIP-951).
 
 A follower is a client like any other, but reads up to the log's end, and where it reads from is
-counted as its position. What is read is in `fetch_read`.
+counted as its position: it is one only on the listener that brokers reach each other by. What is
+read is in `fetch_read`.
 """
 
 from collections.abc import Callable, Iterable
 
 from broker.config.broker_config import BrokerConfig
+from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -50,6 +52,7 @@ class Fetch:
         metrics: Metrics,
     ) -> None:
         self._max_fetch_bytes = config.max_fetch_bytes
+        self._inter_broker_listener = config.replication.listener_name
         self._find_rack = self._rack_of if config.replication.selects_by_rack else None
         self._logs = led_logs
         self._parked_fetches = parked_fetches
@@ -60,6 +63,8 @@ class Fetch:
     def handle(self, context: RequestContext, request: FetchRequest) -> Answer | AnswerWalk:
         """Answer at once when there is enough, an error, or no time to wait; else park it."""
         question = Question(context, request, self._max_fetch_bytes, self._find_rack)
+        if question.follower is not None:
+            self._validate_listener(context)
         if request.session_id != NO_SESSION or request.session_epoch != FINAL_EPOCH:
             self._find_session(question)
             if question.is_last:
@@ -77,6 +82,14 @@ class Fetch:
         return self._park(question, read)
 
     # --- who asks what ---
+
+    def _validate_listener(self, context: RequestContext) -> None:
+        """Refuse a client that says it is a replica, where no broker comes from."""
+        if context.connection.peer.listener_name != self._inter_broker_listener:
+            raise KafkaError(
+                ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+                f"Replicas fetch from the listener {self._inter_broker_listener}",
+            )
 
     def _find_session(self, question: Question) -> None:
         """Go on with the session that the request names; raises KafkaError."""

@@ -132,9 +132,8 @@ def _find(log: PartitionLog, timestamp_ms: int, end_offset: int) -> tuple[int, i
         return -1, end_offset, log.leader_epoch
     if timestamp_ms in {EARLIEST, EARLIEST_LOCAL}:
         return -1, log.log_start_offset, log.leader_epoch
-    if timestamp_ms == MAX_TIMESTAMP:
-        return log.max_timestamp() or NOTHING
     if timestamp_ms in {LATEST_TIERED, EARLIEST_PENDING_UPLOAD}:
         return NOTHING  # no tiered storage: nothing is tiered
-    found = log.offset_for_timestamp(timestamp_ms)
+    is_max = timestamp_ms == MAX_TIMESTAMP
+    found = log.max_timestamp() if is_max else log.offset_for_timestamp(timestamp_ms)
     return NOTHING if found is None or found[1] >= end_offset else found

@@ -4,12 +4,22 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from broker.protocol.records.metadata import BrokerRegistrationChangeRecord
-from broker.server.handlers import fetch
+from broker.server.handlers import fetch, list_offsets
+from broker.server.handlers.list_offsets import ListOffsets
 from broker.server.network.dispatch import LATER
-from tests.lib.logs import last_of
+from tests.lib.logs import NOW_MS, last_of
 from tests.lib.served_replica import (
+    LISTENER,
+    TOPIC,
+    Client,
+    Context,
     ServedReplica,
     epoch_of,
     fetch_error,
@@ -141,6 +151,10 @@ def test_a_second_request_of_a_follower_ends_the_waiting_of_the_first():
         (9, {}, ErrorCode.UNKNOWN_LEADER_EPOCH),
         (2, {"broker_epoch": epoch_of(2) - 1}, ErrorCode.NOT_LEADER_OR_FOLLOWER),
         (2, {"broker_epoch": epoch_of(2) + 1}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (2, {"broker_epoch": -1}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (3, {"broker_epoch": -1}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (2, {"version": 12, "request": {"replica_id": 2}}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (2, {"version": 14, "request": {"replica_id": 2}}, ErrorCode.UNKNOWN_LEADER_EPOCH),
         (2, {"current_leader_epoch": 7}, ErrorCode.UNKNOWN_LEADER_EPOCH),
         (2, {"offset": 50}, ErrorCode.OFFSET_OUT_OF_RANGE),
     ],
@@ -152,6 +166,25 @@ def test_a_forged_follower_is_refused_and_moves_nothing(broker_id, more, code):
     assert waits.answer is None
     assert node.high_watermark == 0
     assert node.isr_changes == []
+
+
+def test_a_replica_fetches_only_where_brokers_do():
+    node = ServedReplica(
+        settings={
+            "listeners": f"{LISTENER}://:9092,BROKERS://:9093",
+            "listener.security.protocol.map": f"{LISTENER}:PLAINTEXT,BROKERS:PLAINTEXT",
+            "inter.broker.listener.name": "BROKERS",
+        }
+    )
+    node.produce()
+    with pytest.raises(KafkaError) as refused:
+        node.follow(2, 1)
+    assert refused.value.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    broker = Client()
+    broker.peer.listener_name = "BROKERS"
+    for follower in (2, 3):
+        assert fetch_error(node.follow(follower, 1, client=broker)) == ErrorCode.NONE
+    assert node.high_watermark == 1
 
 
 def test_who_has_caught_up_is_asked_to_be_taken_in():
@@ -210,6 +243,27 @@ def test_a_consumer_is_sent_to_a_replica_in_its_own_rack_that_has_what_it_asks_f
         stays = fetched(node.fetch(0, rack_id=rack_id))
         assert stays.preferred_read_replica == -1
         assert stays.records
+
+
+def offset_at(node: ServedReplica, timestamp_ms: int) -> int:
+    """Ask as a consumer for the first record as late as this."""
+    wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp_ms)
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name=TOPIC, partitions=[wanted])]
+    )
+    failures: Any = None
+    answers = ListOffsets(node.partitions, failures).handle(Context(7), request)  # type: ignore[arg-type]
+    return last_of(answers).topics[0].partitions[0].offset
+
+
+@pytest.mark.parametrize("timestamp_ms", [NOW_MS, list_offsets.MAX_TIMESTAMP])
+def test_no_offset_is_told_of_a_record_that_is_not_committed(timestamp_ms):
+    node = ServedReplica()
+    node.produce()
+    assert offset_at(node, timestamp_ms) == -1
+    node.follow(2, 1)
+    node.follow(3, 1)
+    assert offset_at(node, timestamp_ms) == 0
 
 
 def test_nobody_is_sent_elsewhere_unless_a_selector_is_chosen():
