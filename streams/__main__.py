@@ -21,7 +21,7 @@ from streams.app import Topologies, build_app
 from streams.delivery import AWAY
 from streams.settings import Settings, read_settings
 from streams.telemetry import Metrics, configure_logging
-from streams.topics import WrongPartitionCountError, ensure_topics
+from streams.topics import WrongPartitionCountError, ensure_topics, wanted_topics
 from streams.web import build_web, peer_session
 
 log = logging.getLogger("streams")
@@ -84,7 +84,7 @@ class Program:
         self._current = current
         keeping_up = asyncio.ensure_future(current.delivery.keep_up())
         try:
-            await current.delivery.sender.start()
+            await current.delivery.writer.start(wanted_topics(self._settings.application_id))
             current.app.finalize()
             await current.app.start()
             await self._watch(current, url)
@@ -142,7 +142,7 @@ async def _stop_parts(current: Topologies) -> None:
     """Stop all of them, whatever one raises: the next app has others."""
     try:
         async with AsyncExitStack() as parts:
-            parts.push_async_callback(current.delivery.sender.close)
+            parts.push_async_callback(current.delivery.writer.close)
             parts.push_async_callback(current.delivery.log_reader.close)
             parts.push_async_callback(current.app.stop)
     # Whatever a crashed app's parts raise: it is on its way out.

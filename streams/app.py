@@ -2,8 +2,8 @@
 
 `build_app` makes a new one each time, so that an app that crashed can be replaced within the
 process and tests can have their own. Faust's own web server stays off (it shows table data to
-whoever asks); `streams.views` answers instead. `exactly_once` is never used: Faust writes topics
-that it does not read outside of its transactions.
+whoever asks); `streams.views` answers instead. Faust's own `exactly_once` is never used: it writes
+topics that it does not read outside of its transactions. Ours are in `streams.writer`.
 """
 
 from dataclasses import dataclass
@@ -16,12 +16,13 @@ from streams.codec import Codec
 from streams.delivery import Delivery
 from streams.log_reader import LogReader
 from streams.records import PARTITION_COUNT
-from streams.sender import Sender
+from streams.recovery import Tables
 from streams.settings import Settings
 from streams.tables import ROCKSDB_OPTIONS, ChangelogTable
 from streams.telemetry import Metrics
 from streams.topologies import TABLES, add_topologies
 from streams.transport import CommittedApp
+from streams.writer import Writer
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ def build_app(
         store="rocksdb://?driver=rocksdict",
         datadir=settings.data_dir,
         Table=ChangelogTable,
+        TableManager=Tables,
         topic_partitions=PARTITION_COUNT,
         topic_replication_factor=replication_factor,
         topic_disable_leader=True,
@@ -70,7 +72,11 @@ def build_app(
         Codec(settings.registry_url),
         metrics,
         LogReader(settings.bootstrap_servers),
-        Sender(settings.bootstrap_servers),
+        Writer(
+            settings.bootstrap_servers,
+            settings.application_id,
+            timeout_ms=settings.session_timeout_ms,
+        ),
         settings.batch_interval_ms,
     )
     tables = {name: _table(app, name, delivery, settings) for name in TABLES}
@@ -96,5 +102,6 @@ def _table(app: faust.App, name: str, delivery: Delivery, settings: Settings) ->
         ),
     )
     table.log_reader = delivery.log_reader
+    table.fence = delivery.fence
     table.restored = delivery.table_restored
     return table

@@ -11,15 +11,16 @@ Here:
   committed by this file, never by Faust; only for what was sent, stored and acknowledged.
 - **Micro-batches** (`streams.micro_batch`): what has come while the last ones were acknowledged
   is handled together, so they grow with the load. A record that comes alone does not wait.
-- **Order of effects:** outgoing records, acknowledged; then the rows in the changelog,
-  acknowledged; then the rows in the store; then the positions. A crash between any two repeats
-  the records. Their outgoing records may be there twice (same origin, same event id: readers drop
-  the second); their rows know them.
-- **Retry.** Kafka or the registry away: again and again, as there is nothing better to do. A
-  malformed record: to the dead letters at once. Any other failure: a few times, then to the
-  dead letters, topic `<topic>.dead-letter`, with the reason in the headers. So nothing stops a
-  partition.
-- **Superseded.** Work that began under an earlier assignment ends before its next effect.
+- **One transaction** (`streams.writer`) has outgoing records, changelog rows and positions; then
+  the rows are written to the store. So each record is handled once, whatever crashes. A topic of
+  two readers has the position of the slower one: then the rows know what comes again, and only a
+  dead letter may be there twice.
+- **Retry.** The registry away: again and again, as there is nothing better to do. A malformed
+  record: to the dead letters at once. Any other failure: a few times, then to the dead letters,
+  topic `<topic>.dead-letter`, with the reason in the headers. So nothing stops a partition. A
+  transaction that failed: the app ends, and a new one begins from what is committed.
+- **Superseded.** Work that began under an earlier assignment ends before its transaction, and if
+  it cannot know that it is superseded, its transaction is refused.
 
 Readers of one topic are judged each by itself; a table is touched by one at a time.
 """
@@ -42,10 +43,11 @@ from streams.log_reader import LogReader, Range
 from streams.micro_batch import Effect, Message, MicroBatch
 from streams.positions import Positions, TopicPartition, Verdict, earliest_where_missing
 from streams.records import Outgoing, Step, origin_of
-from streams.sender import Sender
 from streams.tables import ChangelogTable, current_partition
 from streams.telemetry import Metrics
 from streams.topology import Handle, MalformedRecordError, Record
+from streams.writer import Changes, SupersededError, Writer
+from transactions.rules import Member
 
 log = logging.getLogger(__name__)
 
@@ -56,10 +58,6 @@ _COMMIT_SECONDS = 0.5
 _TURNS_PER_LOOK = 3
 _REASON_LIMIT_CHARACTERS = 500
 AWAY = (KafkaError, RegistryAwayError, ConnectionError, TimeoutError)
-
-
-class SupersededError(Exception):
-    """The assignment under which this work began is over."""
 
 
 class _Agent(NamedTuple):
@@ -83,7 +81,7 @@ class Delivery:
     codec: Codec
     metrics: Metrics
     log_reader: LogReader
-    sender: Sender
+    writer: Writer
     batch_interval_ms: int = 0
     generation: int = 0
     channels: dict[str, Any] = field(default_factory=dict)
@@ -93,6 +91,8 @@ class Delivery:
     _restored: set[str] = field(default_factory=set)
     _locks: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     _effects: dict[str, list[Effect]] = field(default_factory=dict)
+    _member: Member | None = None
+    _fencing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
         self.positions = Positions(self._readers)
@@ -127,8 +127,26 @@ class Delivery:
         """A rebalance begins: nothing that was delivered before it counts any more."""
         self.generation += 1
         self._gate.clear()
+        self._member = None
         self._restored.clear()
         self.positions.end()
+
+    async def fence(self) -> None:
+        """Become the only one who writes for the partitions held, before their rows are read."""
+        async with self._fencing:
+            if self._member is not None:
+                return
+            generation = self.generation
+            app: Any = self.app
+            member = Member(app.conf.id, *app.membership)
+            assert member.generation_id >= 0, member
+            await self.writer.take(member, self._held())
+            if generation == self.generation:
+                self._member = member
+
+    def _held(self) -> list[TopicPartition]:
+        assignment = self.app.consumer.assignment()
+        return [TopicPartition(*one) for one in assignment if one[0] in self._readers]
 
     async def table_restored(self, name: str) -> None:
         """Open the gate when this was the last table of the assignment."""
@@ -151,7 +169,7 @@ class Delivery:
         fetch stood, past records that a rebalance made it drop.
         """
         consumer: Any = self.app.consumer
-        held = [TopicPartition(*one) for one in consumer.assignment() if one[0] in self._readers]
+        held = self._held()
         found = await consumer.seek_to_committed()
         committed = {TopicPartition(*one): offset for one, offset in found.items()}
         earliest = await consumer.earliest_offsets(*[faust.types.TP(*one) for one in held])
@@ -317,7 +335,8 @@ class Delivery:
         batch = agent.table.batch = MicroBatch()
         for record in records:
             batch.add(record.partition, await self._effects_of(agent, record))
-        await self._take_effect(agent.table, batch, generation)
+        ends = {TopicPartition(one.topic, one.partition): one.offset + 1 for one in records}
+        await self._take_effect(agent, batch, ends, generation)
         for record in records:
             where = TopicPartition(record.topic, record.partition)
             self.positions.done(agent.reader, where, record.offset)
@@ -374,21 +393,25 @@ class Delivery:
         headers = [outgoing.origin.header()] if outgoing.origin else []
         return Message(outgoing.topic, outgoing.key.encode(), value, headers)
 
-    async def _take_effect(self, table: ChangelogTable, batch: MicroBatch, generation: int) -> None:
-        """Send and write everything, all of it again if Kafka is away meanwhile."""
-        attempt = 0
-        while True:
-            try:
-                self._check(generation)
-                await self.sender.send(batch.messages)
-                for rows in batch.stages:
-                    self._check(generation)
-                    await table.put(rows, self.sender)
-                return
-            except AWAY as error:
-                log.warning("not sent, trying again table=%s error=%r", table.name, error)
-            await _pause(attempt)
-            attempt += 1
+    async def _take_effect(
+        self,
+        agent: _Agent,
+        batch: MicroBatch,
+        ends: Mapping[TopicPartition, int],
+        generation: int,
+    ) -> None:
+        """Commit everything at once, then keep the rows; `ends` are behind the batch's records."""
+        if not (batch.messages or batch.rows):
+            return
+        self._check(generation)
+        assert self._member is not None
+        offsets = self.positions.behind(agent.reader, ends)
+        messages = [*batch.messages, *agent.table.changes(batch.rows)]
+        await self.writer.write(Changes(messages, offsets, self._member))
+        # What is committed is read back by whoever holds the partitions now.
+        self._check(generation)
+        agent.table.keep(batch.rows)
+        self.positions.committed(offsets)
 
     def _check(self, generation: int) -> None:
         if generation != self.generation:

@@ -1,6 +1,8 @@
 """Reading partitions directly, beside Faust's consumer: to know for certain what the log holds.
 
-Only what is committed counts: a partition ends where the first open transaction begins.
+Only what is committed counts: a partition ends where the first open transaction begins. But what is
+read back to go on from is read to the end of all that is written, however long that takes: it may
+lie behind a transaction of somebody else that is still open.
 """
 
 import asyncio
@@ -16,6 +18,7 @@ from streams.positions import TopicPartition
 
 _FETCH_MAX_WAIT_MS = 50
 _POLL_MS = 200
+_COMMITTED, _WRITTEN = "read_committed", "read_uncommitted"
 
 
 class Range(NamedTuple):
@@ -30,21 +33,27 @@ class LogReader:
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._bootstrap_servers = bootstrap_servers
-        self._ends: AIOKafkaConsumer | None = None
+        self._askers: dict[str, AIOKafkaConsumer] = {}
         self._starting = asyncio.Lock()
 
     async def close(self) -> None:
-        consumer, self._ends = self._ends, None
-        await stop(consumer)
+        askers, self._askers = self._askers, {}
+        await stop(*askers.values())
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return where these partitions end now."""
+        return await self._ends(partitions, _COMMITTED)
+
+    async def _ends(
+        self, partitions: Iterable[TopicPartition], isolation_level: str
+    ) -> dict[TopicPartition, int]:
         async with self._starting:
-            if self._ends is None:
-                consumer = self._consumer()
+            if isolation_level not in self._askers:
+                consumer = self._consumer(isolation_level)
                 await consumer.start()
-                self._ends = consumer
-        offsets = await self._ends.end_offsets([KafkaPartition(*one) for one in partitions])
+                self._askers[isolation_level] = consumer
+        asker = self._askers[isolation_level]
+        offsets = await asker.end_offsets([KafkaPartition(*one) for one in partitions])
         return {TopicPartition(one.topic, one.partition): at for one, at in offsets.items()}
 
     async def read(self, ranges: Mapping[TopicPartition, Range]) -> AsyncIterator[ConsumerRecord]:
@@ -74,7 +83,8 @@ class LogReader:
     async def last_values(self, topic: str, partitions: list[int]) -> dict[int, dict[bytes, bytes]]:
         """Return the last value of every key, from the first record to where they end now."""
         rows: dict[int, dict[bytes, bytes]] = {partition: {} for partition in partitions}
-        ends = await self.end_offsets(TopicPartition(topic, number) for number in partitions)
+        written = [TopicPartition(topic, number) for number in partitions]
+        ends = await self._ends(written, _WRITTEN)
         async for record in self.read({one: Range(0, end) for one, end in ends.items()}):
             if record.value is None:
                 rows[record.partition].pop(record.key, None)
@@ -82,11 +92,11 @@ class LogReader:
                 rows[record.partition][record.key] = record.value
         return rows
 
-    def _consumer(self) -> AIOKafkaConsumer:
+    def _consumer(self, isolation_level: str = _COMMITTED) -> AIOKafkaConsumer:
         return AIOKafkaConsumer(
             bootstrap_servers=self._bootstrap_servers,
             # From an offset that is no longer there: on from the first one that is.
             auto_offset_reset="earliest",
-            isolation_level="read_committed",
+            isolation_level=isolation_level,
             fetch_max_wait_ms=_FETCH_MAX_WAIT_MS,
         )

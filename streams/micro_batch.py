@@ -1,16 +1,9 @@
-"""What a few records of one table's reader come to, and in which order it takes effect. Pure.
+"""What a few records of one table's reader come to. Pure.
 
 Records are handled one after the other, each seeing the rows that those before it have made; what
-they want sent and written is collected here and takes effect together:
-
-1. everything they send;
-2. the first row that each record writes, then the second;
-3. the positions.
-
-Each waits for the acknowledgement of all of the one before. So after a crash anywhere the records
-come again and find either their row as it was, or one that knows them and whose outgoing records
-are there. A record that writes two rows may rely on the first being there when the second is. Of
-several rows of one key only the last is written.
+they want sent and written is collected here and committed together, in one transaction with the
+positions behind the records. So after a crash anywhere either nothing of it is there, and the
+records come again, or all of it. Of several rows of one key only the last is written.
 """
 
 from collections.abc import Iterable
@@ -44,26 +37,18 @@ RowKey = tuple[int, str]
 
 @dataclass
 class MicroBatch:
-    """Collects; `messages` and then each of `stages` are what to do."""
+    """Collects; `messages` are what to send, `rows` what to write."""
 
     messages: list[Message] = field(default_factory=list)
-    stages: list[dict[RowKey, Row]] = field(default_factory=list)
+    rows: dict[RowKey, Row] = field(default_factory=dict)
 
     def row(self, partition: int, key: str) -> Row | None:
         """Return a row that a record of this batch has made, the last one of its key."""
-        for stage in self.stages:
-            if (partition, key) in stage:
-                return stage[partition, key]
-        return None
+        return self.rows.get((partition, key))
 
     def add(self, partition: int, effects: Iterable[Effect]) -> None:
-        """Take in what one record came to, in the order of its steps.
-
-        A key must always be written by the same step.
-        """
-        for number, effect in enumerate(effects):
-            if number == len(self.stages):
-                self.stages.append({})
+        """Take in what one record came to, in the order of its steps."""
+        for effect in effects:
             self.messages += effect.messages
             if effect.row is not None:
-                self.stages[number][partition, effect.key] = effect.row
+                self.rows[partition, effect.key] = effect.row

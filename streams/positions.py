@@ -97,6 +97,16 @@ class Positions:
             self._handled[reader, partition] for reader in self.readers_by_topic[partition.topic]
         )
 
+    def behind(self, reader: str, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return the positions to commit with what a reader has made of all before `ends`."""
+        return {
+            partition: min(
+                end if other == reader else self._handled[other, partition]
+                for other in self.readers_by_topic[partition.topic]
+            )
+            for partition, end in ends.items()
+        }
+
     def take(self, reader: str, partition: TopicPartition, offset: int) -> None:
         """Note that a record is in hand: the next one is wanted."""
         if (reader, partition) in self._next_offsets:

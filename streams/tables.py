@@ -5,22 +5,20 @@ failed send leaves the store ahead of the changelog, and whoever takes the parti
 what was counted as done. Its recovery has known holes (offsets that are one off; events of one
 table applied to another when a rebalance comes in between, together with their offsets). So:
 
-1. **The changelog comes first.** `put` sends rows, waits for all replicas, and only then writes
-   the store. The input's position moves after that. Hence: position <= changelog, store
-   <= changelog.
+1. **The changelog comes first.** Rows are committed to it in one transaction with what is sent and
+   with the input's position (`writer`), and only then written to the store. Hence: position
+   = changelog, store <= changelog.
 2. **The changelog is the state.** When a rebalance is over, before any record is handled, the
    rows of every active partition are read from the changelog, first to last record, and the
    store is made equal to it: rows that differ are replaced, rows that are not there are
-   removed. Faust's recovery and its standbys (which keep the disks of others warm) are an
+   removed. Before that `fence` has ended what a predecessor left open, and none of what it still
+   has in hand will be committed. Faust's standbys (which keep the disks of others warm) are an
    optimisation we do not lean on.
-3. **A row knows what it holds** (`records.Origin`), so a record that comes again changes
-   nothing.
+3. **A row knows what it holds** (`records.Origin`), so an event that a producer has written twice,
+   or a position that was not committed in time, changes nothing.
 
-So a record is counted exactly once in what the views show, although everything is sent at least
-once. Restoring costs one read of the compacted changelog at each rebalance. One case is left: a
-worker that is frozen for longer than its session, wakes up between the check and the send, and
-writes one row that its successor has written since. Only fencing (transactions) closes that;
-`apply` checks the generation right before.
+So a record is counted exactly once, and what it makes is sent exactly once, whatever dies, freezes
+or wakes up. Restoring costs one read of the compacted changelog at each rebalance.
 """
 
 import json
@@ -35,12 +33,13 @@ from yarl import URL
 from streams.log_reader import LogReader
 from streams.micro_batch import Message, MicroBatch, RowKey
 from streams.records import Row
-from streams.sender import Sender
 from streams.stores import ClosingStore
 
 # Not this module's name: Faust logs every start and stop of a table under that.
 log = logging.getLogger("streams.changelogs")
 
+Fence = Callable[[], Awaitable[None]]
+"""Called before a changelog is read: nobody else writes it any more."""
 Restored = Callable[[str], Awaitable[None]]
 """Called with the table's name when its store equals its changelog."""
 
@@ -68,6 +67,7 @@ class ChangelogTable(faust.Table[bytes, bytes]):
     """A table whose keys are strings and whose rows are JSON; made by `app.Table`."""
 
     log_reader: LogReader
+    fence: Fence
     restored: Restored
     batch: MicroBatch
     """What the records in hand have come to so far."""
@@ -78,16 +78,18 @@ class ChangelogTable(faust.Table[bytes, bytes]):
         made = self.batch.row(partition, key)
         return self.local_row(key, partition) if made is None else made
 
-    async def put(self, rows: Mapping[RowKey, Row], sender: Sender) -> None:
-        """Write rows: changelog, acknowledged, then store."""
-        values = {at: row_bytes(row) for at, row in rows.items()}
+    def changes(self, rows: Mapping[RowKey, Row]) -> list[Message]:
+        """Return rows as records for the changelog."""
         topic = self.changelog_topic_name
-        await sender.send(
-            Message(topic, key.encode(), value, [], partition)
-            for (partition, key), value in values.items()
-        )
-        for (partition, key), value in values.items():
-            self._database(partition).put(key.encode(), value)
+        return [
+            Message(topic, key.encode(), row_bytes(row), [], partition)
+            for (partition, key), row in rows.items()
+        ]
+
+    def keep(self, rows: Mapping[RowKey, Row]) -> None:
+        """Write rows that the changelog has to the store."""
+        for (partition, key), row in rows.items():
+            self._database(partition).put(key.encode(), row_bytes(row))
 
     def local_rows(self, partitions: Iterable[int] | None = None) -> Iterable[tuple[str, Row]]:
         """Yield all rows of these partitions, for views; by default of the active ones."""
@@ -130,6 +132,7 @@ class ChangelogTable(faust.Table[bytes, bytes]):
         """Make the store equal to the changelog before Faust lets records in."""
         partitions = sorted(one.partition for one in active_tps)
         try:
+            await self.fence()
             if partitions:
                 await self._restore(partitions)
             await super().on_recovery_completed(active_tps, standby_tps)

@@ -7,8 +7,10 @@ timestamps of records that are sent and moves only by `advance`; event times are
 own.
 
 Records are handled in micro-batches, up to `batch_records` of each partition in one. A driver may
-be told to crash after some number of effects (a record sent, a row written). Then the positions
-stand where they stood, as after a kill, and `recover` starts again from them.
+be told to crash after some number of effects (a record sent, a row written). What a batch comes to
+is one transaction, so then none of it is there and the positions stand where they stood, as after a
+kill. Where the position is not committed with it (`loses_positions`: another reader of the topic is
+slower) the records come again though all of it is there. `recover` goes on after a crash.
 """
 
 from collections import defaultdict
@@ -91,6 +93,7 @@ class TopologyDriver:
             lambda: [[] for _ in range(PARTITION_COUNT)]
         )
         self.crash_after: int | None = None
+        self.loses_positions = False
         self._batch_records = batch_records
         self._effects: list[Effect] = []
         self._positions: dict[tuple[str, int], int] = defaultdict(int)
@@ -159,13 +162,14 @@ class TopologyDriver:
                 self._effects = []
                 _finish(agent.handle(record))
                 batch.add(record.partition, self._effects)
-        for message in batch.messages:
+        for _ in (*batch.messages, *batch.rows):
             self._effect()
+        for message in batch.messages:
             self._append(message.topic, message.key.decode(), message.value, message.headers)
-        for rows in batch.stages:
-            for (partition, key), row in rows.items():
-                self._effect()
-                table.rows[partition][key] = row
+        for (partition, key), row in batch.rows.items():
+            table.rows[partition][key] = row
+        if self.loses_positions:
+            self._effect()
         for number, records in taken.items():
             self._positions[agent.reader, number] += len(records)
         return any(taken.values())

@@ -1,9 +1,11 @@
-"""Faust's Kafka transport, reading only what is committed.
+"""Faust's Kafka transport, reading only what is committed, and knowing its name in the group.
 
 The orders pipeline writes in transactions, and Faust reads `read_committed` only as a part of its
-own `exactly_once`, which is never used here (`app`).
+own `exactly_once`, which is never used here (`app`). Our own transactions name the member and the
+generation of the group they are made for (`writer`).
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import faust
@@ -18,7 +20,18 @@ class _ConsumerThread(driver.AIOKafkaConsumerThread):
         return consumer
 
 
+class _Listener(driver.ConsumerRebalanceListener):
+    async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        thread: Any = self._thread
+        coordinator = thread._ensure_consumer()._coordinator  # noqa: SLF001
+        # Later is too late: who has been forgotten would commit as if it were in no group.
+        thread.app.membership = (coordinator.generation, coordinator.member_id)
+        await super().on_partitions_assigned(assigned)
+
+
 class _Consumer(driver.Consumer):
+    RebalanceListener = _Listener
+
     def _new_consumer_thread(self) -> driver.AIOKafkaConsumerThread:
         return _ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
@@ -28,7 +41,12 @@ class _Transport(driver.Transport):
 
 
 class CommittedApp(faust.App):
-    """An app whose consumers never see what is aborted or still open."""
+    """An app whose consumers never see what is aborted or still open.
+
+    `membership` is the generation and the member id under which it holds its partitions.
+    """
+
+    membership: tuple[int, str] = (-1, "")
 
     def _new_transport(self) -> Any:
         return _Transport(self.conf.broker_consumer, self)

@@ -1,13 +1,12 @@
 """The agents in Faust's test_context: retry, dead letters, gaps, the end of an assignment."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import faust
 import pytest
-from aiokafka.errors import KafkaConnectionError
 from aiokafka.structs import ConsumerRecord
 
 from schemas.wire import MalformedEventError
@@ -20,6 +19,8 @@ from streams.records import Origin, Outgoing, Row, Step
 from streams.settings import Settings, read_settings
 from streams.telemetry import Metrics
 from streams.topology import Record
+from streams.writer import Changes, SupersededError, WriteFailedError
+from transactions.rules import Member
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -33,22 +34,28 @@ class NamedTable:
         self.batch = MicroBatch()
         self.put_rows: list[Any] = []
 
-    async def put(self, rows: dict[RowKey, Row], sender: "Sent") -> None:
+    def changes(self, rows: dict[RowKey, Row]) -> list[Message]:
+        return [Message("changelog", key.encode(), b"row", [], at) for at, key in rows]
+
+    def keep(self, rows: dict[RowKey, Row]) -> None:
         self.put_rows += rows.items()
 
 
-class Sent:
-    """A sender that remembers what is sent, and fails as often as it is told to."""
+class Written:
+    """A writer that remembers what is committed, or fails as it is told to."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
-        self.failures = 0
+        self.offsets: dict[TopicPartition, int] = {}
+        self.failure: Exception | None = None
+        self.attempts = 0
 
-    async def send(self, messages: Iterable[Message]) -> None:
-        if self.failures:
-            self.failures -= 1
-            raise KafkaConnectionError
-        self.messages += messages
+    async def write(self, changes: Changes) -> None:
+        self.attempts += 1
+        if self.failure is not None:
+            raise self.failure
+        self.messages += changes.messages
+        self.offsets |= changes.offsets
 
 
 class Log:
@@ -73,14 +80,15 @@ class Bench:
 
     def __init__(self, handle: Callable[[Record], Awaitable[None]], folder: Path) -> None:
         self.app = faust.App("test", store="memory://", datadir=str(folder), web_enabled=False)
-        self.sent = Sent()
+        self.written = Written()
         self.table = NamedTable()
         self.log = Log()
         self.delivery = Delivery(
-            self.app, Codec("http://127.0.0.1:1"), Metrics(), self.log, self.sent
+            self.app, Codec("http://127.0.0.1:1"), Metrics(), self.log, self.written
         )
         self.delivery.add_agent("reader", "orders", self.table, handle)
         self.delivery.positions.begin({ORDERS: 0}, {ORDERS: 100})
+        self.delivery._member = Member("test", 1, "member")
         self.delivery._gate.set()
 
     async def put(self, *values: bytes, is_done: Callable[[], bool] | None = None) -> None:
@@ -96,12 +104,9 @@ class Bench:
         self.app.consumer._thread.thread_loop.close()
 
 
-def run(
-    handle: Callable[[Record], Awaitable[None]], folder: Path, *values: bytes, failures: int = 0
-) -> Bench:
+def run(handle: Callable[[Record], Awaitable[None]], folder: Path, *values: bytes) -> Bench:
     async def inner() -> Bench:
         bench = Bench(handle, folder)
-        bench.sent.failures = failures
         await bench.put(*values)
         return bench
 
@@ -133,7 +138,7 @@ def test_malformed_record_is_set_aside_at_once_with_the_reason(tmp_path: Path) -
 
     bench = run(handle, tmp_path, b"bad", b"good")
     assert attempts == [b"bad", b"good"]
-    (message,) = bench.sent.messages
+    (message,) = bench.written.messages
     headers = dict(message.headers)
     assert (message.topic, message.value) == ("orders.dead-letter", b"bad")
     assert headers["millrace-error"] == b"MalformedEventError: no event"
@@ -150,24 +155,48 @@ def test_failing_record_is_tried_again_and_then_set_aside(tmp_path: Path) -> Non
 
     bench = run(handle, tmp_path, b"bad", b"good")
     assert attempts == [b"bad"] * ATTEMPTS + [b"good"] * 2
-    assert [message.value for message in bench.sent.messages] == [b"bad"]
+    assert [message.value for message in bench.written.messages] == [b"bad"]
 
 
-def test_kafka_that_is_away_is_waited_for_and_nothing_is_set_aside(tmp_path: Path) -> None:
+def write_one(folder: Path, failure: Exception | None, is_done: Callable[[Bench], bool]) -> Bench:
+    """Handle a record that makes a row and a message, with a writer that may fail."""
+
     async def inner() -> Bench:
         async def handle(record: Record) -> None:
             step = Step({"version": 1}, [Outgoing("out", "key", b"value", origin=record.origin)])
             await bench.delivery.apply(bench.table, "key", step, record)
 
-        bench = Bench(handle, tmp_path)
-        bench.sent.failures = 7
-        await bench.put(b"a")
+        bench = Bench(handle, folder)
+        bench.written.failure = failure
+        await bench.put(b"a", is_done=lambda: is_done(bench))
         return bench
 
-    bench = asyncio.run(inner())
+    return asyncio.run(inner())
+
+
+def test_what_a_record_comes_to_is_committed_together_with_its_position(tmp_path: Path) -> None:
+    bench = write_one(tmp_path, None, lambda bench: bench.delivery.positions.handled(ORDERS) == 1)
     origin = [("millrace-origin", b"orders-0:0")]
-    assert bench.sent.messages == [Message("out", b"key", b"value", origin)]
+    assert bench.written.messages == [
+        Message("out", b"key", b"value", origin),
+        Message("changelog", b"key", b"row", [], 0),
+    ]
+    assert bench.written.offsets == {ORDERS: 1}
     assert bench.table.put_rows == [((0, "key"), {"version": 1})]
+    assert bench.delivery.positions.to_commit() == {}
+
+
+def test_a_transaction_that_fails_ends_the_app_and_keeps_nothing(tmp_path: Path) -> None:
+    bench = write_one(tmp_path, WriteFailedError("fenced"), lambda bench: bench.app.should_stop)
+    assert bench.table.put_rows == []
+    assert isinstance(bench.app.crash_reason, WriteFailedError)
+
+
+def test_who_is_superseded_keeps_nothing_and_waits_for_its_next_assignment(tmp_path: Path) -> None:
+    bench = write_one(tmp_path, SupersededError(), lambda bench: bench.written.attempts > 0)
+    assert bench.table.put_rows == []
+    assert bench.delivery.positions.wanted_by("reader", ORDERS) == 0
+    assert not bench.app.should_stop
 
 
 def test_work_of_an_earlier_assignment_ends_before_its_next_effect(tmp_path: Path) -> None:
@@ -186,7 +215,7 @@ def test_work_of_an_earlier_assignment_ends_before_its_next_effect(tmp_path: Pat
         return bench
 
     bench = asyncio.run(inner())
-    assert (bench.sent.messages, bench.table.put_rows) == ([], [])
+    assert (bench.written.messages, bench.table.put_rows) == ([], [])
     assert not bench.delivery.is_open
 
 

@@ -21,11 +21,4 @@ def test_everything_is_sent_in_order_and_the_last_row_of_a_key_is_written() -> N
     batch.add(0, [Effect("a", None, [message(b"3")])])
     batch.add(0, [Effect("a", {"n": 2}, [])])
     assert [one.value for one in batch.messages] == [b"1", b"2", b"3"]
-    assert batch.stages == [{(0, "a"): {"n": 2}}]
-
-
-def test_first_rows_of_all_records_come_before_their_second_rows() -> None:
-    batch = MicroBatch()
-    batch.add(0, [Effect("#0", None, []), Effect("a", {"half": 1}, [])])
-    batch.add(0, [Effect("#0", {"n": 1}, []), Effect("a", {"whole": 1}, [])])
-    assert batch.stages == [{(0, "#0"): {"n": 1}}, {(0, "a"): {"whole": 1}}]
+    assert batch.rows == {(0, "a"): {"n": 2}}

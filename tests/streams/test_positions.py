@@ -106,6 +106,15 @@ def test_partition_that_was_never_committed_begins_at_its_earliest_record() -> N
     assert starts == {ORDERS: 2, other: 9, trimmed: 7}
 
 
+def test_what_is_committed_with_a_batch_is_the_position_of_the_slowest_reader() -> None:
+    positions = Positions({"orders": ("a", "b"), "customers": ("a",)})
+    customers = TopicPartition("customers", 0)
+    positions.begin({ORDERS: 2, customers: 5}, {ORDERS: 9, customers: 9})
+    positions.done("b", ORDERS, 3)
+    assert positions.behind("a", {ORDERS: 6, customers: 8}) == {ORDERS: 4, customers: 8}
+    assert positions.behind("b", {ORDERS: 6}) == {ORDERS: 2}
+
+
 @settings(deadline=None)
 @given(
     existing=st.sets(st.integers(0, 30), min_size=1),

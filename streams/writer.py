@@ -1,0 +1,126 @@
+"""Writes what micro-batches come to: each as a part of one transaction, all of it or nothing.
+
+One transaction is under way at a time. What comes from other tables meanwhile goes into the next
+one together. In each are the positions behind its records, under the name that this instance has in
+its group: so an instance that was believed dead, and has been replaced, is refused whatever it
+still has in hand (KIP-447).
+
+After a transaction that failed nobody here knows what is open or committed. Nothing more is written
+until `take`, which ends what is open; then the changelogs say what is so.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from aiokafka.errors import KafkaError
+from aiokafka.structs import TopicPartition as KafkaPartition
+
+from streams.micro_batch import Message
+from streams.positions import TopicPartition
+from transactions.producer import TransactionalProducer, TransactionError
+from transactions.rules import Member, Outcome
+
+
+class SupersededError(Exception):
+    """The assignment under which this work began is over."""
+
+
+class WriteFailedError(Exception):
+    """The transaction failed, or nobody knows what became of it."""
+
+
+@dataclass
+class Changes:
+    """What is to be committed together: `offsets` are the next positions of the input."""
+
+    messages: list[Message]
+    offsets: Mapping[TopicPartition, int]
+    member: Member
+
+
+@dataclass
+class _Pending:
+    changes: Changes
+    is_done: bool = False
+    error: Exception | None = field(default=None)
+
+
+class Writer:
+    """Owns the producer; `start` it inside the event loop that writes."""
+
+    def __init__(self, bootstrap_servers: str, application_id: str, *, timeout_ms: int) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._application_id = application_id
+        self._timeout_ms = timeout_ms
+        self._producer: TransactionalProducer | None = None
+        self._member: Member | None = None
+        self._pending: list[_Pending] = []
+        self._lock = asyncio.Lock()
+
+    async def start(self, topics: Iterable[str]) -> None:
+        """Connect; raise KafkaError when Kafka is away."""
+        self._producer = TransactionalProducer(
+            self._bootstrap_servers, self._application_id, timeout_ms=self._timeout_ms
+        )
+        await self._producer.start(topics)
+
+    async def close(self) -> None:
+        if self._producer is not None:
+            await self._producer.stop()
+
+    async def take(self, member: Member, partitions: Iterable[TopicPartition]) -> None:
+        """Become the one who writes for these inputs; return when all that was open has ended."""
+        assert self._producer is not None
+        inputs = sorted(partitions)
+        async with self._lock:
+            self._member = None
+            await self._producer.take({one.partition for one in inputs})
+            wanted = [KafkaPartition(*one) for one in inputs]
+            if wanted:
+                await self._producer.committed(member.group_id, wanted)
+            self._member = member
+
+    async def write(self, changes: Changes) -> None:
+        """Return when all of it counts; raise SupersededError or WriteFailedError."""
+        pending = _Pending(changes)
+        self._pending.append(pending)
+        async with self._lock:
+            if not pending.is_done:
+                await self._commit_pending()
+        if pending.error is not None:
+            raise pending.error
+
+    async def _commit_pending(self) -> None:
+        """Commit what waits, as one transaction; each of them learns what became of it."""
+        pending, self._pending = self._pending, []
+        own = [one for one in pending if one.changes.member == self._member]
+        for one in pending:
+            # Unless told otherwise below; so too if this is cancelled half-way.
+            one.is_done, one.error = True, SupersededError()
+        if own:
+            error = await self._commit([one.changes for one in own])
+            for one in own:
+                one.error = error
+
+    async def _commit(self, changes: list[Changes]) -> Exception | None:
+        assert self._producer is not None
+        assert self._member is not None
+        # Whatever ends this but success: nothing more may be written into what may be open.
+        member, self._member = self._member, None
+        messages = [message for one in changes for message in one.messages]
+        offsets = {
+            KafkaPartition(*partition): offset
+            for one in changes
+            for partition, offset in one.offsets.items()
+        }
+        try:
+            await self._producer.commit(messages, offsets, member)
+        except TransactionError as error:
+            if error.outcome is Outcome.GENERATION_OVER:
+                return SupersededError()
+            return WriteFailedError(str(error))
+        except (KafkaError, OSError) as error:
+            return WriteFailedError(repr(error))
+        self._member = member
+        return None
