@@ -33,6 +33,8 @@ class IsrChange(NamedTuple):
     partition_epoch: int
     isr: tuple[tuple[int, int], ...]
     """(broker id, broker epoch) of each; the epoch is -1 where the leader has not heard of one."""
+    before: frozenset[int]
+    """The set it was made from."""
 
 
 class ChangeOutcome(Enum):

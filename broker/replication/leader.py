@@ -352,7 +352,9 @@ class PartitionLeader(Generic[T]):
         for replica in isr & self.followers.keys():
             epochs[replica] = self.followers[replica].broker_epoch
         wanted = tuple((replica, epochs.get(replica, -1)) for replica in sorted(isr))
-        change = IsrChange(self.leader_epoch, self.partition_epoch, wanted)
+        change = IsrChange(
+            self.leader_epoch, self.partition_epoch, wanted, before=self.isr.committed
+        )
         self.isr.begin(change)
         self._unsent = change
 

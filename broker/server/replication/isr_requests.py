@@ -105,16 +105,15 @@ class IsrRequests:
                 continue
             if result.error_code:
                 self._metrics.failed_isr_updates += 1
-            before = leader.isr.committed
+            else:
+                # Metadata may have brought it here before the answer: the leader cannot tell.
+                self._note(partition, change.before, frozenset(result.isr))
             if leader.handle_isr_answer(change, result, now_ms):
                 self._partitions.on_high_watermark(partition)
-            self._note(partition, before, leader.isr.committed)
             self._partitions.look_at_isr(partition)
         self._schedule()
 
     def _note(self, partition: Partition, before: frozenset[int], after: frozenset[int]) -> None:
-        if before == after:
-            return
         if after - before:
             self._metrics.isr_expands += 1
         if before - after:

@@ -12,7 +12,7 @@ from broker.replication.isr import IsrChange
 from broker.replication.isr_changes import IsrChanges
 
 TOPIC = b"a topic's own id"
-CHANGE = IsrChange(leader_epoch=5, partition_epoch=7, isr=((1, 11), (2, -1)))
+CHANGE = IsrChange(leader_epoch=5, partition_epoch=7, isr=((1, 11), (2, -1)), before=frozenset({1}))
 
 
 def response(*errors: tuple[int, ErrorCode]) -> AlterPartitionResponse:

@@ -188,7 +188,7 @@ def test_a_follower_joins_at_the_high_watermark_and_counts_at_once():
     assert cluster.leader.take_isr_change() is None
     cluster.fetch(3, 4)
     change = cluster.leader.take_isr_change()
-    assert change == (5, 0, ((1, 11), (2, 12), (3, 13)))
+    assert change == (5, 0, ((1, 11), (2, 12), (3, 13)), {1, 2})
     assert cluster.leader.take_isr_change() is None
     assert not cluster.fetch(2, 5)  # 3 counts before the controller has agreed
     cluster.answer(change)
