@@ -39,14 +39,22 @@ $(VENV)/.demo: requirements/demo.txt | $(VENV)/.core
 	$(BIN)/python -m pip install --require-hashes --requirement requirements/demo.txt
 	@touch $@
 
+# What connectors need to reach a registry, PostgreSQL, Elasticsearch and object stores.
+$(VENV)/.connectors: requirements/image.txt | $(VENV)/.core
+	$(BIN)/python -m pip install --require-hashes --requirement requirements/image.txt
+	@touch $@
+
 setup: $(VENV)/.dev ## make .venv with everything for work on the project
 
+ifneq ($(CONNECT)$(SHOP)$(ELASTICSEARCH),)
+demo: $(VENV)/.connectors
+endif
 ifeq ($(LITE),1)
 demo: $(VENV)/.core
 else
 demo: $(VENV)/.demo
 endif
-demo: ## run the whole pipeline, Spark and dashboard too (LITE=1 without; MIRROR=1 with a second cluster; ONCE=1, ORDERS=, LIMIT=, BOOTSTRAP=)
+demo: ## run the whole pipeline, Spark and dashboard too (LITE=1 without; MIRROR=1 with a second cluster; CONNECT=1 with connectors though LITE; ONCE=1, ORDERS=, LIMIT=, BOOTSTRAP=, SHOP=, ELASTICSEARCH=)
 	@$(BIN)/python -m millrace demo
 
 test: $(VENV)/.dev $(VENV)/.demo ## every test: fast, simulated, real clients, end to end

@@ -12,9 +12,10 @@ from pathlib import Path
 SETS = {
     "core": (),
     "dev": ("dev",),
-    "demo": ("spark", "streams"),
+    "demo": ("spark", "streams", "object-store", "registry"),
     "spark-jre": ("spark", "spark-jre"),
-    "elasticsearch": ("elasticsearch",),
+    # Everything a container may be asked for: search in Elasticsearch, and what connectors need.
+    "image": ("elasticsearch", "object-store", "postgresql", "registry"),
 }
 HERE = Path(__file__).parent
 PROJECT = HERE.parent / "pyproject.toml"

@@ -9,6 +9,14 @@ _SWITCHES = {
     "once": "end after the orders instead of serving on",
     "lite": "without Spark, streams and the dashboard",
     "mirror": "with a second cluster that the mirror keeps alike",
+    "connect": "with a Connect worker even when it is lite: a database and files, see --shop",
+}
+_TEXTS = {
+    "orders": "file or folder of real orders (CSV or CSV.gz of the Online Retail shape)",
+    "bootstrap": "use this Kafka, host:port, instead of brokers of our own",
+    "shop": "database of products, stock and customers: postgresql://user@host/database; "
+    "default: a file of SQLite",
+    "elasticsearch": "keep orders there too: http://user:password@host:9200",
 }
 
 
@@ -19,9 +27,12 @@ class Options:
     once: bool
     lite: bool
     mirror: bool
+    connect: bool
     orders: Path | None
     limit: int | None
     bootstrap: str
+    shop: str
+    elasticsearch: str
     count: int
     seed: int
     rate: float
@@ -40,18 +51,10 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> O
     for name, meaning in _SWITCHES.items():
         is_set = value(name.upper(), "") not in ("", "0")
         parser.add_argument(f"--{name}", action="store_true", default=is_set, help=meaning)
-    parser.add_argument(
-        "--orders",
-        default=value("ORDERS", ""),
-        help="file or folder of real orders (CSV or CSV.gz of the Online Retail shape)",
-    )
+    for name, meaning in _TEXTS.items():
+        parser.add_argument(f"--{name}", default=value(name.upper(), ""), help=meaning)
     parser.add_argument(
         "--limit", type=_count, default=value("LIMIT") or None, help="send only the first N orders"
-    )
-    parser.add_argument(
-        "--bootstrap",
-        default=value("BOOTSTRAP", ""),
-        help="use this Kafka, host:port, instead of brokers of our own",
     )
     parser.add_argument(
         "--count", type=_count, default=value("COUNT") or "500", help="made-up orders to send"
@@ -79,9 +82,12 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> O
         once=found.once,
         lite=found.lite,
         mirror=found.mirror,
+        connect=found.connect or bool(found.shop or found.elasticsearch),
         orders=orders,
         limit=found.limit,
         bootstrap=found.bootstrap,
+        shop=found.shop,
+        elasticsearch=found.elasticsearch,
         count=found.count,
         seed=found.seed,
         rate=(0.0 if orders else 100.0) if found.rate is None else found.rate,

@@ -78,7 +78,8 @@ class Child:
             self._append(line)
             _, found, address = line.decode().partition(" ready on ")
             if found:
-                self.address = address.strip()
+                # What more there is to say stands behind it.
+                self.address = address.split()[0]
                 return
         raise await self._death()
 

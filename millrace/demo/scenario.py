@@ -14,6 +14,13 @@ import aiohttp
 from millrace.cluster_layout import REPLICATION_FACTOR, free_ports
 from millrace.demo.analytics import PROGRAMS, Analytics, start_analytics, why_not
 from millrace.demo.brokers import NODE_IDS, start_brokers
+from millrace.demo.connect import (
+    Places,
+    make_places,
+    start_worker,
+    wait_until_there,
+    why_no_worker,
+)
 from millrace.demo.display import Display
 from millrace.demo.invoices import read_scenery
 from millrace.demo.mirror import PROGRAMS as MIRROR_PROGRAMS
@@ -26,8 +33,13 @@ from millrace.demo.registry import RegistryReader
 from millrace.demo.report import Run, build_report, count_reasons, find_faults, write_report
 from millrace.demo.sending import Sender
 from millrace.demo.services import SERVICES, start_services
+from millrace.demo.shop import fill_shop
 from millrace.demo.synthetic import make_scenery
-from millrace.demo.topics import delete_pipeline_topics, publish_catalogue, publish_customers
+from millrace.demo.topics import (
+    delete_pipeline_topics,
+    publish_catalogue,
+    publish_customers,
+)
 
 SHARED_BATCH_INTERVAL_MS = 100
 """With Spark on the same cores services and streams handle orders in batches: at 50 orders a second
@@ -49,6 +61,7 @@ class Addresses:
     urls: dict[str, str]
     analytics: Analytics | None
     mirror: Mirror | None
+    connectors: Places | None
 
 
 async def run_demo(options: Options, display: Display) -> int:
@@ -58,7 +71,8 @@ async def run_demo(options: Options, display: Display) -> int:
     data_folder = options.folder.absolute() / f"data-{time.strftime('%Y%m%d-%H%M%S')}"
     children = Children(options.folder / "logs")
     try:
-        addresses = await _start(options, display, children, data_folder)
+        connectors = _prepare_connectors(options, display, scenery)
+        addresses = await _start(options, display, children, connectors, data_folder)
         return await _while_children_live(children, _perform(options, display, scenery, addresses))
     finally:
         await children.stop()
@@ -73,13 +87,18 @@ def _load_scenery(options: Options) -> Scenery:
 
 
 async def _start(
-    options: Options, display: Display, children: Children, data_folder: Path
+    options: Options,
+    display: Display,
+    children: Children,
+    connectors: Places | None,
+    data_folder: Path,
 ) -> Addresses:
     started_at = time.monotonic()
     ports = _assign_ports(options.ports)
     lacking = None if options.lite else why_not()
     is_whole = not options.lite and lacking is None
     pages = {} if options.bootstrap else _broker_pages(ports)
+    pages |= {} if connectors is None else {"connect": f"http://127.0.0.1:{ports.connect}"}
     neighbours = {**pages, **(_mirror_pages(ports) if options.mirror else {})}
     children.environment = _links(ports, neighbours, is_whole=is_whole)
     bootstrap_servers = options.bootstrap
@@ -103,6 +122,9 @@ async def _start(
     pace = ["--batch-interval-ms", str(SHARED_BATCH_INTERVAL_MS)] if is_whole else []
     urls = {**pages, "registry": registry.address}
     urls |= await start_services(children, [*where, *topics, *pace], data_folder, ports.services)
+    if connectors is not None:
+        told = (bootstrap_servers, registry.address, pages["connect"])
+        await start_worker(children, connectors, data_folder, *told)
     analytics = None
     if is_whole:
         display.say("starting Spark, streams and the dashboard")
@@ -117,7 +139,20 @@ async def _start(
         mirror = await start_mirror(children, bootstrap_servers, data_folder, ports.mirror)
         urls |= mirror.urls
     display.say(f"all ready after {time.monotonic() - started_at:.1f} s")
-    return Addresses(bootstrap_servers, urls, analytics, mirror)
+    return Addresses(bootstrap_servers, urls, analytics, mirror, connectors)
+
+
+def _prepare_connectors(options: Options, display: Display, scenery: Scenery) -> Places | None:
+    """Fill what connectors read from, and say where it is; None when this run has none."""
+    if options.lite and not options.connect:
+        return None
+    lacking = why_no_worker(options.shop, options.elasticsearch)
+    if lacking is not None:
+        display.say(f"without connectors: {lacking}")
+        return None
+    places = make_places(options.folder, options.shop, options.elasticsearch)
+    fill_shop(places.shop_url, scenery.catalogue, scenery.customer_ids())
+    return places
 
 
 class _Ports(NamedTuple):
@@ -130,6 +165,7 @@ class _Ports(NamedTuple):
     registry: int
     services: list[int]
     analytics: list[int]
+    connect: int
     mirror: list[int]
     """The second cluster's broker, controller and page, and the mirror's page."""
 
@@ -144,8 +180,9 @@ def _assign_ports(first: int) -> _Ports:
     brokers = [broker, *islice(numbers, len(NODE_IDS) - 1)]
     controllers = list(islice(numbers, len(NODE_IDS)))
     pages = list(islice(numbers, len(NODE_IDS)))
+    connect = next(numbers)
     mirror = list(islice(numbers, _MIRROR_PORTS))
-    return _Ports(brokers, controllers, pages, registry, services, analytics, mirror)
+    return _Ports(brokers, controllers, pages, registry, services, analytics, connect, mirror)
 
 
 def _broker_pages(ports: _Ports) -> dict[str, str]:
@@ -188,8 +225,7 @@ async def _perform(
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector) as session:
         registry = RegistryReader(addresses.urls["registry"], session)
-        await publish_catalogue(addresses.bootstrap_servers, registry, scenery.catalogue)
-        await publish_customers(addresses.bootstrap_servers, registry, scenery.customer_ids())
+        await _bring_in(addresses, registry, scenery)
         observer = Observer(addresses.bootstrap_servers, registry)
         run_name = f"demo-{time.time_ns()}"
         sender = Sender(addresses.urls["orders"], run_name, session, observer, _JUDGED_SECONDS)
@@ -212,6 +248,8 @@ async def _perform(
             await addresses.analytics.write_answers(session, options.folder)
     faults = find_faults(run)
     urls = {"kafka": addresses.bootstrap_servers, **addresses.urls}
+    if addresses.connectors is not None:
+        urls |= addresses.connectors.shown()
     urls["openapi"] = addresses.urls["orders"] + "/openapi.json"
     display.show_result(report, count_reasons(run))
     if addresses.mirror is not None:
@@ -235,6 +273,16 @@ def _watch_mirror(
     group: asyncio.TaskGroup, mirror: Mirror | None, session: aiohttp.ClientSession
 ) -> list[asyncio.Task[None]]:
     return [] if mirror is None else [group.create_task(mirror.watch(session))]
+
+
+async def _bring_in(addresses: Addresses, registry: RegistryReader, scenery: Scenery) -> None:
+    """Return when products, stock and customers are in their topics."""
+    bootstrap_servers = addresses.bootstrap_servers
+    if addresses.connectors is None:
+        await publish_catalogue(bootstrap_servers, registry, scenery.catalogue)
+        await publish_customers(bootstrap_servers, registry, scenery.customer_ids())
+        return
+    await wait_until_there(bootstrap_servers, scenery.catalogue, scenery.customer_ids())
 
 
 async def _send_with_progress(

@@ -27,6 +27,8 @@ GROUPS = (
     "email",
     "search",
     "millrace-streams",
+    "connect-orders-to-parquet",
+    "connect-orders-to-elasticsearch",
 )
 TOPICS = (
     "orders",
@@ -59,6 +61,7 @@ TOPICS = (
     "millrace-streams-validation-latency-changelog",
 )
 _DELETE_SECONDS = 30.0
+_KEYS_SECONDS = 60.0
 _POLL_SECONDS = 0.1
 _SEND_BATCH = 1000
 
@@ -172,6 +175,22 @@ async def publish_customers(
             yield "customers", customer_id, customer(about)
 
     await _publish(bootstrap_servers, records())
+
+
+async def wait_for_keys(bootstrap_servers: str, wanted: Mapping[str, Iterable[str]]) -> None:
+    """Return when every topic has a record of each of its keys. Raises TimeoutError."""
+    missing = {topic: {key.encode() for key in keys} for topic, keys in wanted.items()}
+    consumer = AIOKafkaConsumer(
+        *missing, bootstrap_servers=bootstrap_servers, auto_offset_reset="earliest"
+    )
+    await consumer.start()
+    try:
+        async with asyncio.timeout(_KEYS_SECONDS):
+            while any(missing.values()):
+                for partition, records in (await consumer.getmany(timeout_ms=200)).items():
+                    missing[partition.topic].difference_update(record.key for record in records)
+    finally:
+        await consumer.stop()
 
 
 async def _publish(bootstrap_servers: str, records: Iterable[_Record]) -> None:

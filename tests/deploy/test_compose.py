@@ -76,18 +76,19 @@ def test_compose_accepts_the_file() -> None:
 
 def test_every_program_has_its_container() -> None:
     expected = {name: ["service", name] for name in SERVICES}
-    assert commands() == {**expected, "registry": ["registry"]}
+    connect = ["connect", "start", "/etc/millrace/connect.properties"]
+    assert commands() == {**expected, "registry": ["registry"], "connect": connect}
     assert re.findall(r"^  (broker-\d):\n    <<: \*broker$", COMPOSE, re.MULTILINE) == [
         "broker-1",
         "broker-2",
         "broker-3",
     ]
-    assert {"broker", "registry"} <= set(PROGRAMS)
+    assert {"broker", "registry", "connect"} <= set(PROGRAMS)
 
 
 def test_only_this_machine_reaches_the_published_ports() -> None:
     ports = re.findall(r'^ +- "(\S*:\d+)"$', COMPOSE, re.MULTILINE)
-    assert len(ports) == 8
+    assert len(ports) == 9
     assert all(port.startswith("127.0.0.1:$") for port in ports), ports
 
 

@@ -33,6 +33,7 @@ PORTS = (
     *(f"BROKER_{number}_HTTP" for number in (1, 2, 3)),
     "ORDERS",
     "REGISTRY",
+    "CONNECT",
 )
 ORDER = {
     "customer_id": "c1",

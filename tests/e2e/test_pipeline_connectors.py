@@ -1,118 +1,155 @@
-"""The pipeline between a database and files: what deploy/connect tells its users, as it stands.
+"""The demo with its connectors: a database on one side of the pipeline, files on the other.
 
-Products, stock and customers come from SQLite, orders go to Parquet files by their state.
+Products, stock and customers come from SQLite or a real PostgreSQL, orders go to Parquet files by
+their state, and to a real Elasticsearch.
 """
 
+import os
+import re
 import sqlite3
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pyarrow.parquet
 import pytest
+from elasticsearch import Elasticsearch as Client
 
-from millrace.testing import LocalBroker
-from tests.lib.connect_worker import ConnectWorker, eventually
-from tests.lib.pipeline_processes import JUDGES, Pipeline
+from millrace.demo.connect import CONNECTORS, ELASTICSEARCH_CONNECTOR
+from tests.lib.elasticsearch_server import Elasticsearch
+from tests.lib.pipeline_processes import call
+from tests.lib.postgresql import PostgreSql
+from tests.lib.waiting import until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(280)]
 
-DEPLOY = Path(__file__).parents[2] / "deploy" / "connect"
-CONNECTORS = ("shop-products", "shop-stock", "shop-customers", "orders-to-parquet")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("shop")
-    with sqlite3.connect(path / "shop.sqlite") as database:
-        database.executescript((DEPLOY / "shop.sql").read_text())
-    database.close()
-    return path
+ROOT = Path(__file__).parents[2]
+COUNT = 40
 
 
-@pytest.fixture(scope="module")
-def pipeline(folder: Path) -> Iterator[Pipeline]:
-    with (
-        LocalBroker() as broker,
-        Pipeline(broker.bootstrap_servers, folder) as running,
-    ):
-        running.start("orders", *(name for name in JUDGES if name != "orders"))
-        yield running
+@dataclass
+class Demo:
+    """A demo that serves, and what lies around it."""
+
+    urls: dict[str, str]
+    folder: Path
+    connectors: list[str]
+    postgresql: PostgreSql | None
+    elasticsearch: Elasticsearch | None
+
+    def change(self, statement: str) -> None:
+        """Have the shop's database do something."""
+        if self.postgresql is not None:
+            with psycopg.connect(self.postgresql.url) as connection:
+                connection.execute(statement.encode())
+            return
+        database = sqlite3.connect(self.folder / "shop.sqlite", timeout=30)
+        with closing(database), database:
+            database.execute(statement)
+
+    def final_state(self, product: str, quantity: int) -> str:
+        """Place an order and return VALIDATED or FAILED."""
+        line = {"product_id": product, "quantity": quantity, "unit_price": "2.55"}
+        placed = call(
+            "POST", self.urls["orders"] + "/v1/orders", {"customer_id": "c1", "lines": [line]}
+        )
+        assert placed.status == 201, placed
+        judged = call("GET", f"{self.urls['orders']}/v1/orders/{placed.body['id']}/validated")
+        return str(judged.body["state"])
+
+    def rows(self, state: str) -> list[dict[str, Any]]:
+        found = sorted((self.folder / f"orders/by-state/orders/state={state}").glob("*.parquet"))
+        return [row for path in found for row in pyarrow.parquet.read_table(path).to_pylist()]
 
 
-@pytest.fixture(scope="module")
-def worker(pipeline: Pipeline, folder: Path) -> Iterator[ConnectWorker]:
-    """Give a worker that was told what the files say, but for where things are."""
-    here = {
-        "localhost:9092": pipeline.bootstrap_servers,
-        "http://localhost:8081": pipeline.urls["registry"],
-        "connect-offsets": f"{folder}/connect-offsets",
-        "sqlite:///shop.sqlite": f"sqlite:///{folder}/shop.sqlite",
-        "/tmp/millrace-orders": f"{folder}/files",
-    }
-
-    def told(name: str) -> str:
-        text = (DEPLOY / name).read_text()
-        for written, real in here.items():
-            text = text.replace(written, real)
-        return text
-
-    settings = dict(
-        line.split("=", 1) for line in told("worker.properties").splitlines() if "=" in line
-    )
-    files = []
-    for name in CONNECTORS:
-        files.append(folder / f"{name}.json")
-        files[-1].write_text(told(f"{name}.json"))
-    with ConnectWorker(folder, settings, *files) as started:
-        for name in CONNECTORS:
-            started.wait_for(name, connector="RUNNING", t0="RUNNING")
-        yield started
-
-
-def final_state(pipeline: Pipeline, customer: str, product: str, quantity: int) -> str:
-    line = {"product_id": product, "quantity": quantity, "unit_price": "2.55"}
-    placed = pipeline.post({"customer_id": customer, "lines": [line]})
-    assert placed.status == 201, placed
-    state: str = pipeline.validated(placed.body["id"]).body["state"]
-    return state
-
-
-def change(folder: Path, statement: str) -> None:
-    database = sqlite3.connect(folder / "shop.sqlite")
-    with database:
-        database.execute(statement)
-    database.close()
+@pytest.fixture(scope="module", params=["sqlite", "postgresql, and elasticsearch"])
+def demo(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Demo]:
+    folder = tmp_path_factory.mktemp("demo")
+    postgresql, elasticsearch = None, None
+    told = {"LITE": "1", "CONNECT": "1", "COUNT": str(COUNT), "RATE": "0"}
+    with ExitStack() as stack:
+        if request.param != "sqlite":
+            postgresql = stack.enter_context(PostgreSql())
+            elasticsearch = stack.enter_context(Elasticsearch())
+            told |= {"SHOP": postgresql.url, "ELASTICSEARCH": elasticsearch.url}
+        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        process = stack.enter_context(
+            subprocess.Popen(
+                [sys.executable, "-m", "millrace", "demo"],
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": path, **told},
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        )
+        stack.callback(process.terminate)
+        assert process.stdout is not None
+        said, urls = [], {}
+        for line in process.stdout:
+            said.append(line)
+            if found := re.match(r"(\w+) +(http://\S+)$", line):
+                urls[found[1]] = found[2]
+            if line.startswith("serving until"):
+                break
+        assert "connect" in urls, "".join(said)
+        assert "WRONG" not in "".join(said)
+        connectors = [*CONNECTORS, *([ELASTICSEARCH_CONNECTOR] if elasticsearch else [])]
+        yield Demo(urls, folder / "build/demo", connectors, postgresql, elasticsearch)
 
 
-def rows(folder: Path, state: str) -> list[dict[str, Any]]:
-    found = sorted((folder / "files/by-state/orders" / f"state={state}").glob("*.parquet"))
-    return [row for path in found for row in pyarrow.parquet.read_table(path).to_pylist()]
+def test_the_worker_and_all_its_tasks_run(demo: Demo) -> None:
+    answer = call("GET", demo.urls["connect"] + "/connectors?expand=status").body
+    assert sorted(answer) == sorted(demo.connectors)
+    for name in demo.connectors:
+        status = answer[name]["status"]
+        states = [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
+        assert states == ["RUNNING", "RUNNING"], answer[name]
 
 
-def test_orders_are_judged_by_what_the_database_says_and_kept_as_parquet(
-    worker: ConnectWorker, pipeline: Pipeline, folder: Path
-) -> None:
-    # Until the stock has come, its products are unknown.
-    eventually(lambda: final_state(pipeline, "c1", "item-001", 1) == "VALIDATED")
-    assert final_state(pipeline, "c2", "item-002", 5) == "FAILED"
+def test_orders_are_judged_by_what_the_database_says(demo: Demo) -> None:
+    assert demo.final_state("sold-out", 5) == "FAILED"
+    demo.change("UPDATE stock SET quantity = 1000 WHERE product_id = 'sold-out'")
+    demo.change("INSERT INTO products (product_id, description) VALUES ('mug', 'A mug')")
+    demo.change("INSERT INTO stock (product_id, quantity) VALUES ('mug', 10)")
+    until(lambda: demo.final_state("sold-out", 5) == "VALIDATED")
+    until(lambda: demo.final_state("mug", 1) == "VALIDATED")
 
-    change(folder, "UPDATE stock SET quantity = 1000 WHERE product_id = 'item-002'")
-    change(folder, "INSERT INTO products (product_id, description) VALUES ('item-003', 'A mug')")
-    change(folder, "INSERT INTO stock (product_id, quantity) VALUES ('item-003', 10)")
-    eventually(lambda: final_state(pipeline, "c2", "item-002", 5) == "VALIDATED")
-    eventually(lambda: final_state(pipeline, "c2", "item-003", 1) == "VALIDATED")
 
-    def products_kept() -> set[str]:
-        return {line["product_id"] for row in rows(folder, "VALIDATED") for line in row["lines"]}
-
-    eventually(lambda: products_kept() == {"item-001", "item-002", "item-003"})
-    validated = rows(folder, "VALIDATED")
+def test_every_order_that_was_validated_is_in_the_files_once(demo: Demo) -> None:
+    """By now there are those of the demo and those of the tests before."""
+    until(lambda: any(row["lines"][0]["product_id"] == "mug" for row in demo.rows("VALIDATED")))
+    created = demo.rows("CREATED")
+    until(lambda: len(demo.rows("VALIDATED")) + len(demo.rows("FAILED")) == len(created))
+    validated = demo.rows("VALIDATED")
     assert {row["state"] for row in validated} == {"VALIDATED"}
-    assert str(validated[0]["lines"][0]["unit_price"]) == "2.5500"
-    assert len({row["order_id"] for row in validated}) == len(validated)
-    assert all(row["reasons"] for row in rows(folder, "FAILED"))
-    written = 'write_total{connector="shop-customers",task="0"} 2.0'
-    eventually(lambda: written in worker.call("GET", "/metrics").body)
-    for name in CONNECTORS:
-        assert worker.states(name) == {"connector": "RUNNING", "0": "RUNNING"}
+    counted = Counter(row["order_id"] for row in [*validated, *demo.rows("FAILED")])
+    assert counted == Counter(row["order_id"] for row in created)
+    assert set(counted.values()) == {1}
+
+
+def test_elasticsearch_has_every_order_as_it_is_now(demo: Demo) -> None:
+    if demo.elasticsearch is None:
+        pytest.skip("this demo was not told of an Elasticsearch")
+    client = Client(demo.elasticsearch.url)
+    wanted = {row["order_id"] for row in demo.rows("CREATED")}
+
+    def states() -> dict[str, str]:
+        client.indices.refresh(index="orders-by-connector")
+        found = client.search(index="orders-by-connector", size=1000)["hits"]["hits"]
+        return {hit["_id"]: hit["_source"]["state"] for hit in found}
+
+    until(lambda: set(states().values()) == {"PAID", "FAILED"} and states().keys() == wanted)
+    by_service = {
+        order_id: call("GET", f"{demo.urls['orders']}/v1/orders/{order_id}").body["state"]
+        for order_id in sorted(wanted)
+    }
+    assert states() == by_service
+    client.close()

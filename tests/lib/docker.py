@@ -60,7 +60,7 @@ def build_settings() -> dict[str, str]:
     In a container pip may not trust what this machine trusts: so what it needs is fetched here.
     """
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(WHEELHOUSE)]
-    locked = ["--require-hashes", "--requirement", "requirements/elasticsearch.txt"]
+    locked = ["--require-hashes", "--requirement", "requirements/image.txt"]
     constraints = "".join(_versions((ROOT / "requirements" / "dev.txt").read_text()))
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(constraints)
