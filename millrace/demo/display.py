@@ -58,13 +58,22 @@ class Display:
                 ],
                 [(f"check {check}", counts or "none") for check, counts in checks.items()],
                 [
+                    *(
+                        (f"finally {state}", str(count))
+                        for state, count in report["final_states"].items()
+                    ),
+                    *(
+                        (f"payments {result}", str(count))
+                        for result, count in report["payments"].items()
+                    ),
+                    *((name, str(report[name])) for name in ("mails", "documents")),
+                ],
+                [
                     ("revenue validated", report["revenue_validated"]),
                     ("seconds", f"{report['seconds']:.1f}"),
                     ("orders/s", f"{report['orders_per_second']:.1f}"),
-                    *(
-                        (f"POST to final state, {name}", f"{value:.0f} ms")
-                        for name, value in report["latency_ms"].items()
-                    ),
+                    *_latencies("POST to verdict", report["latency_ms"]),
+                    *_latencies("POST to final state", report["final_latency_ms"]),
                 ],
             ],
         )
@@ -72,6 +81,10 @@ class Display:
     def show_urls(self, urls: Mapping[str, str]) -> None:
         for name, url in urls.items():
             self.say(f"{name:14} {url}")
+
+
+def _latencies(what: str, found: Mapping[str, float]) -> list[tuple[str, str]]:
+    return [(f"{what}, {name}", f"{value:.0f} ms") for name, value in found.items()]
 
 
 class LiveProgress:

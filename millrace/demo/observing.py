@@ -1,6 +1,6 @@
-"""What becomes of the orders, read from the topics: `orders` and `order-validations`.
+"""What becomes of the orders, read from the topics: events, verdicts, payments and mails.
 
-One consumer without a group reads both from the beginning. An order of this run is one whose id
+One consumer without a group reads them all from the beginning. An order of this run is one whose id
 was given by a POST of this run; the id may turn up in a topic before the POST is answered, so
 what is read is kept by id for whoever asks later.
 """
@@ -14,31 +14,40 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.structs import ConsumerRecord
 
 from millrace.demo.registry import RegistryReader
-from millrace.demo.report import CHECKS, JUDGED
+from millrace.demo.report import CHECKS, ENDS, JUDGED
 
-_TOPICS = ("orders", "order-validations")
+_TOPICS = ("orders", "order-validations", "payments", "order-confirmations")
 
 
 @dataclass(slots=True)
 class Observed:
-    """What the topics say about one order."""
+    """What the topics say about one order: its verdict, its end, and who has looked at it."""
 
     state: str | None = None
+    end: str | None = None
     reasons: list[str] = field(default_factory=list)
     total: Decimal = Decimal(0)
     checks: dict[str, str] = field(default_factory=dict)
+    payments: list[str] = field(default_factory=list)
+    mails: int = 0
     judged_at: float = 0.0
+    ended_at: float = 0.0
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every check has spoken, the order is at its end, and its customer knows."""
+        return len(self.checks) == len(CHECKS) and self.end is not None and self.mails > 0
 
 
 class Observer:
-    """Follows the topics; `wait_judged` and `wait_checked` tell about one order."""
+    """Follows the topics; `wait_judged` and `wait_finished` tell about one order."""
 
     def __init__(self, bootstrap_servers: str, registry: RegistryReader) -> None:
         self._bootstrap_servers = bootstrap_servers
         self._registry = registry
         self._orders: dict[str, Observed] = {}
         self._judged: dict[str, asyncio.Future[None]] = {}
-        self._checked: dict[str, asyncio.Future[None]] = {}
+        self._finished: dict[str, asyncio.Future[None]] = {}
         self.started = asyncio.Event()
 
     async def run(self) -> None:
@@ -63,16 +72,24 @@ class Observer:
         now = time.monotonic()
         for record in records:
             observed = self.seen(record.key.decode())
-            if topic == "orders":
-                await self._see_order(record, observed, now)
-            else:
-                event = await self._registry.decode(record.value, "check", "result")
-                observed.checks.setdefault(event["check"], event["result"])
-                if len(observed.checks) == len(CHECKS):
-                    _resolve(self._checked, record.key.decode())
+            match topic:
+                case "orders":
+                    await self._see_order(record, observed, now)
+                case "order-validations":
+                    event = await self._registry.decode(record.value, "check", "result")
+                    observed.checks.setdefault(event["check"], event["result"])
+                case "payments":
+                    event = await self._registry.decode(record.value, "result")
+                    observed.payments.append(event["result"])
+                case _:
+                    observed.mails += 1
+            if observed.is_finished:
+                _resolve(self._finished, record.key.decode())
 
     async def _see_order(self, record: ConsumerRecord, observed: Observed, now: float) -> None:
         event = await self._registry.decode(record.value, "state", "reasons", "total")
+        if observed.end is None and event["state"] in ENDS:
+            observed.end, observed.ended_at = event["state"], now
         if observed.state is None and event["state"] in JUDGED:
             observed.state = event["state"]
             observed.total = event["total"]
@@ -93,12 +110,10 @@ class Observer:
             await self._judged.setdefault(order_id, asyncio.get_running_loop().create_future())
         return observed
 
-    async def wait_checked(self, order_id: str) -> Observed:
-        """Return what is known once every check has given its verdict."""
-        observed = self.seen(order_id)
-        if len(observed.checks) < len(CHECKS):
-            await self._checked.setdefault(order_id, asyncio.get_running_loop().create_future())
-        return observed
+    async def wait_finished(self, order_id: str) -> None:
+        """Return once there is nothing more to come."""
+        if not self.seen(order_id).is_finished:
+            await self._finished.setdefault(order_id, asyncio.get_running_loop().create_future())
 
 
 def _resolve(waiting: dict[str, asyncio.Future[None]], order_id: str) -> None:

@@ -3,6 +3,7 @@
 import json
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 CHECKS = ("FRAUD", "INVENTORY", "ORDER_DETAILS")
 RESULTS = ("PASS", "FAIL", "ERROR")
 JUDGED = ("VALIDATED", "FAILED")
+ENDS = ("PAID", "FAILED", "CANCELLED")
+PAYMENTS = ("PAID", "DECLINED")
 
 
 @dataclass(slots=True)
@@ -26,7 +29,12 @@ class Outcome:
     reasons: list[str] = field(default_factory=list)
     total: Decimal = Decimal(0)
     checks: dict[str, str] = field(default_factory=dict)
+    payments: list[str] = field(default_factory=list)
+    mails: int = 0
+    end: str | None = None
+    begun_at: float = 0.0
     latency_ms: float | None = None
+    end_latency_ms: float | None = None
 
     @property
     def result(self) -> str | None:
@@ -35,10 +43,14 @@ class Outcome:
 
 @dataclass(slots=True)
 class Run:
-    """All outcomes and how long it took, from the first POST to the last verdict."""
+    """All outcomes and how long it took, from the first POST to the last verdict.
+
+    `documents` is how many orders the search index has.
+    """
 
     outcomes: list[Outcome] = field(default_factory=list)
     seconds: float = 0.0
+    documents: int | None = None
 
     @property
     def accepted(self) -> list[Outcome]:
@@ -54,22 +66,29 @@ def build_report(run: Run) -> dict[str, Any]:
     accepted = run.accepted
     states = Counter(outcome.state or "CREATED" for outcome in accepted)
     validated = (outcome.total for outcome in accepted if outcome.state == "VALIDATED")
-    latencies = sorted(o.latency_ms for o in accepted if o.latency_ms is not None)
+    payments = Counter(payment for outcome in accepted for payment in outcome.payments)
     return {
         "posted": len(run.outcomes),
         "refused": run.refused_count,
         "accepted": len(accepted),
         "states": dict(sorted(states.items())),
         "checks": {check: _count_results(accepted, check) for check in CHECKS},
+        "final_states": dict(sorted(Counter(o.end or "none" for o in accepted).items())),
+        "payments": {result: payments[result] for result in PAYMENTS},
+        "mails": sum(outcome.mails for outcome in accepted),
+        "documents": run.documents,
         "revenue_validated": f"{sum(validated, Decimal(0)):.2f}",
         "seconds": round(run.seconds, 3),
         "orders_per_second": round(len(accepted) / run.seconds, 1) if run.seconds else 0.0,
-        "latency_ms": {
-            "p50": percentile(latencies, 0.50),
-            "p99": percentile(latencies, 0.99),
-            "max": percentile(latencies, 1.0),
-        },
+        "latency_ms": _percentiles(outcome.latency_ms for outcome in accepted),
+        "final_latency_ms": _percentiles(outcome.end_latency_ms for outcome in accepted),
     }
+
+
+def _percentiles(latencies: Iterable[float | None]) -> dict[str, float]:
+    ordered = sorted(one for one in latencies if one is not None)
+    shares = {"p50": 0.50, "p99": 0.99, "max": 1.0}
+    return {name: percentile(ordered, share) for name, share in shares.items()}
 
 
 def _count_results(accepted: list[Outcome], check: str) -> dict[str, int]:
@@ -101,6 +120,14 @@ def find_faults(run: Run) -> list[str]:
             faults[f"expected {outcome.expected}, was {outcome.result}"] += 1
         if outcome.order_id is not None and len(outcome.checks) < len(CHECKS):
             faults["not checked by all"] += 1
+        if outcome.order_id is not None and outcome.end is None:
+            faults["without a final state"] += 1
+        if outcome.order_id is not None and outcome.mails != 1:
+            faults[f"with {outcome.mails} mails"] += 1
+    if run.documents != len(run.accepted):
+        faults["have no document, or have one too many"] = abs(
+            len(run.accepted) - (run.documents or 0)
+        )
     return [f"{count} orders {fault}" for fault, count in sorted(faults.items())]
 
 

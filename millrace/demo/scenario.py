@@ -1,6 +1,7 @@
 """The demo, step by step: start everything, send the orders, count, report, serve on."""
 
 import asyncio
+import contextlib
 import shutil
 import time
 from collections.abc import Awaitable, Callable
@@ -48,7 +49,8 @@ decision."""
 _IN_FLIGHT = 64
 _IN_FLIGHT_PACED = 1024
 _JUDGED_SECONDS = 90.0
-_CHECKS_SECONDS = 60.0
+_ENDS_SECONDS = 60.0
+_INDEX_SECONDS = 30.0
 _PROGRESS_SECONDS = 0.25
 _MIRROR_PORTS = 4
 
@@ -234,9 +236,10 @@ async def _perform(
             watching = _watch_mirror(group, addresses.mirror, session)
             await observer.started.wait()
             await _send_with_progress(options, display, scenery, sender, run)
-            await sender.wait_for_checks(run, _CHECKS_SECONDS)
+            await sender.wait_for_ends(run, _ENDS_SECONDS)
             for task in (observing, *watching):
                 task.cancel()
+        run.documents = await _count_documents(addresses.urls["search"], session, run)
         report = build_report(run)
         if addresses.mirror is not None:
             display.say("waiting for the mirror to be level")
@@ -267,6 +270,18 @@ async def _perform(
     display.say("serving until Ctrl-C")
     await asyncio.Event().wait()
     return 0
+
+
+async def _count_documents(search_url: str, session: aiohttp.ClientSession, run: Run) -> int | None:
+    """Return how many orders the index has, once it has them all or the time is over."""
+    found: int | None = None
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_INDEX_SECONDS):
+            while found != len(run.accepted):
+                async with session.get(f"{search_url}/v1/index") as response:
+                    found = (await response.json(content_type=None)).get("documents")
+                await asyncio.sleep(_PROGRESS_SECONDS)
+    return found
 
 
 def _watch_mirror(

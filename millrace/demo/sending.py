@@ -7,6 +7,7 @@ can be repeated when the answer is 503 or gets lost.
 """
 
 import asyncio
+import contextlib
 import heapq
 import time
 from collections import deque
@@ -102,7 +103,7 @@ class Sender:
                 group.create_task(work())
 
     async def _send(self, order: DemoOrder, outcome: Outcome) -> None:
-        started_at = time.monotonic()
+        outcome.begun_at = time.monotonic()
         await self._post(order, outcome)
         if outcome.order_id is None:
             return
@@ -114,7 +115,7 @@ class Sender:
         outcome.state = observed.state
         outcome.reasons = observed.reasons
         outcome.total = observed.total
-        outcome.latency_ms = (observed.judged_at - started_at) * 1000
+        outcome.latency_ms = (observed.judged_at - outcome.begun_at) * 1000
         self.judged_count += 1
 
     async def _post(self, order: DemoOrder, outcome: Outcome) -> None:
@@ -144,15 +145,18 @@ class Sender:
                 outcome.problem = f"{response.status} {answer.get('detail')}"
             return
 
-    async def wait_for_checks(self, run: Run, seconds: float) -> None:
-        """Wait until every check has come in: an order that fails at once has some to come."""
-        try:
+    async def wait_for_ends(self, run: Run, seconds: float) -> None:
+        """Wait for what comes after the verdicts: other checks, payment, final state, mail."""
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 for outcome in run.accepted:
                     assert outcome.order_id is not None
-                    observed = await self._observer.wait_checked(outcome.order_id)
-                    outcome.checks = observed.checks
-        except TimeoutError:
-            for outcome in run.accepted:
-                if not outcome.checks and outcome.order_id is not None:
-                    outcome.checks = self._observer.seen(outcome.order_id).checks
+                    await self._observer.wait_finished(outcome.order_id)
+        for outcome in run.accepted:
+            assert outcome.order_id is not None
+            observed = self._observer.seen(outcome.order_id)
+            outcome.checks = observed.checks
+            outcome.payments, outcome.mails = observed.payments, observed.mails
+            outcome.end = observed.end
+            if observed.end is not None:
+                outcome.end_latency_ms = (observed.ended_at - outcome.begun_at) * 1000
