@@ -1,10 +1,12 @@
 """The registry's REST interface: Confluent's paths, bodies and codes."""
 
+import asyncio
 from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient
 
+from schemas.registry.rest.answers import TOPIC_KEY
 from tests.schemas.memory_topic import Caller, calling, with_client
 
 STRING, INT = '"string"', '"int"'
@@ -359,3 +361,31 @@ def test_browsers_get_a_page_at_the_root_and_clients_what_confluents_answers() -
 
     calling(check)
     with_client(look)
+
+
+def test_what_is_asked_before_the_topic_is_read_is_answered_when_it_is() -> None:
+    """A registry that has just been started again must not say that it knows nothing."""
+
+    async def check(client: TestClient) -> None:
+        topic = client.app[TOPIC_KEY]
+        await Caller(client).register("a", STRING)
+        topic._loaded.clear()
+        asking = asyncio.ensure_future(Caller(client).ask("GET", "/schemas/ids/1"))
+        done, _ = await asyncio.wait({asking}, timeout=0.05)
+        assert not done
+        topic._loaded.set()
+        assert (await asking)["schema"] == STRING
+
+    with_client(check)
+
+
+def test_topic_that_cannot_be_read_is_the_stores_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("schemas.registry.rest.answers.LOAD_SECONDS", 0.01)
+
+    async def check(client: TestClient) -> None:
+        client.app[TOPIC_KEY]._loaded.clear()
+        await Caller(client).refused(50001, "GET", "/subjects/x/versions/latest")
+        async with client.get("/health/live") as answer:
+            assert answer.status == 200
+
+    with_client(check)

@@ -1,5 +1,6 @@
 """What all handlers share: reading names, numbers and bodies, and answering as Confluent does."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
@@ -34,6 +35,9 @@ _ACCEPTED: Final = (
 )
 TOPIC_KEY: Final = web.AppKey("topic", SchemaTopic)
 WRITES_KEY: Final = web.AppKey("writes", Writes)
+
+LOAD_SECONDS = 10.0
+"""How long a request waits for the topic to be read; then the store is at fault, not the caller."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ItemT = TypeVar("ItemT")
@@ -70,6 +74,23 @@ async def registry_errors(request: web.Request, handler: Handler) -> web.StreamR
         return _refusal(request, RegistryError(error.status, text))
     except (KafkaError, TimeoutError) as error:
         return _refusal(request, store_error(str(error)))
+
+
+def when_loaded(handler: Handler) -> Handler:
+    """Return the handler for when the topic is read: before that nothing is known to be missing.
+
+    To a client `not found` is final; a service would set aside an event whose schema there is.
+    """
+
+    async def wait_and_handle(request: web.Request) -> web.StreamResponse:
+        try:
+            async with asyncio.timeout(LOAD_SECONDS):
+                await request.app[TOPIC_KEY].wait_until_loaded()
+        except TimeoutError:
+            raise store_error("the topic is not read yet") from None
+        return await handler(request)
+
+    return wait_and_handle
 
 
 def _refusal(request: web.Request, error: RegistryError) -> web.Response:

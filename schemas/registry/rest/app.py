@@ -11,7 +11,7 @@ from pages.neighbours import parse_neighbours
 from schemas.registry.forwarding import Writes
 from schemas.registry.leader import Leadership
 from schemas.registry.rest import schemas, settings, subjects
-from schemas.registry.rest.answers import TOPIC_KEY, WRITES_KEY, registry_errors
+from schemas.registry.rest.answers import TOPIC_KEY, WRITES_KEY, registry_errors, when_loaded
 from schemas.registry.rest.front import front_page
 from schemas.registry.rest.metrics import Metrics
 from schemas.registry.topic import SchemaTopic
@@ -36,8 +36,9 @@ def build_app(topic: SchemaTopic, leadership: Leadership, neighbours: str = "") 
 def add_routes(app: web.Application, neighbours: Mapping[str, str]) -> None:
     """Add everything that is the registry's interface."""
     for method, path, handler in (*subjects.ROUTES, *schemas.ROUTES, *settings.ROUTES):
-        app.router.add_route(method, path, handler)
-        app.router.add_route(method, "/contexts/{context}" + path, handler)
+        when_known = when_loaded(handler)
+        app.router.add_route(method, path, when_known)
+        app.router.add_route(method, "/contexts/{context}" + path, when_known)
     app.router.add_get("/", front_page(neighbours))
     for method, path, handler in settings.SERVER_ROUTES:
         app.router.add_route(method, path, handler)
