@@ -117,7 +117,10 @@ async def _start(
     where = ["--bootstrap-servers", bootstrap_servers]
     children.begin_level()
     registry = await children.start(
-        "registry", "schemas.registry", *where, *topics, "--http-port", str(ports.registry)
+        "registry",
+        "schemas.registry",
+        *(*where, *topics, "--http-port", str(ports.registry)),
+        is_revived=True,
     )
     where += ["--registry-url", registry.address]
     children.begin_level()

@@ -32,6 +32,7 @@ async def start_services(
                     *common,
                     *own.get(service, ()),
                     *("--http-port", str(port), "--allow-faults", "1"),
+                    is_revived=True,
                 )
             )
             for service, port in zip(SERVICES, ports, strict=True)

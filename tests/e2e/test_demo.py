@@ -175,7 +175,16 @@ def broker_pid(demo_pid: int, node_id: int) -> int | None:
     return next((pid for pid, words in below.items() if f"node.id={node_id}" in words), None)
 
 
-def test_a_broker_may_be_stopped_or_killed_while_orders_go_through(tmp_path: Path) -> None:
+def program_pid(demo_pid: int, name: str) -> int:
+    """Find the process of a service or of the registry among the demo's children."""
+    modules = {f"services.{name}", f"schemas.{name}"}
+    below = processes_below(demo_pid)
+    return next(pid for pid, words in below.items() if modules & set(words))
+
+
+def test_brokers_and_services_may_be_stopped_or_killed_while_orders_go_through(
+    tmp_path: Path,
+) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "millrace", "demo"],
         cwd=tmp_path,
@@ -187,6 +196,8 @@ def test_a_broker_may_be_stopped_or_killed_while_orders_go_through(tmp_path: Pat
         for line in process.stdout:
             if line.startswith("all ready"):
                 break
+        for service in ("fraud", "payments", "registry"):
+            os.kill(program_pid(process.pid, service), signal.SIGKILL)
         for node_id, ending in ((2, signal.SIGKILL), (3, signal.SIGTERM)):
             found = broker_pid(process.pid, node_id)
             assert found is not None
@@ -204,6 +215,7 @@ def test_a_broker_may_be_stopped_or_killed_while_orders_go_through(tmp_path: Pat
     report = json.loads((tmp_path / "build" / "demo" / "report.json").read_text())
     assert report["posted"] == 300
     assert sum(report["states"].values()) == report["accepted"]
+    assert report["mails"] == report["documents"] == report["accepted"]
 
 
 def assert_opens_as_a_page(url: str) -> None:
