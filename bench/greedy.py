@@ -20,7 +20,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bench.first_record import wait_for_first_record
 from bench.servers import ROOT, Millrace
@@ -28,6 +28,7 @@ from bench.side_by_side import create_topic
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.framing import encode_request
 from broker.protocol.messages.api_versions import ApiVersionsRequest
+from broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from broker.protocol.messages.delete_topics import DeleteTopicsRequest
 from broker.protocol.messages.describe_configs import (
@@ -35,6 +36,7 @@ from broker.protocol.messages.describe_configs import (
     DescribeConfigsResource,
 )
 from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
+from broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -63,6 +65,7 @@ from broker.records.compression import Codec
 EVERY_SECONDS = 0.002
 SMALL_TOPIC, LARGE_TOPIC, MANY_TOPICS = 100, 900, 11  # partitions, partitions, topics
 FUTURE_MS = 1 << 50
+HUGE_BYTES = 104_857_600 - 300  # the largest request there may be, less the rest of it
 GIVE_UP_SECONDS = 120
 
 
@@ -209,6 +212,41 @@ def committed_many_times(count: int) -> bytes:
     return committed([OffsetFetchRequestTopics(name="large-0", partition_indexes=[0] * count)])
 
 
+def subscription_of_names() -> bytes:
+    """Join a group of the new protocol with nearly 100 MiB of names, as many as are decoded."""
+    return joining_heartbeat(subscribed_topic_names=["x" * 130] * 780_000)
+
+
+def subscription_of_a_pattern() -> bytes:
+    """The same with one pattern, too long for any string of Kafka's."""
+    return joining_heartbeat(subscribed_topic_regex="a" * HUGE_BYTES)
+
+
+def joining_heartbeat(**subscribed: Any) -> bytes:
+    """Join a group of the new protocol."""
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="huge",
+        member_id="member",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        topic_partitions=[],
+        **subscribed,
+    )
+    return encode_request(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, 1, None, request)
+
+
+def subscription_of_bytes() -> bytes:
+    """Join a classic group with nearly 100 MiB of metadata."""
+    protocol = JoinGroupRequestProtocol(name="range", metadata=bytes(HUGE_BYTES))
+    request = JoinGroupRequest(
+        group_id="huge",
+        session_timeout_ms=30_000,
+        protocol_type="consumer",
+        protocols=[protocol],
+    )
+    return encode_request(ApiKey.JOIN_GROUP, 7, 1, None, request)
+
+
 LOADS = (
     Load("1,000 pipelined Metadata of 1,000 partitions", metadata_of_all, 1_000),
     Load("10,000 pipelined Metadata of 1,000 partitions", metadata_of_all, 10_000),
@@ -235,6 +273,14 @@ LOADS = (
         "OffsetFetch: a partition 200,000 times",
         lambda: committed_many_times(200_000),
         before=lambda: [coordinator()],
+    ),
+    *(
+        Load(f"{name}, 100 MiB", subscription, before=lambda: [coordinator()])
+        for name, subscription in (
+            ("ConsumerGroupHeartbeat: names", subscription_of_names),
+            ("ConsumerGroupHeartbeat: one pattern", subscription_of_a_pattern),
+            ("JoinGroup: metadata", subscription_of_bytes),
+        )
     ),
     Load("ApiVersions with a million tags", lambda: api_versions_with_tags(1_000_000)),
 )

@@ -53,6 +53,8 @@ DecodeInPieces = Callable[[Buffer, int, int], Generator[None, None, tuple[Any, i
 
 ELEMENTS_PER_PIECE = 512
 """So many elements take less than a millisecond."""
+MAX_STRING_BYTES = 32_767
+"""Also where the length on the wire could be more: in Kafka what reads both is the same."""
 MAX_ELEMENTS = 1_000_000
 """Of all arrays of one message together: no cluster has so much to name, and it is about 100 MB."""
 
@@ -152,19 +154,23 @@ class DecoderWriter:
         else:
             self._write_sized(target, field.kind, what, nullable)
 
-    def _write_length(self, kind: str) -> str:
+    def _write_length(self, kind: str, what: str) -> str:
         """Write the reading of a length or count; return the name that holds it, as on the wire."""
         length = self.source.name("n")
         self._run.append(("B" if self._flexible else LENGTH_FORMATS[kind], length))
         self.flush()
         if self._flexible:
-            self._write_varint_rest(length)
+            self._write_varint_rest(length, what if kind == "string" else "")
         return length
 
-    def _write_varint_rest(self, name: str) -> None:
+    def _write_varint_rest(self, name: str, string: str = "") -> None:
+        """Write the rest of a number; of the length of a `string` also its check, if not short."""
         finish = self.source.constant("finish_uvarint", finish_uvarint)
         with self.source.block(f"if {name} > 127:"):
             self.source.line(f"{name}, pos = {finish}(buf, pos, {name})")
+            if string:
+                too_long = f"is longer than {MAX_STRING_BYTES} bytes"
+                self._write_refusal(f"{name} > {MAX_STRING_BYTES + 1}", string, too_long)
 
     def _write_unless_null(
         self, target: str, length: str, nullable: bool, write_value: Callable[[], None]
@@ -185,7 +191,7 @@ class DecoderWriter:
             self.source.line(f"raise {error}({f'{what} {why}'!r})")
 
     def _write_sized(self, target: str, kind: str, what: str, nullable: bool) -> None:
-        length = self._write_length(kind)
+        length = self._write_length(kind, what)
 
         def write_value() -> None:
             self.source.line(f"stop = pos + {length}{' - 1' if self._flexible else ''}")
@@ -198,7 +204,7 @@ class DecoderWriter:
     def _write_array(
         self, target: str, element: str | type[Struct], what: str, nullable: bool
     ) -> None:
-        count = self._write_length("array")
+        count = self._write_length("array", what)
 
         def write_value() -> None:
             if self._flexible:

@@ -7,7 +7,7 @@ Kafka, so that the errors are known to be its own.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import confluent_kafka
@@ -15,9 +15,11 @@ import confluent_kafka.admin
 import pytest
 
 from broker.errors import ErrorCode
+from broker.protocol.messages.join_group import JoinGroupRequestProtocol
 from millrace.testing import LocalBroker
 from tests.lib.apache_kafka import kafka_libs, running_node
-from tests.lib.bad_coordinator_input import BAD, TIMEOUT_MS, TOPIC, Setting
+from tests.lib.bad_coordinator_input import BAD, Setting
+from tests.lib.coordinator_requests import TIMEOUT_MS, TOPIC, Asks
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.transactional_clients import GIVE_UP_SECONDS, confluent_producer, read
 from tests.lib.waiting import until
@@ -25,6 +27,8 @@ from tests.lib.waiting import until
 pytestmark = pytest.mark.interop
 
 POLITE = "polite"
+MEMORY_OF_ONE = 4
+"""A request as it arrived, decoded, and what is made of it; in times its size, at most."""
 MANY = 1_500
 BYTES_OF_EACH = 16_000
 """So much a group of one member and a transactional id together may take, and more than they do."""
@@ -137,6 +141,60 @@ def test_many_groups_and_ids_cost_memory_that_is_bounded(
     polite.goes_on()
 
 
+HUGE_BYTES = 104_857_600 - 300  # the largest request there may be, less the rest of it
+
+
+def names_of_all_topics(asks: Asks) -> int:
+    return asks.modern_join(
+        member_id="m", group="huge", subscribed_topic_names=["x" * 130] * 780_000
+    )
+
+
+def one_pattern(asks: Asks) -> int:
+    return asks.modern_join(
+        member_id="m",
+        group="huge",
+        subscribed_topic_names=None,
+        subscribed_topic_regex="a" * HUGE_BYTES,
+    )
+
+
+def metadata_of_a_member(asks: Asks) -> int:
+    protocol = JoinGroupRequestProtocol(name="range", metadata=bytes(HUGE_BYTES))
+    return asks.join("huge-classic", protocols=[protocol]).error_code
+
+
+def assignment_by_a_leader(asks: Asks) -> int:
+    """The leader's own group goes on: it is to be assigned anew."""
+    member_id = asks.join("huge-assigned").member_id
+    joined = asks.join("huge-assigned", member_id)
+    return asks.sync("huge-assigned", member_id, joined.generation_id, bytes(HUGE_BYTES))
+
+
+@pytest.mark.parametrize(
+    ("subscribe", "code"),
+    [
+        (names_of_all_topics, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (one_pattern, None),  # as Kafka: no string is so long, and the connection is closed
+        (metadata_of_a_member, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (assignment_by_a_leader, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_100_mib_are_refused_and_their_memory_is_given_back(
+    broker: LocalBroker, polite: Polite, subscribe: Callable[[Asks], int], code: ErrorCode | None
+) -> None:
+    before = resident_bytes(broker)
+    with RawConnection(broker.bootstrap_servers, GIVE_UP_SECONDS) as connection:
+        if code is None:
+            with pytest.raises(ConnectionError):
+                subscribe(Asks(connection))
+        else:
+            assert subscribe(Asks(connection)) == code
+    assert resident_bytes(broker, "VmHWM") - before < MEMORY_OF_ONE * HUGE_BYTES
+    until(lambda: resident_bytes(broker) - before < HUGE_BYTES // 2)
+    polite.goes_on()
+
+
 def test_the_polite_client_has_lost_nothing(broker: LocalBroker, polite: Polite) -> None:
     polite.goes_on()
     polite.stop()
@@ -154,6 +212,6 @@ def test_apache_kafka_refuses_the_same_with_the_same_errors(tmp_path: Path) -> N
     assert answers == {name: bad.code for name, bad in BAD.items()}
 
 
-def resident_bytes(broker: LocalBroker) -> int:
+def resident_bytes(broker: LocalBroker, which: str = "VmRSS") -> int:
     status = Path(f"/proc/{broker.pid}/status").read_text()
-    return 1024 * int(status.partition("VmRSS:")[2].split()[0])
+    return 1024 * int(status.partition(f"{which}:")[2].split()[0])

@@ -14,13 +14,13 @@ import pytest
 
 from millrace.testing import LocalBroker
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tools
-from tests.lib.bad_coordinator_input import NOW_MS, TOPIC, Setting
+from tests.lib.coordinator_requests import NOW_MS, TOPIC, Asks
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.transactional_clients import GIVE_UP_SECONDS, confluent_producer, read
 
 pytestmark = pytest.mark.interop
 
-PARTITION = 1  # to which `Setting.produce` writes
+PARTITION = 1  # to which `Asks.produce` writes
 BEFORE, AFTER = b"before", b"after"
 FIND = ("find-hanging", "--topic", TOPIC)
 Run = Callable[..., tuple[int, list[list[str]]]]
@@ -66,9 +66,9 @@ def commit(producer: confluent_kafka.Producer, value: bytes) -> None:
 def hang(bootstrap: str) -> int:
     """Have a batch appended that belongs to no transaction; gives the id of its producer."""
     with RawConnection(bootstrap) as connection:
-        setting = Setting(connection)
-        producer = setting.producer_of("late")
-        assert setting.produce("late", producer, 9) == 0
+        asks = Asks(connection)
+        producer = asks.producer_of("late")
+        assert asks.produce("late", producer, 9) == 0
     return producer[0]
 
 
@@ -81,6 +81,7 @@ def test_a_transaction_that_nobody_ends_is_found_and_aborted(
 
     producer = confluent_producer(bootstrap, "polite")
     commit(producer, BEFORE)
+    assert read(bootstrap, TOPIC, 1, "read_committed") == [BEFORE]
     producer_id = hang(bootstrap)
     commit(producer, AFTER)
     assert read(bootstrap, TOPIC, 1, "read_committed") == [BEFORE]

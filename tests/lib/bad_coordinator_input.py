@@ -6,57 +6,34 @@ with a member that is there and one that is gone.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from broker.errors import ErrorCode
 from broker.protocol.api_keys import ApiKey
-from broker.protocol.message import Message
-from broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from broker.protocol.messages.add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-)
-from broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from broker.protocol.messages.end_txn import EndTxnRequest
 from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from broker.protocol.messages.heartbeat import HeartbeatRequest
 from broker.protocol.messages.init_producer_id import InitProducerIdRequest
-from broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from broker.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from broker.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
+from broker.protocol.messages.join_group import JoinGroupRequestProtocol
+from tests.lib.coordinator_requests import (
+    CLASSIC,
+    KNOWN,
+    MODERN,
+    NOBODY,
+    OPEN,
+    TIMEOUT_MS,
+    TOO_LONG,
+    TOPIC,
+    Asks,
 )
-from broker.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
-from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from broker.protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
-from broker.records.build import build_batch
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until
 
-TOPIC = "bad-orders"
-KNOWN, OPEN = "known", "open"
-CLASSIC, MODERN = "classic-group", "modern-group"
-NOBODY = "nobody-of-that-name"
-TOO_LONG = "x" * 4097  # the limit is 4096
-TIMEOUT_MS = 60_000
-NOW_MS = 1_700_000_000_000
 
-
-class Setting:
+class Setting(Asks):
     """What is there on a broker when the wrong requests come."""
 
     def __init__(self, connection: RawConnection) -> None:
-        self._connection = connection
+        super().__init__(connection)
         for key_type in (0, 1):
             until(lambda key_type=key_type: self._has_coordinators(key_type))
         self.old = self.producer_of(KNOWN)
@@ -67,9 +44,6 @@ class Setting:
         assert self.add_offsets(OPEN, self.open, CLASSIC) == 0
         self.member_id, self.generation = self._join_classic()
         self.modern_id = self._join_modern()
-
-    def ask(self, key: ApiKey, version: int, request: Message) -> Any:
-        return self._connection.ask(key, version, request)
 
     def _has_coordinators(self, key_type: int) -> bool:
         names = [KNOWN, OPEN, CLASSIC, MODERN, NOBODY, ""]
@@ -86,155 +60,6 @@ class Setting:
             ).error_code
         answer = self.ask(ApiKey.HEARTBEAT, 4, HeartbeatRequest(group_id=CLASSIC, member_id="?"))
         return answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
-
-    def init(self, name: str | None, timeout_ms: int = TIMEOUT_MS, **fields: int) -> Any:
-        request = InitProducerIdRequest(
-            transactional_id=name, transaction_timeout_ms=timeout_ms, **fields
-        )
-        return self.ask(ApiKey.INIT_PRODUCER_ID, 4, request)
-
-    def producer_of(self, name: str) -> tuple[int, int]:
-        known: list[tuple[int, int]] = []
-
-        def is_known() -> bool:
-            answer = self.init(name)
-            known.append((answer.producer_id, answer.producer_epoch))
-            return not answer.error_code
-
-        until(is_known)
-        return known[-1]
-
-    def add_partitions(
-        self, name: str, producer: tuple[int, int], topic: str, version: int = 3
-    ) -> int:
-        request = AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=name,
-            v3_and_below_producer_id=producer[0],
-            v3_and_below_producer_epoch=producer[1],
-            v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[0])],
-        )
-        answer = self.ask(ApiKey.ADD_PARTITIONS_TO_TXN, version, request)
-        return answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
-
-    def add_offsets(self, name: str, producer: tuple[int, int], group: str) -> int:
-        request = AddOffsetsToTxnRequest(
-            transactional_id=name,
-            producer_id=producer[0],
-            producer_epoch=producer[1],
-            group_id=group,
-        )
-        return self.ask(ApiKey.ADD_OFFSETS_TO_TXN, 3, request).error_code
-
-    def end(self, name: str, producer: tuple[int, int], version: int, committed: bool) -> int:
-        request = EndTxnRequest(
-            transactional_id=name,
-            producer_id=producer[0],
-            producer_epoch=producer[1],
-            committed=committed,
-        )
-        return self.ask(ApiKey.END_TXN, version, request).error_code
-
-    def txn_commit(
-        self,
-        producer: tuple[int, int],
-        version: int = 4,
-        metadata: str = "",
-        name: str = OPEN,
-        **member: Any,
-    ) -> int:
-        partition = TxnOffsetCommitRequestPartition(
-            partition_index=0, committed_offset=1, committed_metadata=metadata
-        )
-        request = TxnOffsetCommitRequest(
-            transactional_id=name,
-            group_id=CLASSIC,
-            producer_id=producer[0],
-            producer_epoch=producer[1],
-            topics=[TxnOffsetCommitRequestTopic(name=TOPIC, partitions=[partition])],
-            **member,
-        )
-        answer = self.ask(ApiKey.TXN_OFFSET_COMMIT, version, request)
-        return answer.topics[0].partitions[0].error_code
-
-    def commit(
-        self, group: str, generation: int, member_id: str, metadata: str = "", topic: str = TOPIC
-    ) -> int:
-        partition = OffsetCommitRequestPartition(
-            partition_index=0, committed_offset=1, committed_metadata=metadata
-        )
-        request = OffsetCommitRequest(
-            group_id=group,
-            generation_id_or_member_epoch=generation,
-            member_id=member_id,
-            topics=[OffsetCommitRequestTopic(name=topic, partitions=[partition])],
-        )
-        answer = self.ask(ApiKey.OFFSET_COMMIT, 9, request)
-        return answer.topics[0].partitions[0].error_code
-
-    def produce(self, name: str, producer: tuple[int, int], version: int, sequence: int = 0) -> int:
-        batch = build_batch(
-            [(None, b"bad", (), NOW_MS)],
-            producer_id=producer[0],
-            producer_epoch=producer[1],
-            base_sequence=sequence,
-            is_transactional=True,
-        )
-        data = PartitionProduceData(index=1, records=batch)
-        request = ProduceRequest(
-            transactional_id=name,
-            acks=-1,
-            timeout_ms=10_000,
-            topic_data=[TopicProduceData(name=TOPIC, partition_data=[data])],
-        )
-        answer = self.ask(ApiKey.PRODUCE, version, request)
-        return answer.responses[0].partition_responses[0].error_code
-
-    def join(self, group: str, member_id: str = "", **fields: Any) -> Any:
-        named = {
-            "session_timeout_ms": 30_000,
-            "protocol_type": "consumer",
-            "protocols": [JoinGroupRequestProtocol(name="range", metadata=b"\0\1" + bytes(12))],
-            **fields,
-        }
-        request = JoinGroupRequest(
-            group_id=group, rebalance_timeout_ms=60_000, member_id=member_id, **named
-        )
-        return self.ask(ApiKey.JOIN_GROUP, 7, request)
-
-    def sync(self, group: str, member_id: str, generation: int) -> int:
-        assignment = SyncGroupRequestAssignment(member_id=member_id, assignment=b"")
-        request = SyncGroupRequest(
-            group_id=group,
-            member_id=member_id,
-            generation_id=generation,
-            assignments=[assignment],
-        )
-        return self.ask(ApiKey.SYNC_GROUP, 4, request).error_code
-
-    def heartbeat(self, member_id: str, generation: int) -> int:
-        request = HeartbeatRequest(group_id=CLASSIC, member_id=member_id, generation_id=generation)
-        return self.ask(ApiKey.HEARTBEAT, 4, request).error_code
-
-    def leave(self, group: str, member_id: str) -> int:
-        request = LeaveGroupRequest(group_id=group, members=[MemberIdentity(member_id=member_id)])
-        answer = self.ask(ApiKey.LEAVE_GROUP, 4, request)
-        return answer.error_code or answer.members[0].error_code
-
-    def modern(self, member_id: str, epoch: int, group: str = MODERN, **fields: Any) -> Any:
-        request = ConsumerGroupHeartbeatRequest(
-            group_id=group, member_id=member_id, member_epoch=epoch, **fields
-        )
-        return self.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, request)
-
-    def modern_join(self, **fields: Any) -> int:
-        named: dict[str, Any] = {
-            "rebalance_timeout_ms": 60_000,
-            "subscribed_topic_names": [TOPIC],
-            "topic_partitions": [],
-            **fields,
-        }
-        member_id = named.pop("member_id", "a-new-member")
-        return self.modern(member_id, 0, named.pop("group", MODERN), **named).error_code
 
     def _join_classic(self) -> tuple[str, int]:
         member_id = self.join(CLASSIC).member_id

@@ -81,8 +81,7 @@ def assign(step: Step, group: ClassicGroup, request: SyncGroupRequest) -> None:
     assignments = {each.member_id: each.assignment for each in request.assignments}
     for member in group.members.values():
         member.assignment = assignments.get(member.member_id, b"")
-    record = group_record(group, group.members.values())
-    if not step.fits(record):
+    if not _fits(step, group):
         reset_assignments(step, group, ErrorCode.UNKNOWN_SERVER_ERROR)
         rebalance(step, group, "the group does not fit into one record")
         return
@@ -91,6 +90,14 @@ def assign(step: Step, group: ClassicGroup, request: SyncGroupRequest) -> None:
     step.append(group_record(group, group.members.values()))
     for member in group.members.values():
         answer_sync(step, group, member, assignment_of(group, member))
+
+
+def _fits(step: Step, group: ClassicGroup) -> bool:
+    """Tell whether the log would take the group; what is far too large is not encoded for that."""
+    assigned_bytes = sum(len(member.assignment) for member in group.members.values())
+    if assigned_bytes > step.shard.config.max_batch_bytes:
+        return False
+    return step.fits(group_record(group, group.members.values()))
 
 
 def assignment_of(group: ClassicGroup, member: Member) -> SyncGroupResponse:

@@ -220,3 +220,15 @@ def test_a_malformed_subscription_is_refused(data):
 
 def test_an_assignment_of_nothing():
     assert encode_struct(ConsumerProtocolAssignment(), 0).hex() == "00000000ffffffff"
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_string_is_never_longer_than_an_old_length_can_say(version):
+    name = "x" * 32_767
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
+    encoded = encode_struct(request, version)
+    assert decode_struct(MetadataRequest, version, encoded) == request
+    if version == 9:  # the length of the string, and one byte more of it
+        longer = encoded.replace(encode_uvarint(32_768), encode_uvarint(32_769) + b"x")
+        with pytest.raises(DecodeError, match="longer than 32767 bytes"):
+            decode_struct(MetadataRequest, version, longer)
