@@ -36,8 +36,8 @@ from broker.server.network.client_connection import ClientConnection, client_set
 from broker.server.network.connection import Connection
 from broker.server.network.listeners import Listeners
 from broker.server.quorum.quorum import Quorum
+from broker.server.replication.fetcher_parts import FetcherParts
 from broker.server.replication.isr_requests import IsrRequests
-from broker.server.replication.leader_fetcher import FetcherParts
 from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.parked_fetches import ParkedFetches
 from broker.server.replication.parked_writes import ParkedWrites

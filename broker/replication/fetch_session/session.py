@@ -65,6 +65,8 @@ class FetchSession:
     epoch: int = 1
     partitions: dict[PartitionKey, SessionPartition] = field(default_factory=dict)
     """Those that had records last come last, so that everybody's turn comes under a byte limit."""
+    rest: object | None = None
+    """What its server keeps of what is new in it; see `broker/server/replication/resting.py`."""
     last_size: int = 0
     """How many partitions it had when it was used last: what it is worth."""
 

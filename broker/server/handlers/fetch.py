@@ -23,6 +23,7 @@ from broker.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
+from broker.replication.fetch_session.session import FetchSession
 from broker.replication.fetch_session.session_cache import FetchSessionCache
 from broker.replication.fetch_session.session_epochs import FINAL_EPOCH, FULL_EPOCH, NO_SESSION
 from broker.server.cluster.current_leaders import endpoints_of, find_leader
@@ -33,6 +34,7 @@ from broker.server.replication.fetch_question import Key, Question
 from broker.server.replication.fetch_read import FetchRead
 from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
+from broker.server.replication.resting import SessionRest
 
 FIRST_VERSION_WITH_LEADERS = 16
 PARTITIONS_AT_ONCE = 64
@@ -110,7 +112,20 @@ class Fetch:
         ]
         now_ms = self._logs.clock.now_ms()
         question.is_last = not self._sessions.update(session, question.asked, forgotten, now_ms)
-        question.asked = list(session.asked())
+        if question.follower is None:
+            question.asked = list(session.asked())
+        else:
+            self._look_at_news(question, session, now_ms)
+
+    @staticmethod
+    def _look_at_news(question: Question, session: FetchSession, now_ms: int) -> None:
+        """Ask for no more of a follower's session than what is new in it."""
+        rest = session.rest
+        if not isinstance(rest, SessionRest):
+            rest = session.rest = SessionRest(session.partitions, now_ms)
+        rest.begin_look((key for key, _ in question.asked), session.partitions, now_ms)
+        question.rest = rest
+        question.look_at_news()
 
     def _rack_of(self, broker_id: int) -> str | None:
         broker = self._metadata.image.brokers.get(broker_id)
@@ -127,6 +142,7 @@ class Fetch:
 
         def read_all() -> AnswerWalk:
             again = read.again()
+            question.look_at_news()
             yield from again.walk(question.asked)
             return self._finish(question, again)
 
@@ -142,6 +158,7 @@ class Fetch:
             if question.context.connection.is_closed:
                 return True
             read = first.again()
+            question.look_at_news()
             read.run(question.asked)
             if read.is_enough or is_final:
                 question.context.reply(self._finish(question, read))
@@ -160,7 +177,10 @@ class Fetch:
             is_follower=first.question.follower is not None,
         )
         self._parked_fetches.park(question.context.connection, parked, request.max_wait_ms)
-        if first.is_overtaken:
+        rest = question.rest
+        if rest is not None:
+            rest.parked = parked
+        if first.is_overtaken or (rest is not None and rest.unseen_bytes):
             # What came between two steps of the walk has woken nobody.
             self._parked_fetches.wake((parked,))
         return later

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from broker.protocol.messages.fetch import FetchPartition, FetchRequest, ReplicaState
 from broker.replication.fetch_session.session import FetchSession
 from broker.server.network.dispatch import RequestContext
+from broker.server.replication.resting import SessionRest
 
 FIRST_VERSION_FROM_FOLLOWERS = 11
 FIRST_VERSION_WITH_TOPIC_IDS = 13
@@ -35,6 +36,7 @@ class Question:
         "min_bytes",
         "rack_of",
         "request",
+        "rest",
         "session",
     )
 
@@ -65,6 +67,8 @@ class Question:
         self.rack_of = rack_of if request.rack_id and self.follower is None else None
         """How to look for a replica near a consumer that says where it is."""
         self.session: FetchSession | None = None
+        self.rest: SessionRest | None = None
+        """Of a follower's session: what is new in it."""
         self.is_last = False
         """Whether the request has taken the last partition out of its session, and so closed it."""
         topics = request.topics
@@ -74,6 +78,16 @@ class Question:
             self.asked: Asked = (((name, wanted.partition), wanted),)
         else:
             self.asked = self._distinct()
+
+    def look_at_news(self) -> None:
+        """Ask for what is new in a follower's session by now."""
+        session, rest = self.session, self.rest
+        if session is None or rest is None:
+            return
+        known, news = session.partitions, rest.news
+        for key in [key for key in news if key not in known]:
+            del news[key]
+        self.asked = [(key, known[key].asked) for key in news]
 
     def _distinct(self) -> Asked:
         by_id = self.by_id

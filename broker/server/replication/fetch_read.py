@@ -3,7 +3,7 @@
 The first batch of the first partition that has one is always returned whole, however small the
 limits are, so that a consumer can make progress (KIP-74). A consumer reads what is committed, a
 follower all there is; where a follower reads from is counted as its position, once a request.
-Most of what a follower's session asks for is at rest: of that nothing is read and nothing said.
+Most of what a follower's session asks for is at rest: that is not even looked at (`resting`).
 
 A throttled replica that is not in sync reads nothing while it had too much (KIP-73): the request
 waits as if there were nothing, and its other partitions go on.
@@ -89,7 +89,7 @@ class FetchRead:
     @property
     def can_wait(self) -> bool:
         """Whether there may be more to read later."""
-        return bool(self.partitions) or self.is_held_back
+        return bool(self.partitions) or self.is_held_back or self.question.rest is not None
 
     def run(self, asked: Iterable[tuple[Key, FetchPartition]]) -> None:
         """Read every partition asked for."""
@@ -103,13 +103,15 @@ class FetchRead:
             known = session.partitions.get(key)
             if known is None or known.asked is not wanted:
                 self.answers.append((key, self._answer(key, wanted)))
-            elif not self._passes_over(known, self.question.follower):
-                before = len(self.partitions)
+            elif not self._passes_over(key, known, self.question.follower):
+                before, size_bytes = len(self.partitions), self.size_bytes
                 self.answers.append((key, self._answer(key, wanted)))
                 is_well = len(self.partitions) > before
                 known.read_from = self.partitions[-1] if is_well else None
+                if self.question.rest is not None and self.size_bytes > size_bytes:
+                    self.question.rest.note_records(key)
 
-    def _passes_over(self, known: SessionPartition, follower: ReplicaState) -> bool:
+    def _passes_over(self, key: Key, known: SessionPartition, follower: ReplicaState) -> bool:
         """Count a follower that has all there is, and was told so; False when it is to be read.
 
         What it asks for was compared with this log, in this leader epoch, when it was read.
@@ -131,7 +133,12 @@ class FetchRead:
             self._logs.partitions.note_follower(partition, follower, position, self._now_ms)
         if not known.is_told(log.high_watermark, log.log_start_offset):
             return False
-        self.partitions.append(partition)
+        rest = self.question.rest
+        if rest is not None and follower.replica_id in leader.isr.maximal:
+            rest.news.pop(key, None)
+            partition.resting[follower.replica_id] = rest, key
+        else:
+            self.partitions.append(partition)
         return True
 
     def _is_valid(self, follower: ReplicaState, leader: Leader) -> bool:

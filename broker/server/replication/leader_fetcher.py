@@ -13,12 +13,9 @@ throttle holds back is left out of the question until there is room for it (KIP-
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
 
-from broker.config.replication_config import ReplicationConfig
-from broker.errors import ErrorCode, KafkaError
-from broker.model import TopicPartition
+from broker.errors import ErrorCode
 from broker.protocol.message import Message
 from broker.protocol.messages.fetch import (
     FetchPartition,
@@ -29,61 +26,28 @@ from broker.protocol.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
-from broker.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
-from broker.protocol.messages.list_offsets import (
-    ListOffsetsPartitionResponse as Offset,
-)
 from broker.replication.fetch_session.fetcher_session import FetcherSession, SessionRequest
 from broker.replication.fetch_session.session_epochs import FINAL_EPOCH, NO_SESSION
-from broker.replication.follower import FetchPosition, FollowerOutcome, PartitionFollower
-from broker.replication.throttle import ReplicationThrottle
-from broker.server.clock import Clock
-from broker.server.network.client_connection import ClientConnection, ClientSettings
+from broker.replication.follower import FetchPosition, FollowerOutcome
+from broker.server.network.client_connection import ClientConnection
+from broker.server.replication.fetcher_parts import FetcherParts, Key, follower_of
+from broker.server.replication.offsets_question import OffsetsQuestion
 from broker.server.replication.partitions import Partition
 
 log = logging.getLogger("millrace.fetcher")
 
 FETCH_VERSION = 17
-LIST_OFFSETS_VERSION = 9
-LATEST, EARLIEST = -1, -2
 BYTES_PER_TURN = 1024 * 1024
 EXTRA_WAIT_MS = 0
 
-Key = tuple[bytes, int]  # topic id, partition
 Asked = dict[Key, FetchPosition]
-
-
-class FetcherParts(NamedTuple):
-    """What the fetchers of a broker work with."""
-
-    loop: asyncio.AbstractEventLoop
-    clock: Clock
-    config: ReplicationConfig
-    settings: ClientSettings
-    node_id: int
-    broker_epoch: Callable[[], int]
-    on_failed: Callable[[Partition, OSError], None]
-    """Told of a log that cannot be written."""
-    on_moved: Callable[[Partition], None]
-    """Told when a follower's high watermark may have moved."""
-    on_bytes: Callable[[int], None]
-    """Told how many bytes have been appended."""
-    throttle: ReplicationThrottle
-    on_lost: Callable[[int], None]
-    """Told of a leader whose connection broke, or that cannot be reached."""
-    on_reached: Callable[[int], None]
-    """Told of one that answers again."""
 
 
 class LeaderFetcher:
     """See the module. Invariant: it asks for no partition twice at a time.
 
-    `_asked` has every partition that the session asks for, also between two of its requests.
+    `_asked` has every partition that the session asks for, also between two of its requests, and
+    `_free` all others. A session at rest costs nothing here: only what is free is looked at.
     """
 
     def __init__(self, parts: FetcherParts, leader_id: int, address: tuple[str, int]) -> None:
@@ -93,6 +57,7 @@ class LeaderFetcher:
         self._is_lost = False
         self._partitions: dict[Key, Partition] = {}
         self._asked: Asked = {}
+        self._free: dict[Key, Partition] = {}
         self._session = FetcherSession()
         self._under_way = 0
         self._is_extra_under_way = False
@@ -108,14 +73,17 @@ class LeaderFetcher:
 
     def add(self, partition: Partition) -> None:
         """Fetch for a partition from now on."""
-        self._partitions[partition.key] = partition
-        self._asked.pop(partition.key, None)
+        key = partition.key
+        self._partitions[key] = self._free[key] = partition
+        self._asked.pop(key, None)
         self._schedule(0)
 
     def remove(self, key: Key) -> None:
         """Fetch for a partition no longer."""
         self._partitions.pop(key, None)
+        self._free.pop(key, None)
         self._asked.pop(key, None)
+        self._session.drop(key)
 
     def partitions(self) -> Iterable[Partition]:
         """Give those it fetches for."""
@@ -124,6 +92,7 @@ class LeaderFetcher:
     def close(self) -> None:
         """Stop, whatever is under way."""
         self._partitions.clear()
+        self._free.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -154,24 +123,24 @@ class LeaderFetcher:
         """
         if self._answers is not None or self._is_extra_under_way:
             return
-        now_ms = self._parts.clock.now_ms()
-        free = {
-            key: partition for key, partition in self._partitions.items() if key not in self._asked
-        }
+        now_ms, free = self._parts.clock.now_ms(), self._free
         self._ask_offsets(free, now_ms)
         asked: Asked = {}
         is_throttled = self._parts.throttle.is_used
         for key, partition in free.items():
             if not (is_throttled and self._must_wait(partition, now_ms)):
-                position = _follower_of(partition).next_fetch(now_ms)
+                position = follower_of(partition).next_fetch(now_ms)
                 if position is not None:
                     asked[key] = position
+        for key in asked:
+            del free[key]
         if asked or (self._asked and not self._under_way):
             self._send(asked, self._request_for(asked))
-        self._wait_for_backoff(free.values(), now_ms)
+        if free:
+            self._wait_for_backoff(free.values(), now_ms)
 
     def _must_wait(self, partition: Partition, now_ms: int) -> bool:
-        is_in_sync = _follower_of(partition).is_in_sync
+        is_in_sync = follower_of(partition).is_in_sync
         return self._parts.throttle.must_wait(
             *partition.topic_partition, is_in_sync=is_in_sync, now_ms=now_ms
         )
@@ -181,7 +150,7 @@ class LeaderFetcher:
         if self._under_way:
             return SessionRequest(NO_SESSION, FINAL_EPOCH, list(asked.items()), [])
         session = self._session
-        for key in session.wanted.keys() - self._asked.keys() - asked.keys():
+        for key in self._free:
             session.drop(key)
         for key, position in asked.items():
             session.want(key, position)
@@ -191,7 +160,7 @@ class LeaderFetcher:
         """Look again when the first partition that backs off, or is held back, is due."""
         waits_ms = [
             follower.retry_at_ms - now_ms
-            for follower in map(_follower_of, free)
+            for follower in map(follower_of, free)
             if follower.retry_at_ms > now_ms
         ]
         throttle = self._parts.throttle
@@ -291,10 +260,9 @@ class LeaderFetcher:
         now_ms = self._parts.clock.now_ms()
         for key, position in asked.items():
             if self._asked.get(key) is position:
-                del self._asked[key]
-                partition = self._partitions.get(key)
+                partition = self._set_free(key)
                 if partition is not None and is_at_fault:
-                    _follower_of(partition).back_off(now_ms)
+                    follower_of(partition).back_off(now_ms)
         self._schedule(0)
 
     def _go_on(self) -> None:
@@ -322,8 +290,7 @@ class LeaderFetcher:
                 position = asked.get(key)
                 if position is None or self._asked.get(key) is not position:
                     continue
-                del self._asked[key]
-                partition = self._partitions.get(key)
+                partition = self._set_free(key)
                 if partition is None:
                     continue
                 written_bytes += self._take_one(partition, position, answer)
@@ -333,12 +300,20 @@ class LeaderFetcher:
         if not in_session or not response.responses:
             for key, position in asked.items():
                 if self._asked.get(key) is position:
-                    del self._asked[key]
+                    self._set_free(key)
+
+    def _set_free(self, key: Key) -> Partition | None:
+        """Ask for a partition anew, next time; None when it is not fetched any more."""
+        del self._asked[key]
+        partition = self._partitions.get(key)
+        if partition is not None:
+            self._free[key] = partition
+        return partition
 
     def _take_one(
         self, partition: Partition, position: FetchPosition, answer: PartitionData
     ) -> int:
-        follower, log_of = _follower_of(partition), partition.log
+        follower, log_of = follower_of(partition), partition.log
         before = log_of.high_watermark
         try:
             outcome = follower.handle_fetch_answer(position, answer, self._parts.clock.now_ms())
@@ -375,9 +350,9 @@ class LeaderFetcher:
     def _ask_offsets(self, free: dict[Key, Partition], now_ms: int) -> None:
         """Ask where the leader's logs begin and end, for those that lie outside."""
         lost = {
-            key: _follower_of(partition).leader_epoch
+            key: follower_of(partition).leader_epoch
             for key, partition in free.items()
-            if _follower_of(partition).needs_offsets(now_ms)
+            if follower_of(partition).needs_offsets(now_ms)
         }
         if not lost or self._is_asking_offsets:
             return
@@ -403,91 +378,3 @@ LEADER_LAGS = {
 """It has not read yet that it leads: that takes less than `replica.fetch.backoff.ms`, during which
 nothing could be committed."""
 QUIET = {FollowerOutcome.APPENDED, FollowerOutcome.UNCHANGED, FollowerOutcome.STALE}
-
-
-class OffsetsQuestion:
-    """Asks for the first and the last offsets of some of the leader's logs, one after the other."""
-
-    def __init__(
-        self,
-        parts: FetcherParts,
-        connection: ClientConnection,
-        partitions: dict[Key, Partition],
-        lost: dict[Key, int],
-        on_done: Callable[[], None],
-    ) -> None:
-        self._parts = parts
-        self._connection = connection
-        self._partitions = partitions
-        self._lost = lost
-        self._on_done = on_done
-        self._starts: dict[TopicPartition, Offset] = {}
-        self._ask(EARLIEST, self._on_starts)
-
-    def _ask(self, timestamp: int, on_answer: Callable[[Message | None], None]) -> None:
-        topics: dict[str, ListOffsetsTopic] = {}
-        for key, leader_epoch in self._lost.items():
-            partition = self._partitions.get(key)
-            if partition is not None:
-                name, number = partition.topic_partition
-                topics.setdefault(name, ListOffsetsTopic(name=name)).partitions.append(
-                    ListOffsetsPartition(
-                        partition_index=number,
-                        current_leader_epoch=leader_epoch,
-                        timestamp=timestamp,
-                    )
-                )
-        request = ListOffsetsRequest(replica_id=self._parts.node_id, topics=list(topics.values()))
-        timeout_ms = self._parts.config.socket_timeout_ms
-        self._connection.ask(request, LIST_OFFSETS_VERSION, timeout_ms, on_answer)
-
-    def _on_starts(self, answer: Message | None) -> None:
-        self._starts = _offsets_in(answer)
-        self._ask(LATEST, self._on_ends)
-
-    def _on_ends(self, answer: Message | None) -> None:
-        ends = _offsets_in(answer)
-        for key, leader_epoch in self._lost.items():
-            partition = self._partitions.get(key)
-            if partition is None:
-                continue
-            name = partition.topic_partition
-            start, end = self._starts.get(name), ends.get(name)
-            try:
-                self._tell(_follower_of(partition), leader_epoch, start, end)
-            except (OSError, KafkaError) as error:
-                failure = error if isinstance(error, OSError) else OSError(str(error))
-                self._parts.on_failed(partition, failure)
-        self._on_done()
-
-    def _tell(
-        self,
-        follower: PartitionFollower,
-        leader_epoch: int,
-        start: Offset | None,
-        end: Offset | None,
-    ) -> None:
-        now_ms = self._parts.clock.now_ms()
-        if start is None or end is None:
-            follower.back_off(now_ms)
-        elif error_code := start.error_code or end.error_code:
-            follower.handle_offsets_error(leader_epoch, error_code, now_ms)
-        else:
-            follower.handle_offsets(leader_epoch, start.offset, end.offset, now_ms)
-
-
-def _offsets_in(answer: Message | None) -> dict[TopicPartition, Offset]:
-    if answer is None:
-        return {}
-    assert isinstance(answer, ListOffsetsResponse), answer
-    return {
-        TopicPartition(topic.name, found.partition_index): found
-        for topic in answer.topics
-        for found in topic.partitions
-    }
-
-
-def _follower_of(partition: Partition) -> PartitionFollower:
-    follower = partition.replica.follower
-    assert follower is not None, partition.topic_partition
-    return follower

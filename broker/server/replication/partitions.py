@@ -6,6 +6,7 @@ Invariants:
   with one look whether it may append.
 - An append counts down the bytes that each follower's fetch parked here still misses; a consumer's
   fetch is counted down when the high watermark moves. Those that have enough are woken.
+- Whatever may change what a follower at rest is told, or counts, ends in `rouse`.
 - Whatever may have moved a high watermark ends in `on_high_watermark`: appends that wait for it are
   answered there and nowhere else.
 - Whatever may have changed what the leader wants of its in-sync set ends in `look_at_isr`.
@@ -21,6 +22,7 @@ from broker.log.producers.verification import NO_TRANSACTION, TransactionAppend
 from broker.metadata.image import NO_LEADER, PartitionImage
 from broker.model import TopicPartition
 from broker.protocol.messages.fetch import ReplicaState
+from broker.replication.fetch_session.session import PartitionKey
 from broker.replication.isr import IsrChange
 from broker.replication.leader import PartitionLeader
 from broker.replication.replica import Replica
@@ -28,6 +30,7 @@ from broker.server.clock import Clock
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.replication.commits import AwaitsCommit
 from broker.server.replication.parked_fetches import ParkedFetch
+from broker.server.replication.resting import SessionRest
 
 Leader = PartitionLeader[AwaitsCommit]
 
@@ -46,6 +49,7 @@ class Partition:
         "parked",
         "parked_followers",
         "replica",
+        "resting",
         "topic_partition",
         "uncommitted_bytes",
     )
@@ -61,6 +65,8 @@ class Partition:
         self.parked: dict[ParkedFetch, None] = {}
         """Consumers, in order of arrival."""
         self.parked_followers: dict[ParkedFetch, None] = {}
+        self.resting: dict[int, tuple[SessionRest, PartitionKey]] = {}
+        """Followers whose session need not look at it, until it is roused, by broker id."""
         self.uncommitted_bytes = 0
         """At least what was appended since the high watermark moved last."""
 
@@ -204,6 +210,7 @@ class Partitions:
             self._send_away(partition, change.sent_away)
         elif change.has_high_watermark_moved:
             self.on_high_watermark(partition)
+        self.rouse(partition)
         self.look_at_isr(partition)
         return change.became_leader or change.became_follower
 
@@ -213,6 +220,7 @@ class Partitions:
             waits.on_sent_away()
         self._wake(partition.parked)
         self._wake(partition.parked_followers)
+        self.rouse(partition, UNKNOWN_BYTES)
 
     # --- append, and wake who waited for it ---
 
@@ -254,6 +262,8 @@ class Partitions:
         partition.uncommitted_bytes += size_bytes
         if partition.parked_followers:
             self._count_down(partition.parked_followers, size_bytes)
+        if partition.resting:
+            self.rouse(partition, size_bytes)
         if leader.note_append(self._clock.now_ms()):
             self.on_high_watermark(partition)
 
@@ -275,6 +285,17 @@ class Partitions:
             size_bytes = self._readable(partition, partition.uncommitted_bytes)
             self._count_down(partition.parked, size_bytes)
         partition.uncommitted_bytes = 0
+        if partition.resting:
+            self.rouse(partition)
+
+    def rouse(self, partition: Partition, size_bytes: int = 0) -> None:
+        """Have followers look at a partition that was at rest for them, at once if it grew."""
+        resting = partition.resting
+        for rest, key in resting.values():
+            fetch = rest.rouse(key, size_bytes)
+            if fetch is not None:
+                self._wake((fetch,))
+        resting.clear()
 
     @staticmethod
     def _readable(partition: Partition, size_bytes: int) -> int:
@@ -307,6 +328,7 @@ class Partitions:
         """Move the start of a log led here; followers that wait hear of it. Raises KafkaError."""
         partition.log.delete_records_before(offset)
         self._wake(partition.parked_followers)
+        self.rouse(partition, UNKNOWN_BYTES)
 
     def look_at_low_watermark(self, partition: Partition) -> None:
         """Answer who waited until every replica alive has deleted its records."""
@@ -320,6 +342,8 @@ class Partitions:
         self.reconsider()
         for partition in self:
             self.look_at_low_watermark(partition)
+            # A follower of another incarnation than the one that is registered has to be told so.
+            self.rouse(partition)
 
     def reconsider(self) -> None:
         """Let every leader see whom it need not wait for any more."""

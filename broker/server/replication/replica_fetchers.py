@@ -9,7 +9,8 @@ from zlib import crc32
 
 from broker.metadata.image import NO_LEADER, BrokerImage
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.replication.leader_fetcher import FetcherParts, Key, LeaderFetcher
+from broker.server.replication.fetcher_parts import FetcherParts, Key
+from broker.server.replication.leader_fetcher import LeaderFetcher
 from broker.server.replication.partitions import Partition
 
 FetcherKey = tuple[int, int]  # leader id, number of the connection

@@ -13,7 +13,8 @@ from broker.replication.follower import FetchPosition, FollowerState, PartitionF
 from broker.server.handlers.list_offsets import ListOffsets
 from broker.server.network.client_connection import client_settings
 from broker.server.replication import leader_fetcher
-from broker.server.replication.leader_fetcher import FetcherParts, LeaderFetcher
+from broker.server.replication.fetcher_parts import FetcherParts
+from broker.server.replication.leader_fetcher import LeaderFetcher
 from tests.lib.logs import last_of
 from tests.lib.served_replica import (
     BROKERS,

@@ -7,7 +7,9 @@ import pytest
 
 from broker.errors import ErrorCode
 from broker.protocol.records.metadata import RegisterBrokerRecord
+from broker.server.handlers import fetch as fetch_handler
 from broker.server.replication.fetch_read import FetchRead
+from broker.server.replication.resting import LOOK_AT_ALL_MS
 from tests.lib.served_replica import ServedReplica, epoch_of, fetch_error, fetched
 
 
@@ -43,6 +45,74 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     monkeypatch.setattr(FetchRead, "_answer", counted)
     return done
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Give what was looked at, a key each time."""
+    done: list[object] = []
+    run = FetchRead.run
+
+    def counted(self: FetchRead, asked: Any) -> None:
+        done.extend(key for key, _ in asked)
+        run(self, asked)
+
+    monkeypatch.setattr(FetchRead, "run", counted)
+    return done
+
+
+def resting(node: ServedReplica) -> Session:
+    """Return a session of which nothing is new."""
+    session = Session(node)
+    session.ask()
+    assert list(node.partition.resting) == [session.broker_id]
+    return session
+
+
+def test_what_is_at_rest_is_not_looked_at_for_a_while(looks: list[object]) -> None:
+    session = resting(ServedReplica())
+    looks.clear()
+    for _ in range(3):
+        assert session.ask().answer.responses == []
+    assert looks == []
+    session.node.loop.advance(LOOK_AT_ALL_MS)
+    session.ask()
+    assert len(looks) == 1
+
+
+def test_the_rest_of_a_session_that_went_on_elsewhere_is_kept_once() -> None:
+    node = ServedReplica()
+    for _ in range(3):
+        resting(node)
+    assert len(node.partition.resting) == 1
+
+
+def test_who_rests_and_left_the_in_sync_set_asks_to_be_taken_in_again() -> None:
+    node = ServedReplica()
+    session = resting(node)
+    node.change(isr=[1, 3])
+    session.ask()
+    assert [replica for replica, _ in node.isr_changes[-1].isr] == [1, 2, 3]
+
+
+def test_what_comes_between_two_steps_of_a_look_at_very_much_wakes_who_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fetch_handler, "PARTITIONS_AT_ONCE", -1)
+    node = ServedReplica()
+    session, walk, left = resting(node), FetchRead.walk, [node.produce]
+
+    def interrupted(self: FetchRead, asked: Any) -> Any:
+        yield from walk(self, asked)
+        for produce in left[:1]:
+            left.clear()
+            produce(acks=1)
+
+    monkeypatch.setattr(FetchRead, "walk", interrupted)
+    waits = session.ask(wait_ms=500)
+    assert waits.answer is None
+    node.loop.advance()
+    assert waits.answer is not None, "it is read again, step by step"
 
 
 def test_what_is_at_rest_is_not_read_again(reads: list[object]) -> None:
@@ -91,7 +161,7 @@ def test_who_rests_is_heard_of_and_stays_in_sync() -> None:
 
 def test_who_rests_and_has_been_replaced_is_refused() -> None:
     node = ServedReplica()
-    session = Session(node)
+    session = resting(node)
     node.replay(
         RegisterBrokerRecord(
             broker_id=2,
@@ -106,7 +176,7 @@ def test_who_rests_and_has_been_replaced_is_refused() -> None:
 @pytest.mark.parametrize("change", [{"leader": 2}, {"leader": 1, "isr": [1, 2]}])
 def test_who_rests_when_the_leader_epoch_changes_is_told(change: dict[str, Any]) -> None:
     node = ServedReplica()
-    session = Session(node)
+    session = resting(node)
     node.change(**change)
     told = fetch_error(session.ask())
     assert told in {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH}
@@ -147,5 +217,5 @@ def test_all_is_as_if_everything_were_read_each_time(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passed = run(seed)
-    monkeypatch.setattr(FetchRead, "_passes_over", lambda self, known, follower: False)
+    monkeypatch.setattr(FetchRead, "_passes_over", lambda self, key, known, follower: False)
     assert passed == run(seed)
