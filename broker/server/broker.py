@@ -132,6 +132,7 @@ class Broker:
         self.failures = StorageFailures(
             self.log_directories,
             on_lost=lambda lost: self.replicas.forget((lost,)),
+            on_offline=lambda: self.lifecycle.on_directory_offline(),
             on_fatal=self._fail,
         )
         self.flusher = Flusher(loop, self.clock, self.log_directories, self.failures)

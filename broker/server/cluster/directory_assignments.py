@@ -89,10 +89,10 @@ class DirectoryAssignments:
             return None
         assigned = dict(zip(partition.replicas, partition.directories, strict=False))
         told = assigned.get(self._node_id)
-        online = [each for each in self._log_directories.directories if not each.is_offline]
+        directories = self._log_directories.directories
         directory = self._log_directories.directory_of(TopicPartition(topic.name, index))
-        if directory is None and len(online) == 1 and told not in RESERVED_DIRECTORIES:
-            directory = online[0]
+        if directory is None and len(directories) == 1 and told not in RESERVED_DIRECTORIES:
+            directory = directories[0]
         if directory is None or directory.is_offline or directory.directory_id == told:
             return None
         return directory.directory_id

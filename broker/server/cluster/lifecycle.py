@@ -194,6 +194,11 @@ class Lifecycle:
         ):
             self._schedule(0)
 
+    def on_directory_offline(self) -> None:
+        """Tell the controller at once: what the directory held has to be led elsewhere."""
+        if self.state == BrokerState.RUNNING:
+            self._schedule(0)
+
     def _note_progress(self) -> None:
         registered = self._metadata.image.brokers.get(self._config.node_id)
         if registered is None or registered.epoch != self.epoch:

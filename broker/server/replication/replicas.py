@@ -8,6 +8,9 @@ What is not known to be deleted is never deleted: a log goes when the metadata s
 that it was deleted, or that its replica is elsewhere. Any other that is in the way of a partition
 is set aside, and the partition stays offline until somebody has decided about it; a replica that
 has a leader and is not in sync begins anew beside it.
+
+A replica whose disk has failed stays offline while that disk does: a second log of it elsewhere
+would be in the way when the disk is back.
 """
 
 import logging
@@ -179,6 +182,9 @@ class Replicas:
 
     def _open(self, image: TopicImage, partition_image: PartitionImage) -> Partition | None:
         topic_partition = TopicPartition(image.name, partition_image.partition)
+        if self._lies_offline(partition_image):
+            log.warning("log directory is offline topic_partition=%s", topic_partition)
+            return None
         try:
             self._set_aside_another(image, topic_partition)
             if self._is_filled_by_another(partition_image):
@@ -203,6 +209,19 @@ class Replicas:
         partition = Partition(found, replica)
         self._partitions.add(partition)
         return partition
+
+    def _lies_offline(self, partition: PartitionImage) -> bool:
+        """Whether its log is in a directory that is none of those here which are well.
+
+        One that failed as it was opened has not told its id.
+        """
+        directories = self._log_directories.directories
+        if not any(directory.is_offline for directory in directories):
+            return False
+        places = dict(zip(partition.replicas, partition.directories, strict=False))
+        place = places.get(self._node_id, UNASSIGNED_DIRECTORY)
+        online = [each.directory_id for each in directories if not each.is_offline]
+        return place not in RESERVED_DIRECTORIES and place not in online
 
     def _is_filled_by_another(self, partition: PartitionImage) -> bool:
         """Whether all that this replica should have is to come from its leader."""

@@ -21,10 +21,12 @@ class StorageFailures:
         log_directories: LogDirectories,
         *,
         on_lost: Callable[[TopicPartition], None],
+        on_offline: Callable[[], None],
         on_fatal: Callable[[str], None],
     ) -> None:
         self._log_directories = log_directories
         self._on_lost = on_lost
+        self._on_offline = on_offline
         self._on_fatal = on_fatal
 
     def on_failure(self, topic: str, partition: int, error: OSError) -> KafkaError:
@@ -34,6 +36,7 @@ class StorageFailures:
         if directory is not None:
             for lost in self._log_directories.take_offline(directory.path, error):
                 self._on_lost(lost)
+            self._on_offline()
             if self._log_directories.get(METADATA_LOG) is None:
                 self._on_fatal(f"the log directory of the metadata has failed: {error}")
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))

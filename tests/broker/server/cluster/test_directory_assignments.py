@@ -118,3 +118,16 @@ def test_nothing_is_assigned_to_a_directory_that_has_failed() -> None:
     played.places[TopicPartition("orders", 0)] = failed
     played.assignments.look_at_all()
     assert played.asked == []
+
+
+def test_what_lay_in_a_directory_that_has_failed_is_not_said_to_be_elsewhere() -> None:
+    first, second = directory(FIRST), directory(SECOND)
+    played = Played(first, second)
+    played.cluster.create("orders", [2])
+    played.places[TopicPartition("orders", 0)] = first
+    played.assignments.look_at_all()
+    played.answer()
+    first.is_offline = True
+    played.places.clear()
+    played.assignments.look_at_all()
+    assert played.asked == []

@@ -176,6 +176,13 @@ def test_a_change_of_the_brokers_is_confirmed_at_once(cluster: Cluster) -> None:
     cluster.take(BrokerHeartbeatRequest)
 
 
+def test_a_directory_that_fails_is_told_of_at_once(cluster: Cluster) -> None:
+    cluster.run()
+    cluster.lifecycle.on_directory_offline()
+    cluster.timers.advance(0)
+    assert cluster.take(BrokerHeartbeatRequest).offline_log_dirs == [b"2" * 16]
+
+
 def test_a_fenced_broker_comes_back(cluster: Cluster) -> None:
     cluster.run()
     cluster.timers.advance(HEARTBEAT_MS)

@@ -1,5 +1,7 @@
 """The logs of a node follow the metadata: what it leads, what it drops, what it never touches."""
 
+from collections.abc import Sequence
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,12 +36,13 @@ ORDERS_0 = TopicPartition("orders", 0)
 class Node:
     """A broker as `Replicas` sees it, over a simulated disk; `replay` changes its metadata."""
 
-    def __init__(self, storage: SimulatedStorage | None = None) -> None:
+    def __init__(
+        self, storage: SimulatedStorage | None = None, paths: Sequence[str] = ("/data",)
+    ) -> None:
         self.storage = storage or SimulatedStorage()
-        settings = DirectorySettings(
-            "cluster", NODE, lambda topic: LogConfig(), lambda: b"directory-id-one"
-        )
-        self.directories = LogDirectories(self.storage, ["/data"], settings)
+        ids = (b"directory-id-%03d" % number for number in count())
+        settings = DirectorySettings("cluster", NODE, lambda topic: LogConfig(), ids.__next__)
+        self.directories = LogDirectories(self.storage, paths, settings)
         self.directories.open(NOW_MS)
         self.image = MetadataImage()
         metadata: Any = SimpleNamespace(image=self.image)
@@ -267,3 +270,19 @@ def test_a_disk_that_fails_is_no_end(caplog: pytest.LogCaptureFixture) -> None:
     node.replay(*topic())
     assert node.leads() == []
     assert "cannot open a log" in caplog.text
+
+
+def test_a_replica_whose_disk_has_failed_is_not_made_anew_on_another() -> None:
+    node = Node(paths=["/one", "/two"])
+    node.start(*topic())
+    (lost,) = [each for each in node.directories.directories if each.logs]
+    placed = PartitionChangeRecord(
+        partition_id=0, topic_id=FIRST_ID, directories=[lost.directory_id]
+    )
+    node.replay(placed)
+    node.replicas.forget(node.directories.take_offline(lost.path, OSError(5, "input/output error")))
+    node.replay(PartitionChangeRecord(partition_id=0, topic_id=FIRST_ID, leader=-1))
+    assert node.directories.get(ORDERS_0) is None
+    # Another topic of its name has nothing to do with that.
+    node.replay(RemoveTopicRecord(topic_id=FIRST_ID), *topic(SECOND_ID))
+    assert node.leads() == [ORDERS_0]
