@@ -17,6 +17,8 @@ WHEELHOUSE = ROOT / "build" / "wheelhouse"
 PUBLIC_BASE = "python:3.11-slim"
 OWN_BASE = "millrace-test/python:3.11"
 _DEBIAN = "bookworm"
+_ANSWER_SECONDS, _FETCH_SECONDS = 60, 300
+"""A daemon that hangs and a network that does not answer are as good as none."""
 _PACKAGES = "python3-minimal,python3-venv,ca-certificates"
 
 
@@ -51,7 +53,14 @@ def running_docker() -> Iterator[None]:
 
 
 def _answers() -> bool:
-    return subprocess.run(["docker", "info"], capture_output=True).returncode == 0
+    return _is_done("docker", "info", seconds=_ANSWER_SECONDS)
+
+
+def _is_done(*command: str, seconds: float) -> bool:
+    try:
+        return subprocess.run(command, capture_output=True, timeout=seconds).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
 
 
 def build_settings() -> dict[str, str]:
@@ -78,12 +87,9 @@ def _versions(locked: str) -> Iterator[str]:
 
 def _base_image() -> str:
     for image in (PUBLIC_BASE, OWN_BASE):
-        if (
-            subprocess.run(["docker", "image", "inspect", image], capture_output=True).returncode
-            == 0
-        ):
+        if _is_done("docker", "image", "inspect", image, seconds=_ANSWER_SECONDS):
             return image
-    if subprocess.run(["docker", "pull", PUBLIC_BASE], capture_output=True).returncode == 0:
+    if _is_done("docker", "pull", PUBLIC_BASE, seconds=_FETCH_SECONDS):
         return PUBLIC_BASE
     if shutil.which("debootstrap") is None:
         raise NoDockerError(f"no image {PUBLIC_BASE}, and no debootstrap to make one")
@@ -100,6 +106,11 @@ def _base_image() -> str:
 
 
 def _run(command: list[str], what: str) -> None:
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=_FETCH_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise NoDockerError(f"{what}: not in {_FETCH_SECONDS} s") from None
     if done.returncode != 0:
         raise NoDockerError(f"{what}: {done.stderr.strip()[-300:]}")
