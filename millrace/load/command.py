@@ -27,6 +27,8 @@ from millrace.load.report import build_report, find_problems
 from millrace.load.sending import Sent, send_open_loop
 
 _PROGRESS_SECONDS = 0.25
+_END_SECONDS = 2.0
+"""An order that is valid is paid for within this, or by nobody."""
 _CANNOT = (SwitchError, aiohttp.ClientError, KafkaError, confluent_kafka.KafkaException)
 
 
@@ -81,6 +83,7 @@ async def _perform(options: Options, display: Display) -> int:
                     await send_open_loop(options.orders_url, orders, due, sent)
                     await poisoning
                     await _wait_judged(sent, following, options.judged_seconds)
+                    await _wait_ended(sent, following)
                     showing.cancel()
             reading.cancel()
     return _tell(options, display, sent, following)
@@ -126,11 +129,18 @@ async def _wait_judged(sent: Sent, following: Following, seconds: float) -> None
         return  # The report counts who is missing.
 
 
+async def _wait_ended(sent: Sent, following: Following) -> None:
+    """Wait while orders still come to their ends; where nobody asks for money most never do."""
+    seen = -1
+    while seen < len(following.ended_at) < len(sent.due_at):
+        seen = len(following.ended_at)
+        await asyncio.sleep(_END_SECONDS)
+
+
 def _tell(options: Options, display: Display, sent: Sent, following: Following) -> int:
     report = build_report(
         sent,
-        following.judged_at,
-        following.states,
+        following,
         offered_per_second=sent.posted / options.seconds,
         seconds=options.seconds,
     )
@@ -146,8 +156,13 @@ def _tell(options: Options, display: Display, sent: Sent, following: Following) 
 def _rows(report: dict[str, Any]) -> list[list[tuple[str, str]]]:
     """Return the sections of the table."""
     latencies = [
-        (f"POST due to VALIDATED or FAILED, {name}", f"{value:.0f} ms")
-        for name, value in report["latency_ms"].items()
+        (f"POST due to {what}, {name}", f"{value:.0f} ms")
+        for what, key in (
+            ("VALIDATED or FAILED", "latency_ms"),
+            ("its final state", "final_latency_ms"),
+        )
+        for name, value in report[key].items()
+        if report["ended"] or key == "latency_ms"
     ]
     return [
         [(name, str(report[name])) for name in ("posted", "refused", "unavailable", "accepted")],

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import confluent_kafka
 
-from millrace.demo.report import JUDGED
+from millrace.demo.report import ENDS, JUDGED
 
 ORDERS = "orders"
 _AT_ONCE = 500
@@ -25,6 +25,8 @@ class Following:
         """When an order was first seen VALIDATED or FAILED."""
         self.judged_as: dict[str, str] = {}
         """Which of the two it was."""
+        self.ended_at: dict[str, float] = {}
+        """When an order was first seen at an end: PAID, FAILED or CANCELLED."""
         self.states: dict[str, str] = {}
         """The last state of each order."""
         self.started = asyncio.Event()
@@ -77,6 +79,8 @@ class Following:
             return  # No order's event: what the services set aside is none of ours.
         order_id = key.decode(errors="replace")
         self.states[order_id] = state
+        if state in ENDS:
+            self.ended_at.setdefault(order_id, now)
         if state in JUDGED and order_id not in self.judged_at:
             self.judged_at[order_id], self.judged_as[order_id] = now, state
             waiting = self._waiting.pop(order_id, None)

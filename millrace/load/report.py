@@ -2,27 +2,38 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from millrace.demo.report import percentile
 from millrace.load.sending import Sent
 
 
+class Followed(Protocol):
+    """What was seen of the orders, by id: when judged, when at an end, the last state."""
+
+    @property
+    def judged_at(self) -> Mapping[str, float]: ...
+    @property
+    def ended_at(self) -> Mapping[str, float]: ...
+    @property
+    def states(self) -> Mapping[str, str]: ...
+
+
 def build_report(
     sent: Sent,
-    judged_at: Mapping[str, float],
-    states: Mapping[str, str],
+    following: Followed,
     *,
     offered_per_second: float,
     seconds: float,
 ) -> dict[str, Any]:
-    """Return the report; latencies are from when a POST was due to when its order was judged."""
-    ids = sent.due_at
-    latencies_ms = sorted(
-        1000 * (judged_at[order_id] - due_at)
-        for order_id, due_at in ids.items()
-        if order_id in judged_at
-    )
+    """Return the report; latencies are from when a POST was due.
+
+    `latency_ms` is that to the verdict, `final_latency_ms` that to the final state, where somebody
+    asks for the money.
+    """
+    ids, judged_at, states = sent.due_at, following.judged_at, following.states
+    latencies_ms = _latencies_ms(ids, judged_at)
+    final_ms = _latencies_ms(ids, following.ended_at)
     first_due_at = min(ids.values(), default=0.0)
     last_judged_at = max((judged_at[key] for key in ids if key in judged_at), default=first_due_at)
     took = max(last_judged_at - first_due_at, seconds)
@@ -33,17 +44,27 @@ def build_report(
         "failed": dict(sorted(sent.failed.items())),
         "accepted": len(ids),
         "judged": len(latencies_ms),
+        "ended": len(final_ms),
         "states": dict(sorted(Counter(states.get(key, "unknown") for key in ids).items())),
         "offered_per_second": round(offered_per_second, 1),
         "judged_per_second": round(len(latencies_ms) / took, 1),
-        "latency_ms": {
-            "p50": percentile(latencies_ms, 0.50),
-            "p90": percentile(latencies_ms, 0.90),
-            "p99": percentile(latencies_ms, 0.99),
-            "max": percentile(latencies_ms, 1.0),
-        },
+        "latency_ms": _percentiles(latencies_ms),
+        "final_latency_ms": _percentiles(final_ms),
         "latest_post_late_ms": round(1000 * sent.late_seconds, 1),
     }
+
+
+def _latencies_ms(due_at: Mapping[str, float], reached_at: Mapping[str, float]) -> list[float]:
+    return sorted(
+        1000 * (reached_at[order_id] - at)
+        for order_id, at in due_at.items()
+        if order_id in reached_at
+    )
+
+
+def _percentiles(ordered: list[float]) -> dict[str, float]:
+    shares = {"p50": 0.50, "p90": 0.90, "p99": 0.99, "max": 1.0}
+    return {name: percentile(ordered, share) for name, share in shares.items()}
 
 
 def find_problems(

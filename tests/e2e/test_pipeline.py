@@ -6,8 +6,10 @@ One pipeline serves them all: what a test ends it starts again, and it looks at 
 import concurrent.futures
 import contextlib
 import json
+import re
 import sqlite3
 import subprocess
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -28,6 +30,7 @@ from tests.lib.pipeline_processes import (
     Pipeline,
     call,
 )
+from tests.lib.trace_collector import running_collector
 from tests.lib.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
@@ -193,10 +196,17 @@ def test_a_load_is_judged_as_expected_though_one_check_is_slow_and_poison_comes(
     report = json.loads(file.read_text())
     assert report["posted"] == 60
     assert report["judged"] == report["accepted"] == 60 - report["refused"]
-    assert set(report["states"]) <= {*GOOD, "FAILED"}
+    assert set(report["states"]) <= {"PAID", "FAILED"}
+    assert report["ended"] == report["accepted"]
+    results = [
+        pipeline.decode(pipeline.reader("payments/payment"), one.value)["result"]
+        for one in pipeline.read("payments")
+    ]
+    assert 0 < results.count("DECLINED") < report["states"]["FAILED"]
     assert report["latency_ms"]["p50"] > 300
     assert call("PUT", pipeline.urls["fraud"] + "/faults", {"delay_ms": -1}).status == 422
     assert "VALIDATED or FAILED, p50" in run.stdout
+    assert "its final state, p50" in run.stdout
 
 
 def test_services_are_ready_and_stop_when_told(pipeline: Pipeline) -> None:
@@ -207,6 +217,44 @@ def test_services_are_ready_and_stop_when_told(pipeline: Pipeline) -> None:
     assert ended.exit_status == 0
     assert "service stopped name=order-details" in pipeline.log("order_details")
     pipeline.start("order_details")
+
+
+def test_spans_go_to_an_otlp_collector(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running_collector() as collector:
+        with without(pipeline, "aggregator"):
+            monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
+            monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+            pipeline.start("aggregator-2")
+            trace_id = "0af7651916cd43dd8448eb211c80319c"
+            headers = {"traceparent": f"00-{trace_id}-b7ad6b7169203331-01"}
+            posted = pipeline.post(order(customer_id="collected"), **headers).body
+            assert pipeline.validated(posted["id"]).body["state"] in GOOD
+            pipeline.end("aggregator-2")  # It sends what it has.
+            monkeypatch.undo()
+        mine = [(name, span) for name, span in collector.spans if span.trace_id.hex() == trace_id]
+        assert [(name, span.name) for name, span in mine] == [
+            ("aggregator", "aggregator order-decisions")
+        ]
+        (decision,) = [
+            one for one in pipeline.read("order-decisions") if one.key.decode() == posted["id"]
+        ]
+        span_id = dict(decision.headers)["traceparent"].split(b"-")[2].decode()
+        assert mine[0][1].span_id.hex() == span_id
+
+
+def test_reading_state_back_shows_how_far_it_is(pipeline: Pipeline) -> None:
+    posted = pipeline.post(order(customer_id="restored")).body
+    assert pipeline.validated(posted["id"]).body["state"] in GOOD
+    pipeline.restart("inventory", kill=False)
+    topic = "inventory-ledger-changelog"
+    with urllib.request.urlopen(pipeline.urls["inventory"] + "/metrics", timeout=30) as answer:
+        shown = dict(re.findall(r"^(\S+) (\S+)$", answer.read().decode(), re.MULTILINE))
+    read = float(shown[f'millrace_restored_offsets{{topic="{topic}"}}'])
+    assert read == float(shown[f'millrace_offsets_to_restore{{topic="{topic}"}}'])
+    assert read > 0
+    assert f"state is read back topic={topic} offsets={read:.0f} of={read:.0f}" in pipeline.log(
+        "inventory"
+    )
 
 
 def test_order_that_cannot_finish_gives_504_and_finishes_later(pipeline: Pipeline) -> None:

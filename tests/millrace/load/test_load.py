@@ -1,6 +1,7 @@
 """The pure parts of `millrace load`: when orders are due, and what is told of their ends."""
 
 import itertools
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
@@ -54,6 +55,15 @@ def test_profiles_have_the_shape_they_are_called_by() -> None:
     assert len(due_times("poisson", 100, 100, 1)) == pytest.approx(10_000, rel=0.05)
 
 
+@dataclass
+class Seen:
+    """What was seen of the orders."""
+
+    judged_at: dict[str, float] = field(default_factory=dict)
+    ended_at: dict[str, float] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
+
+
 def sent_with(**orders: tuple[float, str | None]) -> Sent:
     sent = Sent()
     for order_id, (due_at, expected) in orders.items():
@@ -68,13 +78,17 @@ def test_latency_counts_from_when_a_post_was_due() -> None:
     sent.refused = 1
     report = build_report(
         sent,
-        {"a": 10.1, "b": 11.3, "somebody else's": 5.0},
-        {"a": "PAID", "b": "FAILED"},
+        Seen(
+            {"a": 10.1, "b": 11.3, "somebody else's": 5.0},
+            {"a": 10.4, "b": 11.3},
+            {"a": "PAID", "b": "FAILED"},
+        ),
         offered_per_second=2,
         seconds=2,
     )
     assert report["posted"] == 4
-    assert report["judged"] == 2
+    assert report["judged"] == report["ended"] == 2
+    assert report["final_latency_ms"]["max"] == 400.0
     assert report["latency_ms"] == {"p50": 100.0, "p90": 300.0, "p99": 300.0, "max": 300.0}
     assert report["states"] == {"FAILED": 1, "PAID": 1, "unknown": 1}
     assert report["judged_per_second"] == 1.0
@@ -94,7 +108,7 @@ def test_what_is_not_as_it_should_be_is_named() -> None:
 
 
 def test_a_report_of_nothing_is_no_error() -> None:
-    report = build_report(Sent(), {}, {}, offered_per_second=0, seconds=1)
+    report = build_report(Sent(), Seen(), offered_per_second=0, seconds=1)
     assert report["judged_per_second"] == 0
     assert report["latency_ms"]["p99"] == 0
 
