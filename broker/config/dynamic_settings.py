@@ -1,8 +1,8 @@
 """Broker settings that can change at run time (KIP-226), for one broker or for all.
 
 What can change is what the broker reads anew: the topics' defaults, the cleaner, the limits on
-connections, how fast replicas are copied. Kafka's thread counts are accepted, since its tools set
-them, and have no effect.
+connections, how fast replicas are copied and by how many connections. Kafka's thread counts are
+accepted, since its tools set them, and have no effect.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,6 @@ _WITHOUT_EFFECT = {
     "num.io.threads",
     "num.network.threads",
     "num.recovery.threads.per.data.dir",
-    "num.replica.fetchers",
 }
 _CLEANER = {
     "log.cleaner.backoff.ms",
@@ -35,9 +34,11 @@ _TOPIC_DEFAULTS = {
     synonym.name for setting in TOPIC_SETTINGS.values() for synonym in setting.synonyms
 }
 
-DYNAMIC_SETTINGS = (_TOPIC_DEFAULTS | _CLEANER | _CONNECTIONS | _THROTTLES | _WITHOUT_EFFECT) & set(
-    KNOWN_SETTINGS
-)
+_FETCHERS = {"num.replica.fetchers"}
+
+DYNAMIC_SETTINGS = (
+    _TOPIC_DEFAULTS | _CLEANER | _CONNECTIONS | _THROTTLES | _FETCHERS | _WITHOUT_EFFECT
+) & set(KNOWN_SETTINGS)
 
 
 def validate_dynamic_settings(settings: Mapping[str, str]) -> None:

@@ -258,6 +258,7 @@ class Broker:
         settings = self.settings.current
         self.replicas.update_configs()
         self.throttles.change(settings.replication)
+        self.replica_fetchers.resize(settings.replication.fetcher_count, self.partitions)
         self.listeners.limit(settings.max_connections, settings.max_connections_per_ip)
         self.cleaner.change(settings.cleaner)
 

@@ -66,6 +66,7 @@ class _BrokerCollector:
             requests,
             *replication,
             *self._purgatories(),
+            self._fetcher_lags(),
             CounterMetricFamily(
                 "kafka_server_bytes_in", "Bytes of batches produced", metrics.produced_bytes
             ),
@@ -111,3 +112,16 @@ class _BrokerCollector:
             sizes.add_metric([found.delayed_operation], found.size)
             counts.add_metric([found.delayed_operation], found.operation_count)
         return [sizes, counts]
+
+    def _fetcher_lags(self) -> Any:
+        """Give Kafka's FetcherLagMetrics: for every replica that follows, how far it is behind."""
+        from prometheus_client.core import GaugeMetricFamily
+
+        family = GaugeMetricFamily(
+            "kafka_server_fetcher_lag_consumer_lag",
+            "Committed records that a replica here lacks",
+            labels=["client_id", "topic", "partition"],
+        )
+        for client_id, (topic, partition), lag in self._broker.replica_fetchers.lags():
+            family.add_metric([client_id, topic, str(partition)], lag)
+        return family

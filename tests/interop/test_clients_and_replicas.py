@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import threading
-import urllib.request
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from millrace.testing import LocalCluster
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tools
 from tests.lib.replicated_load import Partition, consumed
+from tests.lib.scraped_metrics import metrics_of
 from tests.lib.stock_clients import CLIENTS, Record
 from tests.lib.waiting import until
 
@@ -51,10 +51,7 @@ def create(cluster: LocalCluster, topic: str, *replicas: list[int]) -> None:
 
 def sent_bytes(cluster: LocalCluster, broker_id: int) -> float:
     """Give how many bytes of batches consumers have had of a broker."""
-    with urllib.request.urlopen(cluster.node(broker_id).http_url + "/metrics") as answer:
-        lines = answer.read().decode().splitlines()
-    (found,) = (line for line in lines if line.startswith("kafka_server_bytes_out_total "))
-    return float(found.split()[1])
+    return metrics_of(cluster, broker_id)["kafka_server_bytes_out_total"]
 
 
 def bytes_of(cluster: LocalCluster, read: Callable[[], None]) -> list[float]:

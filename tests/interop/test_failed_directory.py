@@ -4,7 +4,6 @@ A library preloaded into the nodes makes the disk fail (`tests/chaos/disk_faults
 """
 
 import shutil
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from millrace.testing import LocalCluster
 from tests.chaos.faults import EIO, SWITCH, build_shim
 from tests.lib.replicated_load import Load, Partition, are_equal, consumed
+from tests.lib.scraped_metrics import metrics_of
 from tests.lib.waiting import until
 
 pytestmark = [
@@ -44,11 +44,7 @@ def cluster(tmp_path: Path) -> Iterator[ClusterOfTwoDisks]:
 
 
 def offline_directories(cluster: LocalCluster, broker_id: int) -> float:
-    with urllib.request.urlopen(cluster.node(broker_id).http_url + "/metrics") as answer:
-        lines = answer.read().decode().splitlines()
-    name = "kafka_log_offline_log_directory_count "
-    (found,) = (line for line in lines if line.startswith(name))
-    return float(found.removeprefix(name))
+    return metrics_of(cluster, broker_id)["kafka_log_offline_log_directory_count"]
 
 
 def test_a_disk_fails_and_only_what_it_held_is_led_elsewhere(cluster: ClusterOfTwoDisks) -> None:

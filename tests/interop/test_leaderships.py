@@ -4,9 +4,9 @@ Every test has partitions of its own, and leaves all brokers running.
 """
 
 import json
+import re
 import subprocess
-import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ import pytest
 from broker.cli.admin.client import AdminClient
 from broker.cli.admin.cluster import UpgradeType, update_features
 from broker.cli.admin.configs import ConfigSource, Resource, ResourceType, alter, describe
-from broker.cli.admin.settings import admin_settings
+from broker.cli.admin.settings import AdminSettings, admin_settings
 from broker.cli.admin.topics import (
     NO_LEADER,
     PartitionDescription,
@@ -38,6 +38,7 @@ from millrace.testing import LocalBroker, LocalCluster
 from tests.lib.apache_kafka import kafka_libs, running_node
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.replicated_load import Load, are_equal, consumed
+from tests.lib.scraped_metrics import metrics_of
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
@@ -63,15 +64,19 @@ def _all_run(cluster: LocalCluster) -> Iterator[None]:
     cluster.start()
 
 
+def at(cluster: LocalCluster) -> AdminSettings:
+    return admin_settings(cluster.bootstrap_servers)
+
+
 def create(cluster: LocalCluster, topic: str, *replicas: list[int], **configs: str) -> None:
     settings = {name.replace("_", "."): value for name, value in configs.items()}
-    with AdminClient(admin_settings(cluster.bootstrap_servers)) as client:
+    with AdminClient(at(cluster)) as client:
         create_topic(client, topic, assignment=list(replicas), configs=settings)
     until(lambda: all(one.isr == one.replicas for one in described(cluster, topic)))
 
 
 def described(cluster: LocalCluster, topic: str) -> list[PartitionDescription]:
-    with AdminClient(admin_settings(cluster.bootstrap_servers)) as client:
+    with AdminClient(at(cluster)) as client:
         return describe_topics(client, [topic])[0].partitions
 
 
@@ -108,7 +113,7 @@ class Forgery(NamedTuple):
 
 def test_forged_replicas_commit_nothing(cluster: LocalCluster) -> None:
     create(cluster, "forged", [1, 2, 3])
-    with AdminClient(admin_settings(cluster.bootstrap_servers)) as client:
+    with AdminClient(at(cluster)) as client:
         topic_id = describe_topics(client, ["forged"])[0].topic_id
     producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers})
     producer.list_topics("forged", 10)
@@ -169,7 +174,7 @@ def test_without_a_replica_in_sync_nobody_leads_until_that_is_allowed(
     # What the controller does after 3 has come back is in the metadata behind its coming back.
     create(cluster, "afterwards", [1, 3])
     assert leader_of(cluster, "unclean") == NO_LEADER
-    with AdminClient(admin_settings(cluster.bootstrap_servers)) as client:
+    with AdminClient(at(cluster)) as client:
         resource = Resource(ResourceType.TOPIC, "unclean")
         alter(client, {resource: {"unclean.leader.election.enable": "true"}})
     until(lambda: leader_of(cluster, "unclean") == 3)
@@ -267,21 +272,12 @@ def test_an_eligible_leader_is_one_still_if_it_was_stopped_and_not_if_it_was_kil
 # --- what is told of it ---
 
 
-def metrics_of(cluster: LocalCluster, broker_id: int) -> Mapping[str, float]:
-    with urllib.request.urlopen(cluster.node(broker_id).http_url + "/metrics") as answer:
-        lines = answer.read().decode().splitlines()
-    return {
-        name: float(value)
-        for name, _, value in (line.rpartition(" ") for line in lines if not line.startswith("#"))
-    }
-
-
 MANAGER = "kafka_server_replica_manager_"
 
 
 def missing_at(cluster: LocalCluster, leader: int) -> tuple[int, int]:
     """Count the partitions that a broker leads without all, and without enough, in sync."""
-    with AdminClient(admin_settings(cluster.bootstrap_servers)) as client:
+    with AdminClient(at(cluster)) as client:
         partitions = [one for topic in list_topics(client) for one in topic.partitions]
     led = [one for one in partitions if one.leader_id == leader]
     missing = [one for one in led if len(one.isr) < len(one.replicas)]
@@ -307,6 +303,30 @@ def test_metrics_tell_of_replicas_that_are_missing(cluster: LocalCluster) -> Non
     cluster.start(3)
     until(lambda: told(*bad) == missing_at(cluster, 1) == (0, 0))
     assert told("isr_expands_total")[0] > expands
+
+
+# --- how many connections replicas are fetched by ---
+
+
+def test_fetchers_become_more_and_fewer_while_they_fetch(cluster: LocalCluster) -> None:
+    create(cluster, "fetched", *([1, 2, 3] for _ in range(4)))
+
+    def fetchers() -> set[str]:
+        lags = (name for name in metrics_of(cluster, 3) if "consumer_lag" in name)
+        found = (re.search(r'client_id="(.*)-1",.*topic="fetched"', name) for name in lags)
+        return {each[1] for each in found if each is not None}
+
+    until(lambda: fetchers() == {"ReplicaFetcherThread-0"})
+    with Load(cluster, "fetched") as load, AdminClient(at(cluster)) as client:
+        for count, names in (
+            ("2", {"ReplicaFetcherThread-0", "ReplicaFetcherThread-1"}),
+            (None, {"ReplicaFetcherThread-0"}),
+        ):
+            alter(client, {Resource(ResourceType.BROKER, "3"): {"num.replica.fetchers": count}})
+            until(lambda: fetchers() == names)  # noqa: B023 - used at once
+            load.goes_on()
+    until(lambda: are_equal(cluster, cluster.broker_ids, "fetched", 4))
+    assert all(one.isr == [1, 2, 3] for one in described(cluster, "fetched"))
 
 
 # --- min.insync.replicas of one broker ---

@@ -19,6 +19,7 @@ from broker.cli.admin.settings import admin_settings
 from millrace.launch import program_command, program_environment
 from millrace.testing import LocalCluster
 from tests.lib.replicated_load import Load, Partition, are_equal, consumed
+from tests.lib.scraped_metrics import metrics_of
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
@@ -125,8 +126,20 @@ def test_a_replica_that_lags_is_told_of_until_it_has_caught_up(cluster: LocalClu
         with verification(cluster, "lagging") as said:
             behind, offset = next(lag for line in said if (lag := lag_said(line)))
             assert 0 < behind == 300 - offset
+            assert lag_of(cluster, 3, "lagging") > 0
             throttle(None, None)
             assert any(lag_said(line) == (0, 300) for line in said)
+    until(lambda: lag_of(cluster, 3, "lagging") == 0)
+
+
+def lag_of(cluster: LocalCluster, broker_id: int, topic: str) -> float:
+    """Give what a broker's metrics say of its replica of a topic's only partition."""
+    (lag,) = (
+        value
+        for name, value in metrics_of(cluster, broker_id).items()
+        if "consumer_lag" in name and f'topic="{topic}"' in name
+    )
+    return lag
 
 
 def test_a_replica_that_holds_something_else_is_told_of(cluster: LocalCluster) -> None:

@@ -4,16 +4,26 @@ A partition's fetcher follows its role: `follow` is called with each new epoch. 
 nothing left to do closes its connection.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 from zlib import crc32
 
 from broker.metadata.image import NO_LEADER, BrokerImage
+from broker.model import TopicPartition
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.replication.fetcher_parts import FetcherParts, Key
 from broker.server.replication.leader_fetcher import LeaderFetcher
 from broker.server.replication.partitions import Partition
 
 FetcherKey = tuple[int, int]  # leader id, number of the connection
+
+
+class FetcherLag(NamedTuple):
+    """How many committed records a replica here lacks, and who fetches them."""
+
+    client_id: str
+    topic_partition: TopicPartition
+    lag: int
 
 
 class ReplicaFetchers:
@@ -24,6 +34,7 @@ class ReplicaFetchers:
         self._metadata = metadata
         self._fetchers: dict[FetcherKey, LeaderFetcher] = {}
         self._at: dict[Key, FetcherKey] = {}
+        self._count = parts.config.fetcher_count
         self._is_stopped = False
 
     def follow(self, partition: Partition) -> None:
@@ -40,7 +51,7 @@ class ReplicaFetchers:
         if address is None:
             return
         topic_id, number = partition.key
-        fetcher_key = leader_id, (crc32(topic_id) + number) % self._parts.config.fetcher_count
+        fetcher_key = leader_id, (crc32(topic_id) + number) % self._count
         fetcher = self._fetchers.get(fetcher_key)
         if fetcher is None:
             fetcher = self._fetchers[fetcher_key] = LeaderFetcher(self._parts, leader_id, address)
@@ -72,9 +83,31 @@ class ReplicaFetchers:
             if partition.leader is None and partition.key not in self._at:
                 self.follow(partition)
 
+    def resize(self, count: int, partitions: Iterable[Partition]) -> None:
+        """Go on with so many connections to each leader.
+
+        All are made anew, and with them their sessions: in none is a partition that another has.
+        """
+        if count == self._count:
+            return
+        self._count = count
+        self._close()
+        for partition in partitions:
+            self.follow(partition)
+
+    def lags(self) -> Iterator[FetcherLag]:
+        """Tell of every partition that is fetched, with Kafka's name for the fetcher."""
+        for (leader_id, number), fetcher in self._fetchers.items():
+            client_id = f"ReplicaFetcherThread-{number}-{leader_id}"
+            for partition in fetcher.partitions():
+                yield FetcherLag(client_id, partition.topic_partition, partition.lag)
+
     def stop(self) -> None:
         """Fetch no more."""
         self._is_stopped = True
+        self._close()
+
+    def _close(self) -> None:
         for fetcher in self._fetchers.values():
             fetcher.close()
         self._fetchers.clear()

@@ -5,6 +5,7 @@ kafka_server_replica_manager_<name>       PartitionCount, LeaderCount, OfflineRe
                                           AtMinIsrPartitionCount, ReassigningPartitions,
                                           ProducerIdCount, IsrShrinks, IsrExpands, FailedIsrUpdates
 kafka_server_replica_fetcher_<name>       ReplicaFetcherManager's MaxLag, FailedPartitionsCount
+kafka_server_fetcher_lag_consumer_lag     FetcherLagMetrics' ConsumerLag, of each replica
 kafka_log_offline_log_directory_count     LogManager's OfflineLogDirectoryCount
 kafka_server_replication_bytes_in, _out   BrokerTopicMetrics' ReplicationBytesIn and Out
 kafka_server_fetch_session_cache_<name>   NumIncrementalFetchSessions and the others

@@ -1,0 +1,15 @@
+"""What a node's `/metrics` page says."""
+
+import urllib.request
+
+from millrace.testing import LocalCluster
+
+
+def metrics_of(cluster: LocalCluster, node_id: int) -> dict[str, float]:
+    """Give every value by its name, with its labels as the page writes them."""
+    with urllib.request.urlopen(cluster.node(node_id).http_url + "/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    return {
+        name: float(value)
+        for name, _, value in (line.rpartition(" ") for line in lines if not line.startswith("#"))
+    }
