@@ -34,11 +34,15 @@ class ShardCommits:
         partition: Partition,
         timeout_ms: int,
         outlets: Outlets,
+        *,
+        on_awaited: Callable[[Partition], None],
     ) -> None:
         self._loop = loop
         self._partition = partition
         self._timeout_ms = timeout_ms
         self.outlets = outlets
+        self._on_awaited = on_awaited
+        """Told that somebody waits for the commit of what perhaps nobody was waiting for."""
         self._open: deque[_Commit] = deque()
 
     def note_append(self) -> None:
@@ -60,6 +64,8 @@ class ShardCommits:
         if self._open:
             self._open[-1].replies += output.replies
             self._open[-1].effects += output.effects
+            if output.replies or output.effects:
+                self._on_awaited(self._partition)
             return
         for reply in output.replies:
             self.outlets.deliver(reply)

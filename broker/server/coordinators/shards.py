@@ -193,7 +193,11 @@ class Shards(Generic[ShardT]):
         self._shards[number] = loading.shard
         outlets = Outlets(self._deliver, self._kind.refuse, partial(self._kind.begin, number))
         commits = self._commits[number] = ShardCommits(
-            self._loop, loading.partition, self._kind.commit_timeout_ms, outlets
+            self._loop,
+            loading.partition,
+            self._kind.commit_timeout_ms,
+            outlets,
+            on_awaited=self._partitions.stir,
         )
         # What the leader before has written, and nobody here knows yet to be committed.
         commits.note_append()
@@ -331,6 +335,7 @@ class Shards(Generic[ShardT]):
                     timestamp_ms=timestamp_ms,
                     origin=AppendOrigin.COORDINATOR,
                     transaction=transaction_append(output),
+                    is_awaited=False,  # Who is owed an answer says so, in `ShardCommits`.
                 )
 
     def _on_append_failed(self, number: int, turn: Iterable[Output], error: Exception) -> None:

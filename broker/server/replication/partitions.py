@@ -48,6 +48,7 @@ class Partition:
         "log",
         "parked",
         "parked_followers",
+        "quiet_bytes",
         "replica",
         "resting",
         "topic_partition",
@@ -65,6 +66,8 @@ class Partition:
         self.parked: dict[ParkedFetch, None] = {}
         """Consumers, in order of arrival."""
         self.parked_followers: dict[ParkedFetch, None] = {}
+        self.quiet_bytes = 0
+        """What was appended that nobody waits for: no follower has been woken for it."""
         self.resting: dict[int, tuple[SessionRest, PartitionKey]] = {}
         """Followers whose session need not look at it, until it is roused, by broker id."""
         self.uncommitted_bytes = 0
@@ -232,10 +235,12 @@ class Partitions:
         timestamp_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         transaction: TransactionAppend = NO_TRANSACTION,
+        is_awaited: bool = True,
     ) -> AppendInfo:
         """Append batches as leader; raises KafkaError, OSError.
 
-        Where this broker is all there is in sync, they are committed by that.
+        Where this broker is all there is in sync, they are committed by that. What nobody waits for
+        goes to the followers with what comes next, or when they ask again; see `stir`.
         """
         log, leader = partition.log, partition.leader
         assert leader is not None, partition.topic_partition
@@ -251,21 +256,31 @@ class Partitions:
             self._on_flush_wanted()
         if leader.followers:
             if log.log_end_offset > before:
-                self._on_appended(partition, leader, len(records))
+                self._on_appended(partition, leader, len(records), is_awaited=is_awaited)
             return info
         log.advance_high_watermark(log.log_end_offset)
         if partition.parked and log.log_end_offset > before:
             self._count_down(partition.parked, self._readable(partition, len(records)))
         return info
 
-    def _on_appended(self, partition: Partition, leader: Leader, size_bytes: int) -> None:
+    def _on_appended(
+        self, partition: Partition, leader: Leader, size_bytes: int, *, is_awaited: bool
+    ) -> None:
         partition.uncommitted_bytes += size_bytes
-        if partition.parked_followers:
-            self._count_down(partition.parked_followers, size_bytes)
-        if partition.resting:
-            self.rouse(partition, size_bytes)
+        partition.quiet_bytes += size_bytes
+        if is_awaited:
+            self.stir(partition)
         if leader.note_append(self._clock.now_ms()):
             self.on_high_watermark(partition)
+
+    def stir(self, partition: Partition) -> None:
+        """Wake the followers for what was appended quietly, as somebody waits for it now."""
+        size_bytes, partition.quiet_bytes = partition.quiet_bytes, 0
+        if size_bytes:
+            if partition.parked_followers:
+                self._count_down(partition.parked_followers, size_bytes)
+            if partition.resting:
+                self.rouse(partition, size_bytes)
 
     def _count_down(self, parked: Iterable[ParkedFetch], size_bytes: int) -> None:
         for fetch in parked:

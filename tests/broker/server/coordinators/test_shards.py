@@ -11,7 +11,7 @@ from broker.errors import ErrorCode, KafkaError
 from broker.records.build import build_batch
 from broker.server.coordinators.shard_commits import Outlets, ShardCommits
 from broker.server.coordinators.shards import ShardKind, ShardParts, Shards
-from tests.lib.served_replica import ServedReplica, SimulatedLoop
+from tests.lib.served_replica import ServedReplica, SimulatedLoop, fetched
 
 TOPIC = "orders"
 
@@ -103,7 +103,7 @@ def test_a_deadline_that_has_come_already_can_be_looked_at_again(new_loop):
     try:
         shards = Shards(ShardParts(loop, Clock(), None, None), kind())
         shard = shards._shards[0] = Shard(deadline_ms=1_000)
-        shards._commits[0] = ShardCommits(loop, None, 1, Outlets(None, None, None))
+        shards._commits[0] = ShardCommits(loop, None, 1, Outlets(None, None, None), on_awaited=None)
         shards._run(0, Output())
         shards._run(0, Output())
         loop.run_until_complete(asyncio.sleep(0))
@@ -120,7 +120,9 @@ def test_deadlines_that_have_come_together_take_one_turn_of_the_loop_each():
         shards = Shards(ShardParts(loop, Clock(), None, None), kind())
         for number in range(3):
             shards._shards[number] = Shard(deadline_ms=1_000)
-            shards._commits[number] = ShardCommits(loop, None, 1, Outlets(None, None, None))
+            shards._commits[number] = ShardCommits(
+                loop, None, 1, Outlets(None, None, None), on_awaited=None
+            )
             shards._run(number, Output())
         left = []
         while any(shard.deadline_ms for shard in shards._shards.values()):
@@ -142,15 +144,22 @@ class Committing:
         self.partition = self.served.partitions.get(TOPIC, 0)
         self.said: list[object] = []
         outlets = Outlets(self.said.append, refuse, self.said.append)
-        self.commits = ShardCommits(self.loop, self.partition, timeout_ms, outlets)
+        self.commits = ShardCommits(
+            self.loop, self.partition, timeout_ms, outlets, on_awaited=self.served.partitions.stir
+        )
 
     def say(self, name: str) -> tuple[Reply, str]:
         reply, effect = Reply(name, "done"), f"effect of {name}"
-        batch = build_batch([(b"key", name.encode(), (), 0)])
-        self.served.partitions.append(self.partition, batch, timestamp_ms=0)
-        self.commits.note_append()
+        self.write(name)
         self.commits.tell(Output(replies=[reply], effects=[effect]))
         return reply, effect
+
+    def write(self, name: str) -> None:
+        """Write what nobody waits for."""
+        batch = build_batch([(b"key", name.encode(), (), 0)])
+        self.served.partitions.append(self.partition, batch, timestamp_ms=0, is_awaited=False)
+        self.commits.note_append()
+        self.commits.tell(Output())
 
     def commit(self) -> None:
         for waits in self.partition.leader.waits.take_all():
@@ -181,3 +190,22 @@ def test_what_a_lost_leadership_leaves_uncommitted_has_no_effect():
     for waits in shard.partition.leader.waits.take_all():
         waits.on_sent_away()
     assert shard.said == [Reply("lost", ErrorCode.NOT_COORDINATOR)]
+
+
+def test_followers_are_woken_for_what_somebody_waits_for():
+    shard = Committing()
+    waits = shard.served.follow(2, 0, wait_ms=500)
+    shard.write("nobody waits")
+    shard.served.loop.advance()
+    assert waits.answer is None
+    shard.commits.tell(Output(replies=[Reply("who comes later", "done")]))
+    shard.served.loop.advance()
+    assert fetched(waits).records, "and what was written before comes along"
+
+
+def test_followers_have_what_nobody_waits_for_when_they_ask_again():
+    shard = Committing()
+    waits = shard.served.follow(2, 0, wait_ms=500)
+    shard.write("nobody waits")
+    shard.served.loop.advance(500)
+    assert fetched(waits).records
