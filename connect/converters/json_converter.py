@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from connect.converters.json_readers import JsonReaders, Read
 from connect.converters.json_schema_form import schema_from, schema_text
-from connect.converters.json_text import EXACT, PLAIN, quoted, read, read_at, text_of
+from connect.converters.json_text import EXACT, PLAIN, long, quoted, read, read_at, text_of
 from connect.converters.json_writers import JsonWriters, Write
 from connect.converters.settings import RecordConverter, converter_config
 from millrace.connect.config.config_def import ConfigDef
@@ -218,7 +218,9 @@ def _plain(form: Any) -> Any:
             return {name: _plain(one) for name, one in form.items()}
         case list():
             return [_plain(one) for one in form]
-        case None | str() | bool() | int():
+        case None | str() | bool():
             return form
+        case int():
+            return long(form)
         case _:
             return float(form)

@@ -163,7 +163,10 @@ def _whole(kind: Type, end: int) -> Read:
 def _float(form: Any) -> float:
     if isinstance(form, bool) or not isinstance(form, int | Decimal):
         return _quoted_float(form)
-    return float(form)
+    try:
+        return float(form)
+    except OverflowError:
+        raise DataException(f"Not a number this can hold: {form!s:.40}") from None
 
 
 def _quoted_float(form: Any) -> float:

@@ -1,8 +1,9 @@
 """JSON as Jackson reads and writes it, so that the bytes are those of Kafka's JsonConverter.
 
-Written: no blanks, nothing escaped that need not be, numbers as Java writes them. Read: leading
-zeros are allowed and what follows the first value is not looked at, as Kafka's deserializer does
-it; a number of more than 64 bits, NaN and Infinity are refused.
+Written: no blanks, nothing escaped that need not be but for characters beyond the first 65,536,
+which Jackson writes as two escapes; numbers as Java writes them. Read: leading zeros are allowed
+and what follows the first value is not looked at, as Kafka's deserializer does it; NaN and Infinity
+are refused, and so is a number of more than 64 bits where there is no schema to say how it is kept.
 """
 
 import json
@@ -15,22 +16,30 @@ from typing import Any
 from millrace.connect.data.java_text import java_double, java_float
 from millrace.connect.errors import DataException
 
-# Python writes \u001f where Jackson writes \u001F: only these have letters in their number.
-_WITH_LETTERS = re.compile("[\x0b\x0e\x0f\x1a-\x1f]")
+# Python writes \u001f where Jackson writes \u001F: only these have letters in their number. And
+# Jackson writes a character of two surrogates as two escapes.
+_JACKSONS = re.compile("[\x0b\x0e\x0f\x1a-\x1f\U00010000-\U0010ffff]")
 _LEADING_ZEROS = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\w.+])(-?)0+(?=[0-9])', re.DOTALL)
 _MAYBE_LEADING_ZEROS = re.compile(r"(?<![\w.+])-?0[0-9]")
-_BLANK = re.compile(r"[ \t\n\r]*")
+_BLANKS = " \t\n\r"
+_BLANK = re.compile(f"[{_BLANKS}]*")
 INT64_END = 1 << 63
+_MAX_DIGITS = 300
 
 
 def quoted(text: str) -> str:
     """Write a text."""
-    if _WITH_LETTERS.search(text) is None:
+    if _JACKSONS.search(text) is None:
         return encode_basestring(text)
-    parts = re.split(f"({_WITH_LETTERS.pattern})", text)
+    parts = re.split(f"({_JACKSONS.pattern})", text)
     parts[::2] = [encode_basestring(part)[1:-1] for part in parts[::2]]
-    parts[1::2] = [f"\\u{ord(part):04X}" for part in parts[1::2]]
+    parts[1::2] = [_escaped(part) for part in parts[1::2]]
     return f'"{"".join(parts)}"'
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be").hex().upper()
+    return "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
 
 
 def number(value: float) -> str:
@@ -56,21 +65,26 @@ def _exact(text: str) -> Decimal:
         raise DataException(f"Not a number this can hold: {text:.40}") from None
 
 
-def _long(text: str) -> int:
-    if len(text) < 19:
-        return int(text)
-    value = int(text) if len(text) <= 1000 else INT64_END
+def long(value: int) -> int:
+    """Return a whole number that a Long holds; raises DataException for another."""
     if not -INT64_END <= value < INT64_END:
-        raise DataException(f"A whole number of more than 64 bits: {text:.40}")
+        raise DataException(f"A whole number of more than 64 bits: {value!s:.40}")
     return value
 
 
-def _reader(parse_float: Callable[[str], Any]) -> json.JSONDecoder:
-    return json.JSONDecoder(parse_float=parse_float, parse_int=_long, parse_constant=_refuse)
+def _whole(text: str) -> int:
+    # Reading digits takes longer than in proportion to their number.
+    if len(text) > _MAX_DIGITS:
+        raise DataException(f"A whole number of more than 64 bits: {text:.40}")
+    return int(text)
 
 
-EXACT = _reader(_exact)  # for values with a schema, which may be decimals
-PLAIN = _reader(float)
+def _reader(parse_float: Callable[[str], Any], parse_int: Callable[[str], int]) -> json.JSONDecoder:
+    return json.JSONDecoder(parse_float=parse_float, parse_int=parse_int, parse_constant=_refuse)
+
+
+EXACT = _reader(_exact, _whole)  # for values with a schema, which may be decimals
+PLAIN = _reader(float, lambda text: int(text) if len(text) < 19 else long(_whole(text)))
 
 
 def text_of(value: bytes) -> str:
@@ -85,7 +99,18 @@ def read(text: str, reader: json.JSONDecoder) -> Any:
     """Return the first value of a text, None when there is none."""
     if _MAYBE_LEADING_ZEROS.search(text) is not None:
         text = _LEADING_ZEROS.sub(lambda found: found[1] or found[2] or "", text)
-    return read_at(text, 0, reader)[0]
+    value, end = read_at(text, 0, reader)
+    if end < len(text):
+        _require_end(value, text[end])
+    return value
+
+
+def _require_end(value: Any, following: str) -> None:
+    """Refuse a number or a word that does not end where it seems to: 1.x, 7-, trueish."""
+    is_word = value is None or isinstance(value, bool)
+    is_number = not is_word and isinstance(value, int | float | Decimal)
+    if (is_number and following not in _BLANKS) or (is_word and following.isalnum()):
+        raise DataException(f"Not JSON: {following!r} behind {value!s:.40}")
 
 
 def read_at(text: str, start: int, reader: json.JSONDecoder) -> tuple[Any, int]:

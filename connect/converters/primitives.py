@@ -14,6 +14,10 @@ from millrace.connect.data.schema import Schema, SchemaAndValue, Type
 from millrace.connect.data.string_form import string_form
 from millrace.connect.errors import ConfigException, DataException
 
+# Java writes its bytes from the highest on, and reads them so when nothing marks their order;
+# Python does what the machine does.
+_UTF16 = "utf-16"
+_UTF16_MARKS = (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)
 _OPTIONAL_BYTES = Schema.bytes(optional=True)
 _OPTIONAL_STRING = Schema.string(optional=True)
 _OPTIONAL_BOOLEAN = Schema.boolean(optional=True)
@@ -74,11 +78,16 @@ class StringConverter(RecordConverter):
         if value is None:
             return None
         text = value if isinstance(value, str) else string_form(schema, value)
-        return text.encode(self._encoding, "replace")
+        if self._encoding == _UTF16 and text:
+            return codecs.BOM_UTF16_BE + text.encode("utf-16-be", "replace")
+        return text.encode(self._encoding, "replace") if text else b""
 
     def from_bytes(self, value: bytes | None) -> SchemaAndValue:
-        text = None if value is None else value.decode(self._encoding, "replace")
-        return SchemaAndValue(_OPTIONAL_STRING, text)
+        if value is None:
+            return SchemaAndValue(_OPTIONAL_STRING, None)
+        if self._encoding == _UTF16 and not value.startswith(_UTF16_MARKS):
+            return SchemaAndValue(_OPTIONAL_STRING, value.decode("utf-16-be", "replace"))
+        return SchemaAndValue(_OPTIONAL_STRING, value.decode(self._encoding, "replace"))
 
 
 class BooleanConverter(RecordConverter):
@@ -115,6 +124,8 @@ class _NumberConverter(RecordConverter):
     def to_bytes(self, schema: Schema | None, value: Any) -> bytes | None:
         if value is None:
             return None
+        if schema is not None and schema.type is not self._schema.type:
+            raise DataException(f"Failed to serialize to {self._called} (was {schema.type})")
         try:
             self._schema.validate(value)
         except DataException as error:

@@ -258,6 +258,8 @@ def _aligned(schema: Schema, values: list[Any]) -> list[Any]:
 def _converted(schema: Schema, value: Any) -> Any:
     if value is None:
         raise DataException("Unable to convert a null value to a schema that requires a value")
+    if not isinstance(value, int | float | Decimal) and schema.type in _NUMBERS:
+        raise DataException(f"Unable to convert {value} to a number")
     if schema.type in {Type.FLOAT32, Type.FLOAT64}:
         return float32(value) if schema.type is Type.FLOAT32 else float(value)
     if schema.type in _NUMBERS:

@@ -19,6 +19,7 @@ from millrace.connect import ConfigDef, DataException, Importance, Schema, Struc
 from millrace.connect.config import types
 from millrace.connect.data.records import ConnectRecord
 from millrace.connect.data.schema import SchemaAndValue, Type
+from millrace.connect.errors import SchemaBuilderException
 
 _PURPOSE = "flattening"
 _CONFIG = ConfigDef().define(
@@ -80,7 +81,9 @@ class Flatten(PartTransformation):
         fields: dict[str, Schema] = {}
         for name, one in self._flat_fields(schema, "", is_optional=schema.optional):
             if name in fields:
-                raise DataException(f"Cannot create field because of field name duplication {name}")
+                raise SchemaBuilderException(
+                    f"Cannot create field because of field name duplication {name}"
+                )
             fields[name] = one
         return bare_struct(schema, fields)
 

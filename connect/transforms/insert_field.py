@@ -30,6 +30,7 @@ from millrace.connect.config.types import Type
 from millrace.connect.data.logical import timestamp_from
 from millrace.connect.data.records import ConnectRecord
 from millrace.connect.data.schema import SchemaAndValue
+from millrace.connect.errors import SchemaBuilderException
 
 _PURPOSE = "field insertion"
 _OPTIONALITY = " With ! behind it the field is required, with ? (or nothing) optional."
@@ -142,7 +143,7 @@ class InsertField(PartTransformation):
         fields = {field.name: field.schema for field in schema.fields}
         for what, place in self._places.items():
             if place.name in fields:
-                raise DataException(
+                raise SchemaBuilderException(
                     f"Cannot create field because of field name duplication {place.name}"
                 )
             fields[place.name] = _SCHEMAS[what](optional=place.is_optional)

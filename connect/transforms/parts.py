@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from millrace.connect import ConfigDef, DataException, Importance, Schema, Struct, Transformation
 from millrace.connect.config.types import Type
+from millrace.connect.data import schema
 from millrace.connect.data.records import ConnectRecord
 from millrace.connect.data.schema import SchemaAndValue
 
@@ -94,7 +95,10 @@ def bare_struct(source: Schema, fields: Mapping[str, Schema]) -> Schema:
     """Make a struct's schema with the name, version, documentation and parameters of another.
 
     Whether it is optional and its default are not taken over: they are not the same any more.
+    Raises DataException when the other is not a struct's.
     """
+    if source.type is not schema.Type.STRUCT:
+        raise DataException("Cannot list fields on non-struct type")
     return Schema.struct(
         fields,
         name=source.name,

@@ -16,12 +16,12 @@ from connect.transforms.parts import (
     required_struct,
     with_null_setting,
 )
-from millrace.connect import ConfigDef, ConfigException, DataException, Importance, Schema, Struct
+from millrace.connect import ConfigDef, ConfigException, Importance, Schema, Struct
 from millrace.connect.config.types import Type
 from millrace.connect.config.validators import LambdaValidator, ValidList
 from millrace.connect.data.records import ConnectRecord
 from millrace.connect.data.schema import SchemaAndValue
-from millrace.connect.errors import text_of
+from millrace.connect.errors import SchemaBuilderException, text_of
 
 _PURPOSE = "field replacement"
 
@@ -119,7 +119,7 @@ class ReplaceField(PartTransformation):
             if self._is_kept(field.name):
                 name = self._renames.get(field.name, field.name)
                 if name in fields:
-                    raise DataException(
+                    raise SchemaBuilderException(
                         f"Cannot create field because of field name duplication {name}"
                     )
                 fields[name] = field.schema

@@ -72,6 +72,7 @@ def said(text: str) -> tuple[Schema | None, Any]:
         ("{null:1}", Schema.string(), "{null:1}"),
         ("{[1]:1}", Schema.string(), "{[1]:1}"),
         ("{,}", Schema.string(), "{,}"),
+        ("[1.5,1962-12-23]", Schema.string(), "[1.5,1962-12-23]"),
         ("\x00", Schema.string(), "\x00"),
     ],
 )

@@ -105,7 +105,11 @@ def test_a_value_travels_in_an_envelope_with_its_schema() -> None:
         (None, b"\xff", '"/w=="'),
         (None, float("nan"), '"NaN"'),
         (None, 1e21, "1.0E21"),
-        (Schema.string(), "\x0b\x1f\n\x7f\u2028é😀/", '"\\u000B\\u001F\\n\x7f\u2028é😀/"'),
+        (
+            Schema.string(),
+            "\x0b\x1f\n\x7f\u2028é😀/",
+            '"\\u000B\\u001F\\n\x7f\u2028é\\uD83D\\uDE00/"',
+        ),
         (Schema.float32(), 0.1, "0.1"),
         (Schema.float32(), 1e39, '"Infinity"'),
         (Schema.date(), NOON.date(), "20780"),
@@ -129,6 +133,9 @@ def test_decimals_can_be_numbers() -> None:
     assert payload(Schema.decimal(-3), Decimal("1E+3"), decimal_format="NUMERIC") == "1E+3"
     form = written(schema, Decimal("1.20"), decimal_format="NUMERIC")
     assert converter().to_connect_data("t", form.encode()) == (schema, Decimal("1.20"))
+    wide, many = Schema.decimal(0), Decimal(1 << 70)
+    form = written(wide, many, decimal_format="NUMERIC")
+    assert converter().to_connect_data("t", form.encode()) == (wide, many)
 
 
 def test_a_null_is_its_default_unless_told_otherwise() -> None:

@@ -69,6 +69,8 @@ def test_what_is_written_is_read_again(of: type[RecordConverter], values: Any) -
         (IntegerConverter, None, True),
         (LongConverter, None, "7"),
         (DoubleConverter, None, 1),
+        (DoubleConverter, Schema.float32(), 1.0),
+        (IntegerConverter, Schema.int8(), 1),
         (StringConverter, None, b"x"),
         (StringConverter, None, object()),
     ],
@@ -130,6 +132,11 @@ def test_texts_have_an_encoding() -> None:
     assert latin.to_connect_data("t", b"\xe9").value == "é"
     assert configured(StringConverter).to_connect_data("t", b"\xff").value == "\ufffd"
     assert configured(StringConverter).from_connect_data("t", None, "\ud800") == b"?"
+    wide = configured(StringConverter, converter_encoding="UTF-16")
+    assert wide.from_connect_data("t", None, "é") == b"\xfe\xff\x00\xe9"
+    assert wide.from_connect_data("t", None, "") == b""
+    for bytes_ in (b"\xfe\xff\x00\xe9", b"\xff\xfe\xe9\x00", b"\x00\xe9"):
+        assert wide.to_connect_data("t", bytes_).value == "é"
     for wrong in ("no-such", "rot13", "base64", "", "a\0b"):
         with pytest.raises(ConfigException, match="converter"):
             configured(StringConverter, converter_encoding=wrong)

@@ -258,3 +258,13 @@ def test_predicates(name: str, config: dict[str, str], expected: list[bool]) -> 
     predicate.configure(config)
     other = record("v", topic="other", headers=headers_of([("h", 1)]))
     assert [predicate.test(record()), predicate.test(other)] == expected
+
+
+def test_fields_of_what_has_none_are_refused_whatever_its_default() -> None:
+    schema = Schema.int16(default=7)
+    for transform in (
+        made("Cast$Value", spec="id:int8"),
+        made("TimestampConverter$Value", field="id", target_type="Date"),
+    ):
+        with pytest.raises(DataException):
+            transform.apply(record(3, schema))

@@ -1,4 +1,4 @@
-"""Every transformation with two thousand cases: ours and Apache Kafka's make the same of them."""
+"""Every transformation and predicate on generated records: what ours make is what Kafka's make."""
 
 import json
 import subprocess
@@ -7,25 +7,26 @@ from pathlib import Path
 import pytest
 
 from tests.lib.apache_kafka import JAVA, QUICK_JAVA, kafka_libs
-from tests.lib.transform_cases import Case, canonical, cases, ours
+from tests.lib.transform_cases import Case, cases, generated_cases, is_same, ours
 
 pytestmark = pytest.mark.interop
 
 
-def _is_known_difference(case: Case) -> bool:
-    """Tell the cases in which ours is meant to be different.
+GENERATED = 200
+"""Records for each transformation, beside two thousand cases made by hand."""
 
-    Java before 19 writes more digits of some floats than they need (JDK-4511638). Kafka's
-    SetSchemaMetadata fails for every schema that is not a struct's, which it says it supports. A
-    Python datetime ends with the year 9999.
-    """
+
+def _is_known_difference(case: Case) -> bool:
+    """Tell the cases in which ours is meant to be different; connect/README.md lists them."""
     name, config = case["type"].rpartition(".")[2], case["config"]
-    text = case["key"] or ""
-    value = text if "Key" in name else case["value"] or ""
+    value = (case["key"] if "Key" in name else case["value"]) or ""
+    is_struct = value.replace(" ", "").startswith('{"schema":{"type":"struct"')
     return (
         (name.startswith("Cast") and "float32" in config["spec"])
-        or (name.startswith("SetSchema") and case["schemas"] and '"type": "struct"' not in value)
+        or (name.startswith("SetSchema") and case["schemas"] and not is_struct)
         or (name.startswith("TimestampConv") and config.get("unix.precision") == "seconds")
+        or (name.startswith("ReplaceField") and "id:word" in config.get("renames", ""))
+        or (config.get("timestamp.format") == "bb" and case["timestamp"] is None)
     )
 
 
@@ -33,7 +34,8 @@ def test_ours_make_of_every_record_what_kafkas_make_of_it() -> None:
     libs = kafka_libs()
     if not list(Path(libs).glob("connect-transforms-*.jar")):
         pytest.skip(f"no connect-transforms in {libs}")
-    asked = [case for case in cases() if not _is_known_difference(case)]
+    made = [*cases(), *generated_cases(seed=15, count=GENERATED)]
+    asked = [case for case in made if not _is_known_difference(case)]
     command = [*QUICK_JAVA, "-cp", f"{libs}/*", str(JAVA / "RunTransforms.java")]
     said = subprocess.run(
         command,
@@ -44,11 +46,11 @@ def test_ours_make_of_every_record_what_kafkas_make_of_it() -> None:
         timeout=120,
     )
     theirs = [json.loads(line) for line in said.stdout.splitlines() if line.startswith("{")]
-    assert len(theirs) == len(asked) > 1800, said.stderr[-2000:]
+    assert len(theirs) == len(asked) > 0.9 * len(made), said.stderr[-2000:]
     different = [
-        (case["type"], case["config"], case["key"], case["value"], answer, our)
+        (case, answer, our)
         for case, answer, our in zip(asked, theirs, map(ours, asked), strict=True)
-        if canonical(answer) != canonical(our)
+        if not is_same(case, answer, our) and "outside the years" not in our.get("message", "")
     ]
     assert not different, (len(different), different[:3])
-    assert sum("error" not in answer for answer in theirs) > 700
+    assert sum("error" not in answer for answer in theirs) > 0.5 * len(asked)
