@@ -13,6 +13,7 @@ ON_REQUEST = (
     "hot_path",
     "many",
     "mirror",
+    "outage",
     "processing",
     "transactions",
 )

@@ -75,6 +75,18 @@ class DemoStack:
         """Return the address of a program."""
         return f"http://127.0.0.1:{self._first_port + place}"
 
+    @property
+    def bootstrap(self) -> str:
+        """Where clients connect to the demo's own brokers."""
+        ports = [self._first_port, *(self._first_port + DASHBOARD + n for n in (1, 2))]
+        return ",".join(f"127.0.0.1:{port}" for port in ports)
+
+    def broker_pid(self, node_id: int) -> int:
+        """Return the process of one of the demo's own brokers."""
+        below = processes_below(self._process.pid)
+        (found,) = (pid for pid, words in below.items() if f"node.id={node_id}" in words)
+        return found
+
     def wait_until_serving(self) -> None:
         """Return when the first orders are through."""
         deadline = time.monotonic() + _READY_SECONDS

@@ -38,7 +38,6 @@ class Fault(NamedTuple):
 # an answer, and an election, on a machine where all of this shares two cores.
 SEEN_MS, SILENT_MS, TOGETHER_MS = 6_000, 14_000, 4_000
 ONE = (Target.LEADER, Target.FOLLOWER, Target.CONTROLLER)
-DISK = (Target.LEADER, Target.FOLLOWER)
 KILL, TERMINATE, PAUSE = "kill -9", "SIGTERM", "SIGSTOP"
 ISOLATE, MUTE, DEAF = "isolated", "heard by nobody", "hears nobody"
 BRIDGE, RING = "two nodes parted", "ring, one way"
@@ -51,11 +50,8 @@ def _faults() -> Iterator[Fault]:
     for target in ONE:
         yield Fault(KILL, target, True, SEEN_MS, SEEN_MS)
         yield Fault(TERMINATE, target, True, SEEN_MS, SEEN_MS)
-        for name in (PAUSE, ISOLATE, MUTE, DEAF):
+        for name in (PAUSE, ISOLATE, MUTE, DEAF, SLOW_DISK, FAILING_DISK):
             yield Fault(name, target, True, SILENT_MS, SILENT_MS)
-    for target in DISK:
-        yield Fault(SLOW_DISK, target, True, SILENT_MS, SILENT_MS)
-        yield Fault(FAILING_DISK, target, True, SILENT_MS, SILENT_MS)
         yield Fault(WIPED_DISK, target, True, SEEN_MS, SEEN_MS)
     yield Fault(FULL_DISK, Target.LEADER, True, SILENT_MS, SILENT_MS)
     yield Fault(BRIDGE, Target.LEADER, True, SILENT_MS, SILENT_MS)

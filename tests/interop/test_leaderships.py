@@ -332,6 +332,36 @@ def test_fetchers_become_more_and_fewer_while_they_fetch(cluster: LocalCluster) 
 # --- min.insync.replicas of one broker ---
 
 
+def test_producers_wait_until_fewer_need_be_in_sync(cluster: LocalCluster) -> None:
+    create(cluster, "strict", [1, 2, 3])
+    of_topic = Resource(ResourceType.TOPIC, "strict")
+    reports: list[object] = []
+    settings = {"bootstrap.servers": cluster.bootstrap_servers}
+    patient = confluent_kafka.Producer(settings)
+    impatient = confluent_kafka.Producer({**settings, "retries": 0})
+    with AdminClient(at(cluster)) as client:
+        cluster.kill(3)
+        until(lambda: described(cluster, "strict")[0].isr == [1, 2])
+        alter(client, {of_topic: {"min.insync.replicas": "3"}})
+
+        def refusal() -> int:
+            errors: list[confluent_kafka.KafkaError | None] = []
+            impatient.produce("strict", b"no", on_delivery=lambda error, _: errors.append(error))
+            assert impatient.flush(60) == 0
+            (error,) = errors
+            return 0 if error is None else error.code()
+
+        until(lambda: refusal() == confluent_kafka.KafkaError.NOT_ENOUGH_REPLICAS)
+        patient.produce("strict", b"yes", on_delivery=lambda *report: reports.append(report[0]))
+        until(lambda: refusal() != 0)  # as was the other's first attempt
+        patient.poll(0)
+        assert reports == []
+        alter(client, {of_topic: {"min.insync.replicas": "2"}})
+        assert patient.flush(60) == 0
+    assert reports == [None]
+    assert b"yes" in consumed(cluster.bootstrap_servers, "strict", 1)
+
+
 ELR = "eligible.leader.replicas.version"
 OF_BROKER, OF_CLUSTER = Resource(ResourceType.BROKER, "1"), Resource(ResourceType.BROKER, "")
 

@@ -1,0 +1,104 @@
+"""What somebody who orders notices when a broker dies: `python -m bench outage`.
+
+The demo without Spark runs on its own three brokers, which it starts again when they die. Orders
+are POSTed at a fixed rate, open loop, and a stock consumer of what is committed sees what becomes
+of them. In each round one broker, another each time, gets kill -9. Told is the longest time between
+two decisions that were seen, in a round without a fault and in each with one; the longest time from
+when a POST was due to its decision; and how many POSTs were not taken.
+"""
+
+import argparse
+import asyncio
+import os
+import signal
+import statistics
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from bench.demo_stack import ORDERS, DemoStack
+from bench.order_load import follow
+from millrace.demo.brokers import NODE_IDS
+from millrace.demo.synthetic import make_scenery
+from millrace.load.arrivals import due_times
+from millrace.load.following import Following
+from millrace.load.sending import Sent, send_open_loop
+
+RATE = 50.0
+BEFORE_SECONDS, AFTER_SECONDS = 5.0, 10.0
+_DECIDED_SECONDS = 60.0
+
+
+class Found(NamedTuple):
+    """What one round found, in milliseconds."""
+
+    gap_ms: float
+    latency_ms: float
+    not_taken: int
+
+
+async def play(stack: DemoStack, following: Following, node_id: int | None, seed: int) -> Found:
+    """Send orders, and kill a broker meanwhile, if one is named."""
+    due = due_times("constant", RATE, BEFORE_SECONDS + AFTER_SECONDS, seed)
+    sent, orders = Sent(), make_scenery(len(due), seed).orders
+    async with asyncio.TaskGroup() as group:
+        group.create_task(send_open_loop(stack.url(ORDERS), orders, due, sent))
+        await asyncio.sleep(BEFORE_SECONDS)
+        if node_id is not None:
+            os.kill(stack.broker_pid(node_id), signal.SIGKILL)
+    async with asyncio.timeout(_DECIDED_SECONDS):
+        await following.wait_all_judged(sent.due_at)
+    seen = sorted(following.judged_at[key] for key in sent.due_at)
+    return Found(
+        1000 * max(after - before for before, after in pairwise(seen)),
+        1000 * max(following.judged_at[key] - due_at for key, due_at in sent.due_at.items()),
+        sent.unavailable + sum(sent.failed.values()),
+    )
+
+
+async def measure(stack: DemoStack, rounds: int) -> list[Found]:
+    """Warm up, then kill nobody, then one broker a round."""
+    following = follow(stack.bootstrap)
+    found = []
+    async with asyncio.TaskGroup() as group:
+        reading = group.create_task(following.run())
+        await following.started.wait()
+        await play(stack, following, None, seed=0)
+        for number, node_id in enumerate(_victims(rounds)):
+            found.append(await play(stack, following, node_id, seed=number + 1))
+            name = "nobody dies" if node_id is None else f"broker {node_id} dies"
+            gap_ms, latency_ms, not_taken = found[-1]
+            print(
+                f"{name}: {gap_ms:.0f} ms without a decision, {latency_ms:.0f} ms the longest, "
+                f"{not_taken} not taken",
+                flush=True,
+            )
+        reading.cancel()
+    return found
+
+
+def _victims(rounds: int) -> Iterator[int | None]:
+    yield None
+    for number in range(rounds):
+        yield NODE_IDS[number % len(NODE_IDS)]
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m bench outage", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=9)
+    options = parser.parse_args(arguments)
+    with DemoStack(lite=True) as stack:
+        stack.wait_until_serving()
+        calm, *rest = asyncio.run(measure(stack, options.rounds))
+    print(
+        f"| {options.rounds} rounds, {RATE:g} orders/s | calm | median | worst |\n|---|---|---|---|"
+    )
+    for name, values in (
+        ("without a decision, ms", [each.gap_ms for each in (calm, *rest)]),
+        ("POST due to decision, the longest, ms", [each.latency_ms for each in (calm, *rest)]),
+        ("POSTs not taken", [each.not_taken for each in (calm, *rest)]),
+    ):
+        median = statistics.median(values[1:])
+        print(f"| {name} | {values[0]:.0f} | {median:.0f} | {max(values[1:]):.0f} |")
+    return 0
