@@ -154,8 +154,15 @@ def has_records(cluster: LocalCluster, topic: str) -> bool:
 
 def test_leaderships_go_back_to_the_preferred_replica_by_themselves(cluster: LocalCluster) -> None:
     create(cluster, "preferred", [1, 2, 3])
+
+    def elections() -> float:
+        name = "kafka_controller_stats_leader_election_rate_and_time_seconds_count"
+        return sum(metrics_of(cluster, node_id)[name] for node_id in (2, 3))
+
+    before = elections()
     cluster.kill(1)
     until(lambda: leader_of(cluster, "preferred") == 2)
+    assert elections() > before
     cluster.start(1)
     until(lambda: leader_of(cluster, "preferred") == 1)
     assert described(cluster, "preferred")[0].isr == [1, 2, 3]

@@ -1,16 +1,30 @@
-"""How long a node was without a leader: the latencies of the elections it has seen."""
+"""How long elections took that this node has seen: of the quorum's leader, and of partitions'."""
 
 from broker.raft.output import LeaderChange
 
 
-class ElectionTimes:
-    """Counts elections; a latency lasts from the loss of a leader to the knowledge of the next."""
+class Latencies:
+    """How many there were, how long all together, and the longest."""
 
     def __init__(self) -> None:
         self.count = 0
         self.last_ms = 0
         self.longest_ms = 0
         self.total_ms = 0
+
+    def add(self, latency_ms: int) -> None:
+        """Count one."""
+        self.count += 1
+        self.last_ms = latency_ms
+        self.longest_ms = max(self.longest_ms, latency_ms)
+        self.total_ms += latency_ms
+
+
+class ElectionTimes(Latencies):
+    """Of the quorum: from the loss of a leader to the knowledge of the next."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self._without_since_ms: int | None = None
 
     def note(self, change: LeaderChange, now_ms: int) -> None:
@@ -20,8 +34,5 @@ class ElectionTimes:
                 self._without_since_ms = now_ms
             return
         if self._without_since_ms is not None:
-            self.last_ms = now_ms - self._without_since_ms
-            self.longest_ms = max(self.longest_ms, self.last_ms)
-            self.total_ms += self.last_ms
-            self.count += 1
+            self.add(now_ms - self._without_since_ms)
             self._without_since_ms = None

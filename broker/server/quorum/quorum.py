@@ -56,7 +56,7 @@ from broker.server.quorum.controller.describe import (
     describe_quorum,
 )
 from broker.server.quorum.controller.failure_probe import FailureProbe
-from broker.server.quorum.election_times import ElectionTimes
+from broker.server.quorum.election_times import ElectionTimes, Latencies
 from broker.server.quorum.metadata_machine import MetadataMachine
 from broker.server.quorum.metadata_snapshots import MetadataSnapshots
 from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
@@ -119,6 +119,8 @@ class Quorum:
             voters=stored_voters(storage, directory),
         )
         self.elections = ElectionTimes()
+        self.partition_election_times = Latencies()
+        """Of decisions by which partitions got leaders: until they were committed."""
         self._active: ActiveController | None = None
         self._told = (NO_NODE, -1, False)
         self._timer: asyncio.TimerHandle | None = None
@@ -350,7 +352,7 @@ class Quorum:
         has_work = True
         while has_work:
             self._raft.run()
-            self._machine.tell()
+            self._tell_of_metadata()
             self._take_leader_changes()
             now_ms = self._clock.now_ms()
             if self._active is not None:
@@ -358,6 +360,15 @@ class Quorum:
             self._tell_of_leader()
             has_work = self._raft.has_work or (self._active is not None and self._active.has_work)
         self.snapshots.advance(self._clock.now_ms(), self._clock.timestamp_ms())
+
+    def _tell_of_metadata(self) -> None:
+        machine = self._machine
+        count = machine.elections.all_count
+        machine.tell()
+        if self.is_serving and machine.elections.all_count > count:
+            # Decided here: the batch has the time of this clock.
+            latency_ms = self._clock.timestamp_ms() - machine.last_timestamp_ms
+            self.partition_election_times.add(max(latency_ms, 0))
 
     def _take_leader_changes(self) -> None:
         changes, self._machine.leader_changes = self._machine.leader_changes, []

@@ -15,6 +15,7 @@ from broker.raft.roles import (
     Resigned,
     Unattached,
 )
+from broker.server.quorum.election_times import Latencies
 from broker.server.quorum.quorum import Quorum
 
 STATES: dict[type, str] = {
@@ -75,22 +76,11 @@ class QuorumCollector:
         ]
 
     def _elections(self) -> list[Any]:
-        from prometheus_client.core import SummaryMetricFamily
-
-        elections = self._quorum.elections
-        return [
-            SummaryMetricFamily(
-                "kafka_server_raft_metrics_election_latency_seconds",
-                "Times from the loss of a leader to the next one",
-                count_value=elections.count,
-                sum_value=elections.total_ms / 1000,
-            ),
-            _gauge(
-                "raft_metrics_election_latency_max_seconds",
-                "The longest of them",
-                elections.longest_ms / 1000,
-            ),
-        ]
+        return _latencies(
+            "kafka_server_raft_metrics_election_latency",
+            "Times from the loss of a leader to the next one",
+            self._quorum.elections,
+        )
 
     def _controller(self) -> list[Any]:
         """Count what the controller counts; only the active one does, as in Apache Kafka."""
@@ -127,7 +117,11 @@ class QuorumCollector:
                 f"kafka_controller_stats_{name}", f"ControllerStats' {_words(name)}", count
             )
             for name, count in counts.items()
-        ]
+        ] + _latencies(
+            "kafka_controller_stats_leader_election_rate_and_time",
+            "Times from a decision that gave partitions leaders to its commit",
+            self._quorum.partition_election_times,
+        )
 
 
 def _brokers(image: MetadataImage) -> dict[str, int]:
@@ -163,3 +157,14 @@ def _gauge(name: str, text: str, value: float, group: str = "kafka_server") -> A
     from prometheus_client.core import GaugeMetricFamily
 
     return GaugeMetricFamily(f"{group}_{name}", text, value)
+
+
+def _latencies(name: str, text: str, found: Latencies) -> list[Any]:
+    from prometheus_client.core import GaugeMetricFamily, SummaryMetricFamily
+
+    return [
+        SummaryMetricFamily(
+            f"{name}_seconds", text, count_value=found.count, sum_value=found.total_ms / 1000
+        ),
+        GaugeMetricFamily(f"{name}_max_seconds", "The longest of them", found.longest_ms / 1000),
+    ]
