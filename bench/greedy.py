@@ -29,6 +29,10 @@ from broker.protocol.api_keys import ApiKey
 from broker.protocol.framing import encode_request
 from broker.protocol.messages.api_versions import ApiVersionsRequest
 from broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from broker.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
 from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from broker.protocol.messages.delete_topics import DeleteTopicsRequest
 from broker.protocol.messages.describe_configs import (
@@ -150,14 +154,21 @@ def bomb(size_bytes: int) -> bytes:
     return build_batch(records, compression=Codec.ZSTD)
 
 
-def creation(topic_count: int) -> bytes:
+def creation(topic_count: int, partition_count: int = 1) -> bytes:
     """Create many topics."""
     topics = [
-        CreatableTopic(name=f"new-{number}", num_partitions=1, replication_factor=1)
+        CreatableTopic(name=f"new-{number}", num_partitions=partition_count, replication_factor=1)
         for number in range(topic_count)
     ]
     request = CreateTopicsRequest(topics=topics, timeout_ms=60_000)
     return encode_request(ApiKey.CREATE_TOPICS, 5, 1, None, request)
+
+
+def more_partitions(count: int) -> bytes:
+    """Give the first new topic so many."""
+    topics = [CreatePartitionsTopic(name="new-0", count=count, assignments=None)]
+    request = CreatePartitionsRequest(topics=topics, timeout_ms=60_000)
+    return encode_request(ApiKey.CREATE_PARTITIONS, 2, 1, None, request)
 
 
 def deletion(topic_count: int) -> bytes:
@@ -262,6 +273,18 @@ LOADS = (
     Load("Produce: a partition 30 times, 119 MB each", lambda: produce([bomb(119_000_000)] * 30)),
     Load("CreateTopics: 3,000", lambda: creation(3_000)),
     Load("DeleteTopics: 3,000", lambda: deletion(3_000), before=lambda: [creation(3_000)]),
+    Load("CreateTopics: one of 2,000 partitions", lambda: creation(1, 2_000)),
+    Load("CreateTopics: one of 9,900 partitions", lambda: creation(1, 9_900)),
+    Load(
+        "CreatePartitions: 9,900 more",
+        lambda: more_partitions(9_901),
+        before=lambda: [creation(1)],
+    ),
+    Load(
+        "DeleteTopics: one of 9,900 partitions",
+        lambda: deletion(1),
+        before=lambda: [creation(1, 9_900)],
+    ),
     Load(
         "OffsetFetch: all 9,900 offsets of a group, ten times",
         lambda: committed(None),

@@ -27,10 +27,10 @@ class DelayedDeletion:
         """Give when there is something to remove next."""
         return self._waiting[0][0] if self._waiting else None
 
-    def remove_due(self, timestamp_ms: int) -> int:
-        """Remove what is due; gives how many paths that were."""
+    def remove_due(self, timestamp_ms: int, limit: int | None = None) -> int:
+        """Remove what is due, the first of it if there is a limit; gives how many paths."""
         removed = 0
-        while self._waiting and self._waiting[0][0] <= timestamp_ms:
+        while self._waiting and self._waiting[0][0] <= timestamp_ms and removed != limit:
             remove_tree(self._storage, heappop(self._waiting)[1])
             removed += 1
         return removed

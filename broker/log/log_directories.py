@@ -123,13 +123,14 @@ class LogDirectories:
 
     def delete(self, topic_partition: TopicPartition, timestamp_ms: int = 0) -> bool:
         """Remove a partition: from now on it is gone, its bytes follow; False if not here."""
-        directory = self._by_partition.pop(topic_partition, None)
+        directory = self._by_partition.get(topic_partition)
         if directory is None or topic_partition not in directory.logs:
             return False
         due_ms = timestamp_ms + directory.logs[topic_partition].config.file_delete_delay_ms
         directory.delete(topic_partition, due_ms)
         if topic_partition in directory.future_logs:
             directory.delete(topic_partition, due_ms, is_future=True)
+        del self._by_partition[topic_partition]
         return True
 
     def set_aside(self, topic_partition: TopicPartition, reason: str) -> None:
@@ -219,10 +220,10 @@ class LogDirectories:
         due = [directory.deletion.next_due_ms() for directory in self.directories]
         return min((time_ms for time_ms in due if time_ms is not None), default=None)
 
-    def remove_due(self, timestamp_ms: int) -> int:
-        """Remove the files whose delay is over."""
+    def remove_due(self, timestamp_ms: int, limit: int | None = None) -> int:
+        """Remove what has waited for long enough, so many paths of each directory."""
         return sum(
-            directory.deletion.remove_due(timestamp_ms)
+            directory.deletion.remove_due(timestamp_ms, limit)
             for directory in self.directories
             if not directory.is_offline
         )

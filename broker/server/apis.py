@@ -31,7 +31,7 @@ def _log(broker: Broker) -> tuple[object, ...]:
     return broker.partitions, broker.failures
 
 
-FORWARD: Row = "forward", lambda b: (b.metadata, b.ask, b.waits)
+FORWARD: Row = "forward", lambda b: (b.metadata, b.ask, b.waits, b.partitions)
 """The controller decides."""
 
 APIS: dict[ApiKey, Row] = {

@@ -13,6 +13,7 @@ from broker.config.broker_config import BrokerConfig
 from broker.log.log_directories import LogDirectories
 from broker.log.partition_log import PartitionLog
 from broker.metadata.delta import MetadataDelta
+from broker.model import TopicPartition
 from broker.replication.fetch_session.session_cache import FetchSessionCache
 from broker.server.clock import Clock, Random
 from broker.server.cluster.auto_topics import AutoTopics
@@ -113,7 +114,13 @@ class Broker:
         self.settings.on_change = self._on_settings_change
         self.waits = MetadataWaits(loop)
         self.departures = Departures(self.clock, self.metadata, self.waits)
-        self.auto_topics = AutoTopics(self.config, self.metadata, self.ask, self.waits)
+        self.auto_topics = AutoTopics(
+            self.config,
+            self.metadata,
+            self.ask,
+            self.waits,
+            is_complete=lambda topic: self.partitions.is_complete(topic),
+        )
         self.lifecycle = Lifecycle(
             loop, self.config, self.clock, self.metadata, self.ask, self.log_directories
         )
@@ -154,14 +161,17 @@ class Broker:
         self.led_logs = LedLogs(self.partitions, self.clock, self.failures, self.throttles.leader)
         self.deleted_files = DeletedFiles(loop, self.log_directories, self.clock)
         self.replicas = Replicas(
+            loop,
             self.settings,
             self.metadata,
             self.partitions,
             self.log_directories,
             self.clock,
             on_deleted=self.deleted_files.remove_due,
+            on_failure=self.failures.on_failure,
         )
         self.replicas.on_role = self._on_role
+        self.replicas.on_opened = self._on_opened
 
     def _make_replication(self, loop: asyncio.AbstractEventLoop) -> None:
         self.isr_requests = IsrRequests(
@@ -247,6 +257,13 @@ class Broker:
             self.replicas.note_deleted(delta)
         self.lifecycle.on_metadata_change(delta)
 
+    def _on_opened(self, opened: list[TopicPartition]) -> None:
+        """Do with partitions what the change that brought them did with those it opened at once."""
+        if opened:
+            self.directory_assignments.look_at(opened)
+            self._follow_coordinators()
+            self.waits.look()
+
     def _follow_coordinators(self) -> None:
         """Have the shards of what this broker leads, once it does."""
         self.groups.follow_partitions()
@@ -277,7 +294,7 @@ class Broker:
         return (partition.log for partition in self.partitions)
 
     def _on_moved(self, moved: PartitionLog) -> None:
-        self.directory_assignments.look_at(moved.topic_partition)
+        self.directory_assignments.look_at([moved.topic_partition])
         partition = self.partitions.find(*moved.topic_partition)
         if partition is not None:
             partition.use_log(moved)
@@ -312,6 +329,7 @@ class Broker:
         log.info("stopping: no new connections")
         self.listeners.stop_accepting()
         self.housekeeping.stop()
+        self.replicas.stop()
         self.deleted_files.stop()
         self.flusher.stop()
         self.mover.stop()

@@ -158,7 +158,14 @@ class ServedReplica:
         config = BrokerConfig.from_settings({"node.id": str(node_id), **(settings or {})})
         dynamic: Any = SimpleNamespace(static=config, current=config)
         self.replicas = Replicas(
-            dynamic, metadata, self.partitions, self.directories, clock, on_deleted=lambda: None
+            self.loop,
+            dynamic,
+            metadata,
+            self.partitions,
+            self.directories,
+            clock,
+            on_deleted=lambda: None,
+            on_failure=lambda topic, partition, error: None,
         )
         failures: Any = SimpleNamespace()
         self.throttles = Throttles(node_id, config.replication, metadata)

@@ -1,8 +1,8 @@
 """Decisions on very much, made step by step: nobody waits long for one request.
 
-A step is small because each node follows what it commits in one piece: a broker opens the logs of
-all partitions in it. Records that belong together, as those of a topic, are committed together;
-between two steps no other decision is made. So what a request may ask for whole (`limits`) is
+A step is small because it is written, and applied by each node, in one piece. Records that belong
+together, as those of a topic, are committed together, however many; between two steps no other
+decision is made. So what a request may ask for whole (`limits`) is
 checked before its first record is given.
 """
 
@@ -31,7 +31,12 @@ def decided(steps: DecisionSteps, *, is_large: bool) -> Decision | DecisionSteps
 def committed(response: Message, units: Iterable[Sequence[Message]]) -> DecisionSteps:
     """Give the records, what belongs together in one step, and then the answer."""
     *others, last = _steps_of(units)
-    yield from others
+    for step in [*others, last]:
+        if len(step) > RECORDS_PER_STEP:
+            # One unit of very much, which has just been decided on: it is written in another turn.
+            yield ()
+        if step is not last:
+            yield step
     return Decision(response, last)
 
 

@@ -6,6 +6,8 @@ that a `PartitionChangeRecord` does not set stays as it was: that is what its de
 and -2 mean.
 """
 
+from functools import cache
+
 from broker.protocol.message import (
     Message,
     Struct,
@@ -205,12 +207,27 @@ METADATA_RECORDS: dict[int, type[Message]] = {
 }
 
 
+_BY_FRAME = {
+    (api_key, version): record
+    for api_key, record in METADATA_RECORDS.items()
+    for version in range(
+        parse_versions(record.__versions__).first, parse_versions(record.__versions__).last + 1
+    )
+}
+
+
+@cache
+def _frame(record: type[Message], version: int | None) -> tuple[int, bytes]:
+    """Return the version to write, and what stands before the record."""
+    written = parse_versions(record.__versions__).last if version is None else version
+    frame = (FRAME_VERSION, record.__api_key__, written)
+    return written, b"".join(map(encode_uvarint, frame))
+
+
 def encode_metadata_record(record: Message, version: int | None = None) -> bytes:
     """Encode a record with its frame, in its latest version unless another is asked for."""
-    if version is None:
-        version = parse_versions(record.__versions__).last
-    frame = (FRAME_VERSION, record.__api_key__, version)
-    return b"".join(map(encode_uvarint, frame)) + encode_struct(record, version)
+    version, frame = _frame(type(record), version)
+    return frame + encode_struct(record, version)
 
 
 def decode_metadata_record(data: Buffer) -> Message:
@@ -223,7 +240,7 @@ def decode_metadata_record(data: Buffer) -> Message:
         raise DecodeError("a metadata record ends within its frame") from error
     if frame_version != FRAME_VERSION:
         raise DecodeError(f"metadata record frame version {frame_version}")
-    record = METADATA_RECORDS.get(api_key)
-    if record is None or not parse_versions(record.__versions__).includes(version):
+    record = _BY_FRAME.get((api_key, version))
+    if record is None:
         raise DecodeError(f"unknown metadata record type {api_key} version {version}")
     return decode_struct(record, version, data[position:])

@@ -36,7 +36,10 @@ class AutoTopics:
         metadata: ClusterMetadata,
         ask: AskController,
         waits: MetadataWaits,
+        *,
+        is_complete: Callable[[str], bool],
     ) -> None:
+        self._is_complete = is_complete
         self._config = config
         self._metadata = metadata
         self._ask = ask
@@ -70,7 +73,7 @@ class AutoTopics:
         self._ask(request, CREATE_TOPICS_VERSION, answered, timeout_ms=CREATION_TIMEOUT_MS)
 
     def _wait(self, names: list[str], refused: dict[str, ErrorCode], on_created: OnCreated) -> None:
-        """Wait until this node knows them; one it does not know in time is tried again later."""
+        """Wait until they are here; one this node does not know in time is tried again later."""
 
         def missing() -> list[str]:
             by_name = self._metadata.image.topics.by_name
@@ -80,7 +83,10 @@ class AutoTopics:
             refused.update(dict.fromkeys(missing(), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             on_created(refused)
 
-        self._waits.until(lambda: not missing(), proceed, timeout_ms=VISIBLE_TIMEOUT_MS)
+        def are_here() -> bool:
+            return not missing() and all(map(self._is_complete, names))
+
+        self._waits.until(are_here, proceed, timeout_ms=VISIBLE_TIMEOUT_MS)
 
     def _automatic(self, name: str) -> CreatableTopic:
         config = self._config

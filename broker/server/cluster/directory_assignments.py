@@ -68,11 +68,12 @@ class DirectoryAssignments:
         changed = delta.changed_partitions
         self._look((topic_id, index) for topic_id in changed for index in sorted(changed[topic_id]))
 
-    def look_at(self, topic_partition: TopicPartition) -> None:
-        """Compare one replica, whose log is in another directory now."""
-        topic = self._metadata.image.topics.by_name.get(topic_partition.topic)
-        if topic is not None:
-            self._look([(topic.topic_id, topic_partition.partition)])
+    def look_at(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        """Compare replicas whose logs are in another directory now, or have one now."""
+        by_name = self._metadata.image.topics.by_name
+        self._look(
+            (by_name[name].topic_id, index) for name, index in topic_partitions if name in by_name
+        )
 
     def _look(self, replicas: Iterable[Replica]) -> None:
         for replica in replicas:

@@ -66,6 +66,10 @@ from broker.server.quorum.voters import stored_voters
 
 _log = logging.getLogger("millrace.quorum")
 
+MANY_RECORDS = 1_000
+"""As a topic of so many partitions has: they are written, applied and followed one after the other,
+each for some milliseconds, and the loop looks at everybody else in between."""
+
 
 class Quorum:
     """See the module. Set `on_change`, `on_leader_change`, `on_fatal`; then call `start` once."""
@@ -349,17 +353,30 @@ class Quorum:
             self._close()
 
     def _go_on(self) -> None:
-        has_work = True
-        while has_work:
-            self._raft.run()
-            self._tell_of_metadata()
-            self._take_leader_changes()
-            now_ms = self._clock.now_ms()
-            if self._active is not None:
-                self._active.advance(self.applied_offset, now_ms)
-            self._tell_of_leader()
-            has_work = self._raft.has_work or (self._active is not None and self._active.has_work)
+        while self._go_round():
+            pass
         self.snapshots.advance(self._clock.now_ms(), self._clock.timestamp_ms())
+
+    def _go_round(self) -> bool:
+        """Do what is next of everything; whether there is more to do now.
+
+        After very much the rest has a turn of the loop of its own.
+        """
+        applied_offset = self.applied_offset
+        self._raft.run()
+        if self.applied_offset - applied_offset >= MANY_RECORDS:
+            self._loop.call_soon(self._pump)
+            return False
+        self._tell_of_metadata()
+        self._take_leader_changes()
+        end_offset = self.end_offset
+        if self._active is not None:
+            self._active.advance(self.applied_offset, self._clock.now_ms())
+        self._tell_of_leader()
+        if self.end_offset - end_offset >= MANY_RECORDS:
+            self._loop.call_soon(self._pump)
+            return False
+        return self._raft.has_work or (self._active is not None and self._active.has_work)
 
     def _tell_of_metadata(self) -> None:
         machine = self._machine

@@ -122,10 +122,28 @@ class Partitions:
         self._on_flush_wanted = on_flush_wanted
         self._by_topic: dict[str, dict[int, Partition]] = {}
         self._names: dict[bytes, str] = {}
+        self._expected: dict[str, set[int]] = {}
         self.on_isr_change: Callable[[Partition, IsrChange], None] = lambda partition, change: None
         """Told of every change that a leader wants of its in-sync set."""
 
     # --- which partitions there are ---
+
+    def expect(self, topic_partition: TopicPartition) -> None:
+        """Take note that a replica will be here in a moment."""
+        topic, number = topic_partition
+        self._expected.setdefault(topic, set()).add(number)
+
+    def expect_no_more(self, topic_partition: TopicPartition) -> None:
+        """Take note that it is here now, or will not be."""
+        topic, number = topic_partition
+        expected = self._expected.get(topic, set())
+        expected.discard(number)
+        if not expected:
+            self._expected.pop(topic, None)
+
+    def is_complete(self, topic: str) -> bool:
+        """Whether every replica of a topic is here that should be, for all that is known."""
+        return topic not in self._expected
 
     def add(self, partition: Partition) -> None:
         """Have a replica here."""
@@ -170,7 +188,7 @@ class Partitions:
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 "This server does not host this topic-partition.",
             )
-        if known.leader == self.node_id:
+        if known.leader == self.node_id and partition not in self._expected.get(topic, ()):
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The log directory is offline.")
         return KafkaError(
             ErrorCode.NOT_LEADER_OR_FOLLOWER, f"The leader of {topic}-{partition} is {known.leader}"

@@ -11,11 +11,18 @@ has a leader and is not in sync begins anew beside it.
 
 A replica whose disk has failed stays offline while that disk does: a second log of it elsewhere
 would be in the way when the disk is back.
+
+Roles change at once. The files of very many partitions come and go in steps (`file_steps`), in the
+order of the changes, and each looks at the image again when its turn comes: a change that was taken
+back meanwhile is none. Until then a partition is expected (`Partitions.expect`), and whoever asks
+for it is told to ask again.
 """
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from broker.errors import KafkaError
 from broker.log.checkpoints import META_PROPERTIES, encode_uuid
@@ -36,6 +43,7 @@ from broker.server.cluster.dynamic_settings import DynamicSettings
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.resources import TOPIC
 from broker.server.replication.commits import AwaitsCommit
+from broker.server.replication.file_steps import FileSteps
 from broker.server.replication.partitions import Partition, Partitions
 
 log = logging.getLogger("millrace.replicas")
@@ -48,8 +56,9 @@ RESERVED_DIRECTORIES = (LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTOR
 class Replicas:
     """Owns which logs are here. Invariant: those the image says, or a disk has failed."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it works on, named by the caller
         self,
+        loop: asyncio.AbstractEventLoop,
         settings: DynamicSettings,
         metadata: ClusterMetadata,
         partitions: Partitions,
@@ -57,6 +66,7 @@ class Replicas:
         clock: Clock,
         *,
         on_deleted: Callable[[], None],
+        on_failure: Callable[[str, int, OSError], object],
     ) -> None:
         self._settings = settings
         self._node_id = settings.static.node_id
@@ -65,12 +75,18 @@ class Replicas:
         self._log_directories = log_directories
         self._clock = clock
         self._on_deleted = on_deleted
+        self._on_failure = on_failure
         self._deleted_ids: set[bytes] = set()
         """Of the topics that were deleted before this node followed the metadata."""
         replication = settings.static.replication
         self._replication = ReplicationSettings(replication.lag_time_max_ms, replication.backoff_ms)
         self.on_role: Callable[[Partition], None] = lambda partition: None
         """Told when a partition leads, or follows, in a new epoch, and when it is here no more."""
+        self.on_opened: Callable[[list[TopicPartition]], None] = lambda opened: None
+        """Told which partitions are open that were not when their change was followed."""
+        self._steps = FileSteps(loop)
+        self._steps.on_done = self._tell
+        self._opened: list[TopicPartition] = []
 
     # --- the image says what is here ---
 
@@ -84,7 +100,7 @@ class Replicas:
         for image in self._metadata.image.topics.by_name.values():
             for partition in image.partitions.values():
                 if self._node_id in partition.replicas:
-                    self._follow(image, partition)
+                    self._begin(image, partition)
         self._warn_of_strays()
         self._name_missing_directories()
 
@@ -92,7 +108,7 @@ class Replicas:
         for found in list(self._log_directories.all()):
             if found.topic_id in self._deleted_ids:
                 log.info("topic deleted meanwhile topic_partition=%s", found.topic_partition)
-                self._remove(found.topic_partition, found.topic_id)
+                self._remove_files(found.topic_partition, found.topic_id)
         self._deleted_ids.clear()
 
     def _warn_of_strays(self) -> None:
@@ -142,6 +158,7 @@ class Replicas:
         for resource_type, name in delta.changed_configs:
             if resource_type == TOPIC:
                 self._update_config(name)
+        self._opened.clear()  # Whoever has this called knows of them.
         if delta.deleted_topics:
             self._on_deleted()
 
@@ -176,9 +193,43 @@ class Replicas:
         if self._node_id not in partition.replicas:
             self._remove(topic_partition, image.topic_id)
             return
-        here = self._partitions.find(*topic_partition) or self._open(image, partition)
-        if here is not None and self._partitions.apply(here, partition):
+        here = self._partitions.find(*topic_partition)
+        if here is not None:
+            self._take_role(here, partition)
+        else:
+            self._partitions.expect(topic_partition)
+            self._steps.do(partial(self._begin_expected, image.topic_id, topic_partition))
+
+    def _begin_expected(self, topic_id: bytes, topic_partition: TopicPartition) -> None:
+        """Open what the image names by now."""
+        image = self._metadata.image.topics.by_id.get(topic_id)
+        partition = self._assigned(topic_id, topic_partition)
+        if image is None or partition is None or self._partitions.find(*topic_partition):
+            return
+        self._partitions.expect_no_more(topic_partition)
+        self._begin(image, partition)
+        self._opened.append(topic_partition)
+
+    def _assigned(self, topic_id: bytes, topic_partition: TopicPartition) -> PartitionImage | None:
+        """Return a partition that has this broker among its replicas."""
+        image = self._metadata.image.topics.by_id.get(topic_id)
+        partition = None if image is None else image.partitions.get(topic_partition.partition)
+        is_here = partition is not None and self._node_id in partition.replicas
+        return partition if is_here else None
+
+    def _begin(self, image: TopicImage, partition: PartitionImage) -> None:
+        here = self._open(image, partition)
+        if here is not None:
+            self._take_role(here, partition)
+
+    def _take_role(self, here: Partition, partition: PartitionImage) -> None:
+        if self._partitions.apply(here, partition):
             self.on_role(here)
+
+    def _tell(self) -> None:
+        opened, self._opened = self._opened, []
+        self.on_opened(opened)
+        self._on_deleted()
 
     def _open(self, image: TopicImage, partition_image: PartitionImage) -> Partition | None:
         topic_partition = TopicPartition(image.name, partition_image.partition)
@@ -248,7 +299,23 @@ class Replicas:
         self._log_directories.set_aside(topic_partition, reason)
 
     def _remove(self, topic_partition: TopicPartition, topic_id: bytes) -> None:
+        """Serve it no more, from now on; its files follow."""
         self.forget((topic_partition,))
+        self._partitions.expect_no_more(topic_partition)
+        if self._log_directories.directory_of(topic_partition) is not None:
+            self._steps.do(partial(self._remove_files, topic_partition, topic_id))
+
+    def _remove_files(self, topic_partition: TopicPartition, topic_id: bytes) -> None:
+        """Have no files of it, unless it has come back meanwhile."""
+        if self._assigned(topic_id, topic_partition) is not None:
+            return
         found = self._log_directories.get(topic_partition)
         if found is not None and found.topic_id in {NO_TOPIC_ID, topic_id}:
-            self._log_directories.delete(topic_partition, self._clock.timestamp_ms())
+            try:
+                self._log_directories.delete(topic_partition, self._clock.timestamp_ms())
+            except OSError as error:
+                self._on_failure(*topic_partition, error)
+
+    def stop(self) -> None:
+        """Leave nothing half done: what is deleted is not there when the node starts again."""
+        self._steps.finish()

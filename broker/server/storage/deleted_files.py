@@ -5,6 +5,9 @@ import asyncio
 from broker.log.log_directories import LogDirectories
 from broker.server.clock import Clock
 
+PATHS_PER_TURN = 16
+"""A path is a file or a partition's folder: ten thousand may be due at the same time."""
+
 
 class DeletedFiles:
     """Owns the timer of the next removal."""
@@ -18,8 +21,8 @@ class DeletedFiles:
         self._timer: asyncio.TimerHandle | None = None
 
     def remove_due(self) -> None:
-        """Remove the files whose delay is over, and come again when the next are due."""
-        self._log_directories.remove_due(self._clock.timestamp_ms())
+        """Remove some of what has waited long enough, and come again when the next is due."""
+        self._log_directories.remove_due(self._clock.timestamp_ms(), PATHS_PER_TURN)
         self.stop()
         due_ms = self._log_directories.next_removal_ms()
         if due_ms is not None:

@@ -47,6 +47,14 @@ def test_no_step_chooses_more_than_some() -> None:
     assert len(empty) == MANY // ITEMS_PER_STEP
 
 
+def test_a_topic_of_very_many_partitions_is_one_step_that_comes_after_the_decision() -> None:
+    cluster = ControlledCluster(1)
+    answer = create(cluster, ["orders"], partitions=MANY)
+    assert [topic.num_partitions for topic in answer.topics] == [MANY]
+    assert [len(step) for step in cluster.steps] == [0]
+    assert len(cluster.last_records) == 1 + MANY
+
+
 def test_few_topics_are_created_whole() -> None:
     cluster = ControlledCluster(1)
     create(cluster, names(5))

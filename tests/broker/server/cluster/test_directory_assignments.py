@@ -81,7 +81,7 @@ def test_a_moved_log_is_assigned_anew() -> None:
     played.assignments.look_at_all()
     played.answer()
     played.places[TopicPartition("orders", 0)] = second
-    played.assignments.look_at(TopicPartition("orders", 0))
+    played.assignments.look_at([TopicPartition("orders", 0)])
     played.answer()
     assert played.cluster.partition("orders").directories == (SECOND,)
 

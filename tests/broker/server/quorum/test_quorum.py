@@ -1,5 +1,6 @@
 """Whole nodes of a quorum in one process: elections, requests to the controller, failures."""
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from broker.protocol.messages.broker_registration import (
 )
 from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from broker.records.build import build_batch
+from broker.server.quorum.quorum import MANY_RECORDS, Quorum
 from tests.lib.quorum_nodes import (
     CLUSTER_ID,
     Nodes,
@@ -26,6 +28,37 @@ from tests.lib.quorum_nodes import (
     run,
     until,
 )
+
+
+async def register(quorum: Quorum) -> Any:
+    return await ask(
+        quorum,
+        BrokerRegistrationRequest(
+            broker_id=1,
+            cluster_id=CLUSTER_ID,
+            incarnation_id=bytes(15) + b"i",
+            listeners=[Listener(name="PLAINTEXT", host="127.0.0.1", port=9092)],
+            features=[
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in SUPPORTED_FEATURES.items()
+            ],
+            log_dirs=[bytes(15) + b"d"],
+        ),
+        4,
+    )
+
+
+async def beat(quorum: Quorum, broker_epoch: int) -> Any:
+    return await ask(
+        quorum,
+        BrokerHeartbeatRequest(
+            broker_id=1,
+            broker_epoch=broker_epoch,
+            current_metadata_offset=quorum.applied_offset - 1,
+            want_fence=False,
+        ),
+        1,
+    )
 
 
 def test_one_node_alone_answers_before_ask_returns(tmp_path: Path) -> None:
@@ -45,6 +78,35 @@ def test_one_node_alone_answers_before_ask_returns(tmp_path: Path) -> None:
         assert quorum.controller_ports == {}
         quorum.begin_stop()
         assert quorum.has_stopped
+
+    run(scenario)
+
+
+def test_what_writes_very_much_is_written_applied_and_followed_in_turns(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        quorum = open_quorum(tmp_path, {}, rules=None)
+        quorum.start()
+        registered = await register(quorum)
+        await beat(quorum, registered.broker_epoch)
+        told: list[int] = []
+        quorum.on_change = lambda delta: told.append(len(delta.changed_partitions))
+        topic = CreatableTopic(name="a", num_partitions=MANY_RECORDS, replication_factor=1)
+        answers: list[Message] = []
+        request = CreateTopicsRequest(topics=[topic])
+        quorum.channel.ask(request, 7, answers.append, timeout_ms=10_000)
+        seen = []
+        while not answers:
+            seen.append((quorum.end_offset, quorum.applied_offset, len(told)))
+            await asyncio.sleep(0)
+        before = seen[0][0]
+        after = before + 1 + MANY_RECORDS
+        assert list(dict.fromkeys(seen)) == [
+            (before, before, 0),
+            (after, before, 0),
+            (after, after, 0),
+        ]
+        assert (told, answers[0].topics[0].error_code) == ([1], ErrorCode.NONE)
+        quorum.begin_stop()
 
     run(scenario)
 
@@ -93,32 +155,9 @@ def test_a_real_controller_registers_a_broker_and_places_topics_on_it(tmp_path: 
     async def scenario() -> None:
         quorum = open_quorum(tmp_path, {}, rules=None)
         quorum.start()
-        registered = await ask(
-            quorum,
-            BrokerRegistrationRequest(
-                broker_id=1,
-                cluster_id=CLUSTER_ID,
-                incarnation_id=bytes(15) + b"i",
-                listeners=[Listener(name="PLAINTEXT", host="127.0.0.1", port=9092)],
-                features=[
-                    Feature(name=name, min_supported_version=low, max_supported_version=high)
-                    for name, (low, high) in SUPPORTED_FEATURES.items()
-                ],
-                log_dirs=[bytes(15) + b"d"],
-            ),
-            4,
-        )
+        registered = await register(quorum)
         assert registered.error_code == ErrorCode.NONE
-        beaten = await ask(
-            quorum,
-            BrokerHeartbeatRequest(
-                broker_id=1,
-                broker_epoch=registered.broker_epoch,
-                current_metadata_offset=quorum.applied_offset - 1,
-                want_fence=False,
-            ),
-            1,
-        )
+        beaten = await beat(quorum, registered.broker_epoch)
         assert (beaten.error_code, beaten.is_fenced) == (ErrorCode.NONE, False)
         assert await create_topic(quorum, "a") == ErrorCode.NONE
         assert quorum.image.topics.by_name["a"].partitions[0].leader == 1

@@ -23,9 +23,11 @@ from broker.protocol.records.metadata import (
     TopicRecord,
 )
 from broker.records.build import build_batch
+from broker.server.replication.file_steps import PER_TURN
 from broker.server.replication.partitions import Partitions
 from broker.server.replication.replicas import Replicas
 from tests.lib.logs import NOW_MS
+from tests.lib.served_replica import SimulatedLoop
 from tests.lib.simulated_storage import SimulatedStorage
 
 NODE, OTHER = 1, 2
@@ -54,14 +56,20 @@ class Node:
         self.settings: Any = SimpleNamespace(
             static=static, current=SimpleNamespace(log=LogConfig())
         )
+        self.loop: Any = SimulatedLoop()
+        self.failures: list[Any] = []
+        self.opened: list[TopicPartition] = []
         self.replicas = Replicas(
+            self.loop,
             self.settings,
             metadata,
             self.partitions,
             self.directories,
             clock,
             on_deleted=lambda: None,
+            on_failure=lambda *failure: self.failures.append(failure),
         )
+        self.replicas.on_opened = self.opened.extend
 
     def replay(self, *records: Message) -> None:
         """Let the metadata change, and follow it."""
@@ -86,18 +94,23 @@ class Node:
         return Node(self.storage)
 
 
-def topic(topic_id: bytes = FIRST_ID, leader: int = NODE, epoch: int = 0) -> list[Message]:
-    partition = PartitionRecord(
-        partition_id=0,
-        topic_id=topic_id,
-        replicas=[leader],
-        isr=[leader],
-        leader=leader,
-        leader_epoch=epoch,
-        partition_epoch=0,
-        directories=[bytes(16)],
-    )
-    return [TopicRecord(name="orders", topic_id=topic_id), partition]
+def topic(
+    topic_id: bytes = FIRST_ID, leader: int = NODE, epoch: int = 0, partition_count: int = 1
+) -> list[Message]:
+    partitions = [
+        PartitionRecord(
+            partition_id=number,
+            topic_id=topic_id,
+            replicas=[leader],
+            isr=[leader],
+            leader=leader,
+            leader_epoch=epoch,
+            partition_epoch=0,
+            directories=[bytes(16)],
+        )
+        for number in range(partition_count)
+    ]
+    return [TopicRecord(name="orders", topic_id=topic_id), *partitions]
 
 
 def append(node: Node) -> None:
@@ -286,3 +299,103 @@ def test_a_replica_whose_disk_has_failed_is_not_made_anew_on_another() -> None:
     # Another topic of its name has nothing to do with that.
     node.replay(RemoveTopicRecord(topic_id=FIRST_ID), *topic(SECOND_ID))
     assert node.leads() == [ORDERS_0]
+
+
+# --- very many partitions ---
+
+MANY = 3 * PER_TURN
+
+
+def test_very_many_partitions_come_a_few_in_a_turn() -> None:
+    node = Node()
+    node.replay(*topic(partition_count=MANY))
+    assert len(node.leads()) == PER_TURN
+    assert not node.partitions.is_complete("orders")
+    with pytest.raises(KafkaError) as refusal:
+        node.partitions.get("orders", MANY - 1)
+    assert refusal.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER, "ask again, it is coming"
+    assert node.opened == []
+    node.loop.advance()
+    assert len(node.leads()) == MANY
+    assert node.opened == node.leads()[PER_TURN:], "what came later is told"
+    assert node.partitions.is_complete("orders")
+
+
+def test_very_many_partitions_go_at_once_and_their_files_a_few_in_a_turn() -> None:
+    node = Node()
+    node.replay(*topic(partition_count=MANY))
+    node.loop.advance()
+    node.replay(RemoveTopicRecord(topic_id=FIRST_ID))
+    assert node.leads() == []
+    assert len(list(node.directories.all())) == MANY - PER_TURN
+    node.loop.advance()
+    assert not list(node.directories.all())
+
+
+def test_a_topic_that_is_deleted_before_it_is_open_never_is() -> None:
+    node = Node()
+    node.replay(*topic(partition_count=MANY))
+    node.replay(RemoveTopicRecord(topic_id=FIRST_ID))
+    assert node.partitions.is_complete("orders")
+    node.loop.advance()
+    assert node.leads() == []
+    assert not list(node.directories.all())
+    assert len(node.storage.names("/data")) <= 4 + PER_TURN, "the others were never made"
+
+
+@pytest.mark.parametrize("advances", [True, False])
+def test_a_topic_made_again_at_once_has_nothing_of_the_one_before(*, advances: bool) -> None:
+    node = Node()
+    node.replay(*topic(partition_count=MANY))
+    node.loop.advance()
+    append(node)
+    node.replay(RemoveTopicRecord(topic_id=FIRST_ID))
+    if advances:
+        node.loop.advance()
+    node.replay(*topic(SECOND_ID, partition_count=MANY))
+    node.loop.advance()
+    assert len(node.leads()) == MANY
+    logs = list(node.directories.all())
+    assert {(log.topic_id, log.log_end_offset) for log in logs} == {(SECOND_ID, 0)}
+    assert not any(name.endswith("-stray") for name in node.storage.names("/data"))
+
+
+def test_a_replica_that_comes_back_before_its_files_are_gone_keeps_them() -> None:
+    node = Node()
+    node.replay(*topic(partition_count=MANY))
+    node.loop.advance()
+    elsewhere = [
+        PartitionChangeRecord(
+            partition_id=number, topic_id=FIRST_ID, replicas=[OTHER], isr=[OTHER], leader=OTHER
+        )
+        for number in range(MANY)
+    ]
+    back = PartitionChangeRecord(
+        partition_id=MANY - 1, topic_id=FIRST_ID, replicas=[OTHER, NODE], isr=[OTHER]
+    )
+    node.replay(*elsewhere)
+    node.replay(back)
+    node.loop.advance()
+    kept = [log.topic_partition for log in node.directories.all()]
+    assert kept == [TopicPartition("orders", MANY - 1)]
+    assert node.partitions.find(*kept[0]) is not None
+
+
+def test_a_stop_leaves_no_files_of_what_was_deleted() -> None:
+    node = Node()
+    node.replay(*topic(partition_count=MANY))
+    node.loop.advance()
+    node.replay(RemoveTopicRecord(topic_id=FIRST_ID))
+    node.replicas.stop()
+    assert not list(node.restarted().directories.all())
+
+
+def test_a_disk_that_fails_as_a_topic_goes_is_told() -> None:
+    node = Node()
+    node.replay(*topic())
+    node.storage.fail_after(0)
+    node.replay(RemoveTopicRecord(topic_id=FIRST_ID))
+    ((name, number, error),) = node.failures
+    assert (name, number) == ORDERS_0
+    assert isinstance(error, OSError)
+    assert node.directories.directory_of(ORDERS_0) is not None, "which directory it was is known"
