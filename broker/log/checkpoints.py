@@ -3,7 +3,8 @@
 A checkpoint is three parts, each on its own line: the version 0, the number of entries, and the
 entries. `recovery-point-offset-checkpoint`, `replication-offset-checkpoint`,
 `log-start-offset-checkpoint` and `cleaner-offset-checkpoint` have `topic partition offset`;
-`leader-epoch-checkpoint` in a partition's directory has `epoch start_offset`.
+`leader-epoch-checkpoint` in a partition's directory has `epoch start_offset`; our own
+`transaction-index-checkpoint` there has `base_offset crc32` of each `.txnindex`.
 A damaged checkpoint is as good as none, and is said aloud: everything in it can be found again.
 """
 
@@ -21,6 +22,7 @@ HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+TRANSACTION_INDEX_CHECKPOINT = "transaction-index-checkpoint"
 CHECKPOINTS = (
     RECOVERY_POINT_CHECKPOINT,
     LOG_START_CHECKPOINT,
@@ -73,6 +75,26 @@ def read_epochs(storage: Storage, path: str) -> list[OffsetAndEpoch] | None:
     except ValueError as error:
         _logger.warning("checkpoint ignored path=%s reason=%s", path, error)
         return None
+
+
+def write_index_sums(storage: Storage, directory: str, sums: Mapping[int, int]) -> None:
+    """Write the checksums of a partition's transaction indexes, by base offset.
+
+    Not synced: who loses them knows as much as before there were any.
+    """
+    lines = (f"{base_offset} {crc}" for base_offset, crc in sums.items())
+    path = f"{directory}/{TRANSACTION_INDEX_CHECKPOINT}"
+    replace_file(storage, path, _text(lines), is_durable=False)
+
+
+def read_index_sums(storage: Storage, directory: str) -> dict[int, int]:
+    """Read them; empty when there are none or the file is damaged."""
+    path = f"{directory}/{TRANSACTION_INDEX_CHECKPOINT}"
+    try:
+        return {int(base_offset): int(crc) for base_offset, crc in _read(storage, path, 2)}
+    except ValueError as error:
+        _logger.warning("checkpoint ignored path=%s reason=%s", path, error)
+        return {}
 
 
 def _ascends(entries: list[OffsetAndEpoch]) -> bool:

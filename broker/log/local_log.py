@@ -100,6 +100,8 @@ class LocalLog:
         """Up to where the cleaner has compacted; kept in `cleaner-offset-checkpoint`."""
         self.is_uncleanable = False
         """Whether the cleaner met records that nobody can read, and leaves the log alone."""
+        self.transaction_index_sums: dict[int, int] = {}
+        """What `transaction-index-checkpoint` says: with it a lost `.txnindex` is missed."""
         self.unflushed_records = 0
         self.has_new_names = False
         """Whether files were made or renamed since the directory was last synced."""
@@ -200,9 +202,21 @@ class LocalLog:
 
     def save_names(self) -> None:
         """Write the epochs, and make the names of all files survive a power failure."""
+        self.save_index_sums()
         if self.epochs.save() or (self.has_new_names and self.has_files):
             self.place.storage.sync_directory(self.directory)
             self.has_new_names = False
+
+    def save_index_sums(self) -> None:
+        """Write which transaction indexes there are, if that is not what was written last."""
+        sums = {
+            segment.base_offset: segment.transaction_index_crc
+            for segment in self.segments
+            if segment.transaction_index_crc is not None
+        }
+        if sums != self.transaction_index_sums:
+            checkpoints.write_index_sums(self.place.storage, self.directory, sums)
+            self.transaction_index_sums = sums
 
     def flush(self) -> None:
         """Make everything survive a power failure."""

@@ -8,6 +8,8 @@ intact ones behind it is no torn tail: it raises `DamagedLog`, and the log direc
 """
 
 import logging
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from broker.log.checkpoints import LEADER_EPOCH_CHECKPOINT
 from broker.log.cleaner.swap import SWAP_EXTENSION, finish_swaps
@@ -23,6 +25,7 @@ from broker.log.segment_names import (
     LOG_SUFFIX,
     NAME_DIGITS,
     SUFFIXES,
+    TIME_INDEX_SUFFIX,
     Endings,
     bases_of,
     by_ending,
@@ -30,6 +33,7 @@ from broker.log.segment_names import (
     segment_path,
 )
 from broker.log.storage import remove_files
+from broker.log.topic_settings import INT64_MAX
 from broker.log.walk import has_batch_behind, place_of, walk_batches
 from broker.model import TopicPartition
 from broker.records.batch import RecordBatch
@@ -40,6 +44,15 @@ _logger = logging.getLogger(__name__)
 
 class DamagedLog(Exception):  # noqa: N818 - a storage failure, named like CorruptBatch
     """Records that were safely on disk cannot be read any more."""
+
+
+class _Recovered(NamedTuple):
+    """Which segments were read whole."""
+
+    first_offset: int = INT64_MAX
+    """Those from here on."""
+    without_producers: AbstractSet[int] = frozenset()
+    """The base offsets of those of them in which no idempotent producer has written."""
 
 
 def open_partition_log(
@@ -57,7 +70,7 @@ def open_partition_log(
     log.recovery_point = hints.recovery_point
     epochs_are_known = _load_epochs(log, hints)
     first_epoch_offset = log.epochs.entries[0].offset if log.epochs.entries else None
-    without_producers = _read_what_is_suspect(log, hints, epochs_are_known=epochs_are_known)
+    recovered = _read_what_is_suspect(log, hints, epochs_are_known=epochs_are_known)
     active = log.segments.active
     log.log_end_offset = max(active.next_offset, active.base_offset)
     if log.log_end_offset < log.recovery_point:
@@ -81,8 +94,8 @@ def open_partition_log(
     log.epochs.truncate_from_end(log.log_end_offset)
     log.epochs.truncate_from_start(log.log_start_offset)
     log.high_watermark = min(max(hints.high_watermark, log.log_start_offset), log.log_end_offset)
-    drop_damaged_transaction_indexes(log, endings)
-    load_producers(log, hints.timestamp_ms, hints.on_progress, without_producers)
+    drop_damaged_transaction_indexes(log, endings, recovered.first_offset)
+    load_producers(log, hints.timestamp_ms, hints.on_progress, recovered.without_producers)
     return log
 
 
@@ -99,8 +112,8 @@ def _load_epochs(log: PartitionLog, hints: OpenHints) -> bool:
 
 def _read_what_is_suspect(
     log: PartitionLog, hints: OpenHints, *, epochs_are_known: bool
-) -> set[int]:
-    """Recover what the last stop may have left unwell; gives segments without producers."""
+) -> _Recovered:
+    """Recover what the last stop may have left unwell."""
     active = log.segments.active
     if hints.is_clean and epochs_are_known:
         try:
@@ -110,24 +123,24 @@ def _read_what_is_suspect(
                 "not as it was left, recovered file=%s reason=%s", active.path(LOG_SUFFIX), error
             )
             return _recover(log, hints, [active])
-        return set()
+        return _Recovered()
     suspects = log.segments.from_offset(hints.recovery_point if epochs_are_known else 0)
-    without_producers = _recover(log, hints, suspects)
     # Nobody knows which names had been synced when the process died.
     log.has_new_names = log.has_new_directory = True
-    return without_producers
+    return _recover(log, hints, suspects)
 
 
 def _tidy(log: PartitionLog) -> Endings:
     """Remove what was to be removed, complete what the cleaner had decided; gives what is left."""
     storage, directory = log.place.storage, log.directory
     endings = by_ending(storage.names(directory))
+    has_swaps = any(ending.endswith(SWAP_EXTENSION) for ending in endings)
+    if has_swaps:
+        # First: what is damaged may be mended with what is to be removed.
+        finish_swaps(storage, directory)
     for ending in [x for x in endings if x.endswith((DELETED_EXTENSION, ".cleaned", ".tmp"))]:
         remove_files(storage, [f"{directory}/{text}{ending}" for text in endings.pop(ending)])
-    if any(ending.endswith(SWAP_EXTENSION) for ending in endings):
-        finish_swaps(storage, directory)
-        return by_ending(storage.names(directory))
-    return endings
+    return by_ending(storage.names(directory)) if has_swaps else endings
 
 
 def _find_segments(log: PartitionLog, endings: Endings, hints: OpenHints) -> None:
@@ -144,13 +157,19 @@ def _find_segments(log: PartitionLog, endings: Endings, hints: OpenHints) -> Non
         following = bases[place + 1] if place + 1 < len(bases) else base_offset
         segment.describe_closed(status.size_bytes, following)
         log.segments.add(segment)
-        if not status.size_bytes and following > base_offset and not log.config.is_compacted:
+        if not status.size_bytes and following > base_offset and _was_longer(log, segment):
             _logger.error(
                 "records are missing file=%s offset=%d next_segment=%d: the file is empty",
                 segment.path(LOG_SUFFIX),
                 base_offset,
                 following,
             )
+
+
+def _was_longer(log: PartitionLog, segment: Segment) -> bool:
+    """Whether an empty segment had records: the cleaner may have left none, and then no time."""
+    times = log.place.storage.status(segment.path(TIME_INDEX_SUFFIX))
+    return not log.config.is_compacted or (times is not None and times.size_bytes > 0)
 
 
 def _name_what_is_odd(log: PartitionLog, endings: Endings, bases: list[int]) -> None:
@@ -168,11 +187,8 @@ def _name_what_is_odd(log: PartitionLog, endings: Endings, bases: list[int]) -> 
         _logger.error("records are missing: %s is not there, its index is", path)
 
 
-def _recover(log: PartitionLog, hints: OpenHints, suspects: list[Segment]) -> set[int]:
-    """Check segments, the last one among them; cut at the first bad batch.
-
-    Gives the base offsets of those in which no idempotent producer has written.
-    """
+def _recover(log: PartitionLog, hints: OpenHints, suspects: list[Segment]) -> _Recovered:
+    """Check segments, the last one among them; cut at the first bad batch."""
     without_producers: set[int] = set()
     # The transaction index of these is made anew, from producers as they were before them.
     log.producers.drop_snapshots_after(suspects[0].base_offset)
@@ -189,7 +205,7 @@ def _recover(log: PartitionLog, hints: OpenHints, suspects: list[Segment]) -> se
         if segment.size_bytes < found_bytes or is_short:
             _cut_tail(log, suspects[place:], found_bytes, reason)
             break
-    return without_producers
+    return _Recovered(suspects[0].base_offset, without_producers)
 
 
 def _recover_segment(log: PartitionLog, segment: Segment, hints: OpenHints) -> tuple[str, bool]:

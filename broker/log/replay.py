@@ -2,13 +2,15 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator
+from zlib import crc32
 
 from broker.log.append import marker_of
+from broker.log.checkpoints import read_index_sums
 from broker.log.index.transaction_index import AbortedTransaction
 from broker.log.local_log import LocalLog
 from broker.log.producers.state import ProducerState
 from broker.log.segment import Segment
-from broker.log.segment_names import TRANSACTION_INDEX_SUFFIX, Endings, bases_of
+from broker.log.segment_names import LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX, Endings, bases_of
 from broker.log.walk import walk_batches
 from broker.records.batch import RecordBatch
 from broker.records.errors import CorruptBatch
@@ -89,11 +91,14 @@ def _batches(segment: Segment, offsets: range) -> Iterator[RecordBatch]:
     """Read the batches of a segment that are in a range of offsets."""
     if not segment.size_bytes or not offsets:
         return
-    position = segment.position_of(offsets.start)
-    for _, batch in walk_batches(segment.file, position, segment.size_bytes):
-        if batch.base_offset >= offsets.stop:
-            return
-        yield batch
+    try:
+        position = segment.position_of(offsets.start)
+        for _, batch in walk_batches(segment.file, position, segment.size_bytes):
+            if batch.base_offset >= offsets.stop:
+                return
+            yield batch
+    except CorruptBatch as error:
+        raise CorruptBatch(f"{segment.path(LOG_SUFFIX)}: {error}") from error
 
 
 def _replay(producers: ProducerState, batch: RecordBatch) -> AbortedTransaction | None:
@@ -116,30 +121,36 @@ def _note_aborted(segment: Segment, aborted: AbortedTransaction) -> None:
         segment.transaction_index.append(aborted)
 
 
-def drop_damaged_transaction_indexes(log: LocalLog, endings: Endings) -> None:
-    """Have those made anew that are damaged, when the producers are loaded next.
+def drop_damaged_transaction_indexes(log: LocalLog, endings: Endings, end_offset: int) -> None:
+    """Have those made anew that are damaged or lost, when the producers are loaded next.
 
     With one that is wrong a reader would take what was aborted for committed. They are read at
-    once and not when somebody asks: few segments have one, and they are small.
+    once and not when somebody asks: few segments have one, and they are small. Those of segments
+    from `end_offset` on have gone already, for these are recovered.
     """
-    there = set(bases_of(endings, TRANSACTION_INDEX_SUFFIX))
-    for segment in log.segments if there else ():
-        if segment.base_offset not in there:
+    sums = log.transaction_index_sums = read_index_sums(log.place.storage, log.directory)
+    wanted = set(bases_of(endings, TRANSACTION_INDEX_SUFFIX)) | sums.keys()
+    for segment in log.segments if wanted else ():
+        base_offset = segment.base_offset
+        if base_offset not in wanted or base_offset >= end_offset:
             continue
-        path = segment.path(TRANSACTION_INDEX_SUFFIX)
-        # Those of recovered segments have gone already.
-        if log.place.storage.status(path) is None:
-            continue
-        if not _names_its_markers(segment):
+        if not _names_its_markers(segment, sums.get(base_offset)):
+            path = segment.path(TRANSACTION_INDEX_SUFFIX)
             _logger.warning("index does not fit its log, made anew file=%s", path)
             segment.drop_transaction_index()
-            log.producers.drop_snapshots_after(segment.base_offset)
+            log.producers.drop_snapshots_after(base_offset)
 
 
-def _names_its_markers(segment: Segment) -> bool:
-    """Tell whether every entry is about the control batch that ended the transaction."""
+def _names_its_markers(segment: Segment, crc: int | None) -> bool:
+    """Tell whether every entry is about the control batch that ended the transaction.
+
+    And whether they are those that were written, if that is known.
+    """
     try:
         entries = segment.transaction_index.entries
+        segment.transaction_index_crc = crc32(segment.transaction_index.to_bytes())
+        if crc not in {None, segment.transaction_index_crc}:
+            return False
         for entry in entries:
             position = segment.position_of(entry.last_offset)
             found = next(walk_batches(segment.file, position, segment.size_bytes), None)

@@ -14,6 +14,7 @@ names when it is used first, and an index that does not fit its log is made anew
 import logging
 from collections.abc import Iterator
 from itertools import chain
+from zlib import crc32
 
 from broker.log.file_region import FileRegion
 from broker.log.index.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
@@ -66,6 +67,7 @@ class Segment:
         "next_offset",
         "size_bytes",
         "synced_bytes",
+        "transaction_index_crc",
     )
 
     def __init__(
@@ -103,6 +105,8 @@ class Segment:
         self._offset_index: OffsetIndex | None = OffsetIndex()
         self._time_index: TimeIndex | None = TimeIndex()
         self._transaction_index: TransactionIndex | None = TransactionIndex()
+        self.transaction_index_crc: int | None = None
+        """Of `.txnindex`; None when there is none, or nobody has read it yet."""
 
     def path(self, suffix: str) -> str:
         """Give the path of one of the files."""
@@ -343,7 +347,8 @@ class Segment:
         """Write `.txnindex`, which exists only when it has an entry."""
         index = self.transaction_index
         if index.entries or self._storage.status(self.path(TRANSACTION_INDEX_SUFFIX)) is not None:
-            self._write(TRANSACTION_INDEX_SUFFIX, index.to_bytes())
+            self._write(TRANSACTION_INDEX_SUFFIX, data := index.to_bytes())
+            self.transaction_index_crc = crc32(data) if data else None
 
     def _write(self, suffix: str, data: bytes) -> None:
         file = self._storage.open(self.path(suffix), create=True)
@@ -412,7 +417,7 @@ class Segment:
 
     def drop_transaction_index(self) -> None:
         """Forget the index of aborted transactions, and remove its file."""
-        self._transaction_index = TransactionIndex()
+        self._transaction_index, self.transaction_index_crc = TransactionIndex(), None
         remove_files(self._storage, [self.path(TRANSACTION_INDEX_SUFFIX)])
 
     def start_of(self, offset: int) -> int:

@@ -259,6 +259,7 @@ def replace_segments(log: PartitionLog, replacement: Replacement, timestamp_ms: 
     cleaned.next_offset = sources[-1].next_offset
     cleaned.unload()
     log.segments.add(cleaned)
+    log.save_index_sums()
     return True
 
 

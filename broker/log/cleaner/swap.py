@@ -1,13 +1,22 @@
 """Putting a cleaned segment in the place of the ones it was made from, safe against a crash.
 
 1. The cleaned files are written and synced under `.cleaned`. A crash: they are removed at start.
-2. They are renamed to `.swap`, the `.log` last. A crash from here on: it is finished at start.
-3. The old segments are renamed to `.deleted`.
+2. They are renamed to `.swap`, the `.log` last. A crash: they are removed, too, for everything they
+   were made from is there, and nobody need believe that they are as they were written.
+3. The old segments are renamed to `.deleted`, the first one's `.log` first. A crash from here on:
+   it is finished at start.
 4. The `.swap` files get their final names.
 """
 
 from broker.log.deletion import DELETED_EXTENSION
-from broker.log.segment_names import LOG_SUFFIX, SUFFIXES, bases_of, by_ending, segment_path
+from broker.log.segment_names import (
+    LOG_SUFFIX,
+    SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    bases_of,
+    by_ending,
+    segment_path,
+)
 from broker.log.storage import Storage, remove_files
 from broker.log.walk import walk_intact
 from broker.records.errors import CorruptBatch
@@ -36,16 +45,15 @@ def complete_swap(storage: Storage, directory: str, base_offset: int) -> None:
 
 
 def finish_swaps(storage: Storage, directory: str) -> None:
-    """After a crash: do steps 3 and 4 for every swap that was decided, drop the others."""
+    """After a crash: do steps 3 and 4 for every swap that had begun with 3, drop the others."""
     endings = by_ending(storage.names(directory))
-    decided = bases_of(endings, LOG_SUFFIX + SWAP_EXTENSION)
-    for suffix in SUFFIXES[1:]:
+    bases = bases_of(endings, LOG_SUFFIX)
+    decided = set(bases_of(endings, LOG_SUFFIX + SWAP_EXTENSION)) - set(bases)
+    for suffix in SUFFIXES:
         for base_offset in bases_of(endings, suffix + SWAP_EXTENSION):
-            # Index files without their log: the crash came within step 2.
             if base_offset not in decided:
                 storage.remove(segment_path(directory, base_offset, suffix) + SWAP_EXTENSION)
-    bases = bases_of(endings, LOG_SUFFIX)
-    for base_offset in decided:
+    for base_offset in sorted(decided):
         end_offset = _end_offset(storage, segment_path(directory, base_offset, LOG_SUFFIX))
         for old in bases:
             if base_offset <= old < max(end_offset, base_offset + 1):
@@ -56,8 +64,11 @@ def finish_swaps(storage: Storage, directory: str) -> None:
 def _end_offset(storage: Storage, path: str) -> int:
     """Give where a swapped-in segment ends; raises CorruptBatch before anything is removed."""
     file = storage.open(path + SWAP_EXTENSION)
+    times = storage.status(path.removesuffix(LOG_SUFFIX) + TIME_INDEX_SUFFIX + SWAP_EXTENSION)
     end_offset = -1
     try:
+        if not file.size_bytes() and times is not None and times.size_bytes:
+            raise CorruptBatch("it is empty, and its time index is not")
         for batch in walk_intact(file, 0, file.size_bytes()):
             end_offset = batch.last_offset + 1
     except CorruptBatch as error:

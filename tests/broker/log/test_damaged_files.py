@@ -1,8 +1,12 @@
 """One file damaged in one way: what the log says of it, and what is left."""
 
+import struct
+from collections.abc import Callable
+
 import pytest
 
 from broker.errors import ErrorCode, KafkaError
+from broker.log.append import AppendOrigin
 from broker.log.checkpoints import META_PROPERTIES, PARTITION_METADATA
 from broker.log.config import LogConfig
 from broker.log.log_directories import LogDirectories
@@ -10,9 +14,11 @@ from broker.log.log_directory import DirectorySettings
 from broker.log.meta_properties import InconsistentLogDirectory
 from broker.log.partition_log import PartitionLog
 from broker.log.recovery import DamagedLog
+from broker.log.segment_names import TRANSACTION_INDEX_SUFFIX
 from broker.log.storage import read_file, replace_file
 from broker.model import TopicPartition
 from broker.records.build import build_batch
+from broker.records.control import EndMarker, build_end_marker
 from tests.lib.logs import NOW_MS, joined, log_bytes, open_log, read_records, reopen
 from tests.lib.simulated_storage import SimulatedStorage
 
@@ -29,7 +35,7 @@ def filled_log(batches: int = 6, records: int = 5, **settings: object) -> Partit
 
 
 def append(log: PartitionLog, value: bytes, count: int = 1) -> int:
-    batch = build_batch([(None, value, (), NOW_MS)] * count)
+    batch = build_batch([(value, value, (), NOW_MS)] * count)
     info = log.append_as_leader(batch, leader_epoch=0, timestamp_ms=NOW_MS)
     log.advance_high_watermark(log.log_end_offset)
     return info.base_offset
@@ -167,6 +173,74 @@ def left_behind() -> SimulatedStorage:
     directories.close()
     storage.crash(keep_unsynced=True)
     return storage
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda index: None,
+        lambda index: index[:-34],
+        lambda index: index[:10] + struct.pack(">q", 0) + index[18:],
+    ],
+    ids=["lost", "an entry less", "another first offset"],
+)
+@pytest.mark.parametrize("segment", [0, -1])
+def test_a_transaction_index_that_is_not_as_it_was_is_made_anew(
+    segment: int, harm: Callable[[bytes], bytes | None], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing else says that there was one: without it what was aborted is read as committed."""
+    log = filled_log(2, internal_segment_bytes=1000)
+    for producer_id in range(9):
+        abort(log, producer_id)
+    aborted = [entry for each in log.segments for entry in each.transaction_index.entries]
+    log.close()
+    indexes = [
+        each.path(TRANSACTION_INDEX_SUFFIX) for each in log.segments if each.transaction_index_crc
+    ]
+    assert len(indexes) > 1
+    path, storage = indexes[segment], log.place.storage
+    index = read_file(storage, path)
+    assert index is not None
+    storage.remove(path)
+    harmed = harm(index)
+    if harmed is not None:
+        replace_file(storage, path, harmed)
+    again = reopen_clean(log)
+    assert [entry for each in again.segments for entry in each.transaction_index.entries] == aborted
+    assert [line for line in caplog.messages if path in line] == [
+        f"index does not fit its log, made anew file={path}"
+    ]
+    again.close()
+    caplog.clear()
+    reopen_clean(again)
+    assert not caplog.messages
+
+
+def abort(log: PartitionLog, producer_id: int) -> None:
+    batch = build_batch(
+        [(None, b"aborted" * 20, (), NOW_MS)],
+        producer_id=producer_id,
+        producer_epoch=0,
+        base_sequence=0,
+        is_transactional=True,
+    )
+    log.append_as_leader(batch, leader_epoch=0, timestamp_ms=NOW_MS)
+    marker = build_end_marker(producer_id, 0, EndMarker(False, 0), NOW_MS)
+    log.append_as_leader(
+        marker, leader_epoch=0, timestamp_ms=NOW_MS, origin=AppendOrigin.COORDINATOR
+    )
+    log.advance_high_watermark(log.log_end_offset)
+
+
+def test_an_emptied_segment_of_a_compacted_log_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    log = filled_log(1, cleanup_policy=("compact",), internal_segment_bytes=300)
+    for number in range(6):
+        append(log, b"%d" % number * 90)
+    log.close()
+    first = log.segments.first
+    first.file.truncate(0)
+    reopen_clean(log)
+    assert any(first.path(".log") in line for line in caplog.messages)
 
 
 @pytest.mark.parametrize(
