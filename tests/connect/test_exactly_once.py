@@ -18,6 +18,7 @@ from connect.worker.boundaries import (
 from millrace.connect import SourceRecord
 from millrace.connect.errors import ConnectException
 from millrace.testing import LocalBroker
+from tests.connect import exactly_once_databases
 from tests.connect.exactly_once import Reader, settings_of, walk
 from tests.lib.connect_worker import ConnectWorker, eventually
 
@@ -53,6 +54,13 @@ class TenthsTask(SourceTask):
             (end.abort_transaction if is_dropped else end.commit_transaction)(record)
         return [record]
 '''
+
+POSTGRESQL = {
+    "database.hostname": "h",
+    "database.user": "u",
+    "database.dbname": "d",
+    "topic.prefix": "p",
+}
 
 
 def record(number: int = 0) -> SourceRecord:
@@ -218,6 +226,16 @@ def kept(broker: LocalBroker, topic: str) -> list[bytes | None]:
             "does not support connector-defined transaction boundaries",
         ),
         ("FileStreamSource", {"topic": "t", "file": "f", "exactly.once.support": "required"}, ""),
+        (
+            "PostgresSource",
+            {**POSTGRESQL, "exactly.once.support": "required"},
+            "does not support exactly-once semantics with the provided configuration",
+        ),
+        (
+            "PostgresSource",
+            {**POSTGRESQL, "snapshot.mode": "no_data", "exactly.once.support": "required"},
+            "",
+        ),
     ],
 )
 def test_what_a_source_cannot_do_is_said_before_it_starts(
@@ -274,3 +292,11 @@ def test_every_number_is_there_once_though_workers_are_killed_and_frozen(tmp_pat
     log = result.pop("log")
     assert result["missing"] == result["twice"] == [], (said, log[-20_000:])
     assert result["fenced"] > 0
+
+
+@pytest.mark.e2e
+def test_every_row_is_there_once_whichever_connector_read_it(tmp_path: Path) -> None:
+    said: list[str] = []
+    result = exactly_once_databases.walk(tmp_path, 1_000, 1, said.append)
+    log = result.pop("log")
+    assert exactly_once_databases.is_exact(result), (result, said, log[-20_000:])

@@ -81,7 +81,8 @@ SOURCE_CONFIG: Final = (
     .define("poll.interval.ms", Type.INT, Importance.HIGH,
             "How often each table is asked.", default=5000, validator=Range(1), group="Topics")
     .define("batch.max.rows", Type.INT, Importance.LOW,
-            "How many rows are handed over at once.", default=1000, validator=Range(1),
+            "How many rows are handed over at once; in mode timestamp, all those of the last one's "
+            "timestamp as well.", default=1000, validator=Range(1),
             group="Topics")
 )  # fmt: skip
 

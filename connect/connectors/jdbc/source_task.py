@@ -52,7 +52,8 @@ class TableReader:
 
     Invariant: a record's offset is behind it and all before it, and never behind a row that was
     not given. Rows of one timestamp have no order among each other: in timestamp mode all of them
-    keep the offset before it, until a later one comes.
+    but the last keep the offset before it. So no batch ends among them: a transaction that ended
+    there would be followed by the same rows again.
     """
 
     def __init__(self, parsed: Mapping[str, Any], name: str, offset: Mapping[str, Any]) -> None:
@@ -65,6 +66,8 @@ class TableReader:
         self._offset = dict(offset)
         self._rows: Generator[SourceRecord] | None = None
         self._table: sa.Table | None = None
+        self._is_among_equals = False
+        """Whether more rows of the last one's timestamp follow."""
         self._readers: list[tuple[int, Reader | None]] = []
         """Of each field: its place among the columns, and how it is read."""
         self.next_ms = 0
@@ -80,6 +83,7 @@ class TableReader:
         if self._rows is not None:
             self._rows.close()
         self._rows = self._table = None
+        self._is_among_equals = False
 
     def read(self, connection: sa.Connection) -> list[SourceRecord]:
         """Return the next rows; none when there is nothing new."""
@@ -90,7 +94,7 @@ class TableReader:
         records: list[SourceRecord] = []
         for record in self._rows:
             records.append(record)
-            if len(records) >= self._parsed["batch.max.rows"]:
+            if len(records) >= self._parsed["batch.max.rows"] and not self._is_among_equals:
                 return records
         self._rows = None
         self.next_ms = now_ms() + self._parsed["poll.interval.ms"]
@@ -181,8 +185,10 @@ class TableReader:
 
     def _of_one_timestamp(self, rows: list[Any]) -> Iterator[SourceRecord]:
         """Give the rows of one timestamp: with the last of them it is behind us."""
+        self._is_among_equals = True
         for row in rows[:-1]:
             yield self._record(row)
+        self._is_among_equals = False
         self._advance(rows[-1], rows[-1][-1])
         yield self._record(rows[-1])
 

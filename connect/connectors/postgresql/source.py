@@ -91,7 +91,9 @@ class PostgresSourceConnector(SourceConnector):
         return PostgresSourceTask
 
     def exactly_once_support(self, settings: Settings) -> ExactlyOnceSupport:
-        return ExactlyOnceSupport.SUPPORTED
+        # A snapshot that was interrupted begins anew: its rows come again.
+        is_once = settings.get("snapshot.mode") == "no_data"
+        return ExactlyOnceSupport.SUPPORTED if is_once else ExactlyOnceSupport.UNSUPPORTED
 
     def alter_offsets(
         self,
