@@ -85,6 +85,7 @@ async def start_analytics(
                 *where,
                 *pace,
                 *("--data-dir", str(folder / "streams"), "--http-port", str(ports[0])),
+                is_revived=True,
             )
         )
         job = group.create_task(
@@ -105,6 +106,7 @@ async def start_analytics(
                 "spark_analytics.dashboard",
                 *store,
                 *("--http-port", str(ports[2])),
+                is_revived=True,
             )
         )
     started = {"streams": streams, "spark": job, "dashboard": dashboard}
