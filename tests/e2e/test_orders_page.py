@@ -239,7 +239,8 @@ def test_the_openapi_document_is_kept_whatever_is_asked(pipeline: Pipeline, tmp_
     program = Path(sys.executable).with_name("schemathesis")
     document = pipeline.urls["orders"] + "/openapi.json"
     common = ("--seed", "1", "--max-examples", "20", "--generation-database", "none")
-    # Not every text is a name: which are not, 422 says and no schema can.
+    # Not every text is a name: which are not, 422 says and no schema can. So what the document
+    # allows may be refused; what it does not allow never is taken.
     checks = ("--exclude-checks", "positive_data_acceptance")
     # A stream has no end to wait for.
     all_paths = ("--phases", "examples,coverage", "--exclude-path", "/v1/orders/{order_id}/stream")

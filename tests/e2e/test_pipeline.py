@@ -7,7 +7,6 @@ import concurrent.futures
 import contextlib
 import json
 import re
-import sqlite3
 import subprocess
 import urllib.request
 from collections import Counter
@@ -21,8 +20,6 @@ import pytest
 from millrace.launch import program_command, program_environment
 from millrace.testing import LocalCluster
 from tests.lib.pipeline_processes import (
-    BOOKS,
-    INDEX,
     JUDGES,
     MAILBOX,
     SERVICES,
@@ -77,19 +74,11 @@ def judged(pipeline: Pipeline, order_ids: list[str]) -> dict[str, str]:
     return {order_id: history[order_id][1]["state"] for order_id in order_ids}
 
 
-def charges(pipeline: Pipeline) -> set[str]:
-    """Return the orders the payment provider holds money for."""
-    with contextlib.closing(sqlite3.connect(pipeline.folder / BOOKS)) as books:
-        return {
-            one for (one,) in books.execute("SELECT order_id FROM charges WHERE NOT is_refunded")
-        }
-
-
 def assert_paid_and_told_once(pipeline: Pipeline, verdicts: dict[str, str]) -> None:
     """Check payments, the provider's books and the mails of these orders."""
     payments = pipeline.events("payments", "payments/payment", verdicts)
     mails = pipeline.events("order-confirmations", "mails/mail_sent", verdicts)
-    held = charges(pipeline)
+    held = {one for one, (_, is_refunded) in pipeline.charges().items() if not is_refunded}
     for order_id, verdict in verdicts.items():
         is_good = verdict == "VALIDATED"
         assert [one["result"] for one in payments[order_id]] == ["PAID"] * is_good
@@ -318,14 +307,9 @@ def assert_nothing_is_lost_or_repeated(pipeline: Pipeline, ids: list[str]) -> No
     # Not one more was sold.
     assert Counter(verdicts.values()) == {"VALIDATED": half + FEW, "FAILED": half - FEW}
     assert_paid_and_told_once(pipeline, verdicts)
-    ends = {one: "PAID" if good == "VALIDATED" else good for one, good in verdicts.items()}
-    until(lambda: {one: indexed(pipeline).get(one) for one in ids} == ends)
-
-
-def indexed(pipeline: Pipeline) -> dict[str, str]:
-    """Return the state of every order that the search index has."""
-    with contextlib.closing(sqlite3.connect(pipeline.folder / INDEX)) as index:
-        return dict(index.execute("SELECT order_id, state FROM orders"))
+    ends = {"VALIDATED": (3, "PAID"), "FAILED": (2, "FAILED")}
+    wanted = {one: ends[verdict] for one, verdict in verdicts.items()}
+    until(lambda: {one: pipeline.documents().get(one) for one in ids} == wanted)
 
 
 def is_all_told(pipeline: Pipeline, order_ids: list[str]) -> bool:
@@ -436,12 +420,37 @@ def test_aggregator_decides_by_distinct_checks_and_by_time(pipeline: Pipeline) -
         assert (answer["state"], answer["reasons"][0]["code"]) == ("FAILED", "TIMEOUT")
 
 
+def post_with_key(pipeline: Pipeline, number: int) -> Answer:
+    key = {"Idempotency-Key": f"away-{number}"}
+    return pipeline.post(order(customer_id=f"away-{number}"), **key)
+
+
+def all_orders(pipeline: Pipeline) -> list[dict[str, Any]]:
+    """Return every event of `orders`, but for what is none."""
+    reader = pipeline.reader("orders/order_event")
+    records = [one for one in pipeline.read("orders") if one.value[:1] == b"\0"]
+    return [pipeline.decode(reader, one.value) for one in records]
+
+
+def test_ten_megabytes_are_refused_and_nothing_is_done(pipeline: Pipeline) -> None:
+    before = len(pipeline.read("orders"))
+    answer = pipeline.post(order(customer_id="x" * 10_000_000))
+    assert answer.status == 413
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert len(pipeline.read("orders")) == before
+
+
 def test_brokers_that_go_away_give_503_and_their_return_is_noticed(
     pipeline: Pipeline, cluster: LocalCluster
 ) -> None:
     first = pipeline.post(order()).body
     assert pipeline.validated(first["id"]).body["state"] in GOOD
-    cluster.kill(*cluster.node_ids)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        posting = [pool.submit(post_with_key, pipeline, number) for number in range(40)]
+        posting[4].result()
+        cluster.kill(*cluster.node_ids)
+        under_way = [each.result() for each in posting]
+    assert {answer.status for answer in under_way} == {201, 503}
     refused = pipeline.post(order())
     assert refused.status == 503
     assert refused.headers["Retry-After"] == "1"
@@ -464,3 +473,18 @@ def test_brokers_that_go_away_give_503_and_their_return_is_noticed(
     until(is_accepted)
     assert pipeline.validated(answers[-1].body["id"]).body["state"] in GOOD
     assert pipeline.get(f"/v1/orders/{first['id']}").body["state"] in GOOD
+    # Nothing is half done: each is one order, whatever its caller was told when the brokers went.
+    again = [post_with_key(pipeline, number) for number in range(40)]
+    assert {answer.status for answer in again} <= {200, 201}
+    ids = [answer.body["id"] for answer in again]
+    for before, order_id in zip(under_way, ids, strict=True):
+        assert before.status == 503 or before.body["id"] == order_id
+    for order_id in ids:
+        assert pipeline.validated(order_id).body["state"] in GOOD
+    customers = {f"away-{number}" for number in range(40)}
+    created = [
+        event
+        for event in all_orders(pipeline)
+        if event["customer_id"] in customers and event["version"] == 1
+    ]
+    assert sorted(event["order_id"] for event in created) == sorted(ids)

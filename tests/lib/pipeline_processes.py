@@ -3,12 +3,15 @@
 import asyncio
 import json
 import signal
+import sqlite3
 import subprocess
 import urllib.error
 import urllib.request
 from collections import defaultdict
 from collections.abc import Container, Iterable
+from contextlib import closing
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -186,6 +189,20 @@ class Pipeline:
 
     def validated(self, order_id: str, name: str = "orders", timeout_ms: int = 30_000) -> Answer:
         return self.get(f"/v1/orders/{order_id}/validated?timeout={timeout_ms}", name)
+
+    # -- files
+
+    def charges(self) -> dict[str, tuple[Decimal, bool]]:
+        """Return by order the amount in the payment provider's books, and whether it went back."""
+        with closing(sqlite3.connect(f"file:{self.folder / BOOKS}?mode=ro", uri=True)) as books:
+            rows = books.execute("SELECT order_id, amount, is_refunded FROM charges")
+            return {one: (Decimal(amount), bool(back)) for one, amount, back in rows}
+
+    def documents(self) -> dict[str, tuple[int, str]]:
+        """Return version and state of every order in the search index."""
+        with closing(sqlite3.connect(f"file:{self.folder / INDEX}?mode=ro", uri=True)) as index:
+            rows = index.execute("SELECT order_id, version, state FROM orders")
+            return {order_id: (version, state) for order_id, version, state in rows}
 
     # -- topics
 

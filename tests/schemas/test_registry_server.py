@@ -26,6 +26,7 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from millrace.testing import LocalBroker
 from tests.lib.pipeline_processes import Program, call
 from tests.lib.waiting import until
+from tests.schemas.test_registry_compatibility import VERDICTS
 
 pytestmark = pytest.mark.interop
 
@@ -178,6 +179,18 @@ def test_confluents_client_does_all_it_can(servers: Servers) -> None:
         assert client.get_referenced_by("t-value", 1) == []
         assert client.delete_version("t-value", 1) == 1
         assert client.delete_subject("t-value", permanent=True) == [1]
+
+
+def test_confluents_client_is_given_every_verdict(servers: Servers) -> None:
+    levels = ((ConfigCompatibilityLevel.BACKWARD, False), (ConfigCompatibilityLevel.NONE, True))
+    with client_of(servers.start()) as client:
+        for number, (reader, writer, can_read) in enumerate(VERDICTS):
+            subject = f"verdict-{number}-value"
+            client.register_schema(subject, Schema(writer, "AVRO"))
+            for level, is_always in levels:
+                client.set_config(subject, ServerConfig(level))
+                answer = client.test_compatibility(subject, Schema(reader, "AVRO"))
+                assert answer == (is_always or can_read), (level, reader, writer)
 
 
 def test_confluents_serializers_work_with_it(servers: Servers) -> None:

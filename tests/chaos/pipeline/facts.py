@@ -1,7 +1,6 @@
 """Collects what is there when all has come to rest, from where it lies."""
 
 import json
-import sqlite3
 from collections import Counter
 from contextlib import closing
 from decimal import Decimal
@@ -14,7 +13,7 @@ from schemas.wire import EventReader
 from spark_analytics.serving.layout import connect_reader
 from spark_analytics.serving.reader import ServingReader
 from tests.chaos.pipeline.checker import Charge, Facts, Placed, Sold
-from tests.lib.pipeline_processes import BOOKS, INDEX, MAILBOX, Pipeline, call
+from tests.lib.pipeline_processes import MAILBOX, Pipeline, call
 
 VIEWS = "serving.sqlite"
 READ = ("orders", "order-validations", "order-decisions", "payments", "warehouse-inventory")
@@ -37,10 +36,13 @@ def collect(
         verdicts={one: [event["check"] for event in events] for one, events in verdicts.items()},
         decisions={one: len(events) for one, events in decisions.items()},
         payments={one: [event["result"] for event in events] for one, events in payments.items()},
-        charges=_charges(folder / BOOKS),
+        charges={
+            one: Charge(amount, is_refunded)
+            for one, (amount, is_refunded) in pipeline.charges().items()
+        },
         notes=Counter((one, event["state"]) for one, events in notes.items() for event in events),
         mails={_mail_of(file.stem) for file in (folder / MAILBOX).glob("[!.]*.eml")},
-        documents=_documents(folder / INDEX),
+        documents=pipeline.documents(),
         stock_before=stock_before,
         stock=_stock(pipeline),
         reserved=_reserved(pipeline),
@@ -53,18 +55,6 @@ def collect(
 def _mail_of(name: str) -> tuple[str, str]:
     order_id, _, state = name.rpartition(".")
     return order_id, state
-
-
-def _charges(books: Path) -> dict[str, Charge]:
-    with closing(sqlite3.connect(f"file:{books}?mode=ro", uri=True)) as database:
-        rows = database.execute("SELECT order_id, amount, is_refunded FROM charges")
-        return {one: Charge(Decimal(amount), bool(back)) for one, amount, back in rows}
-
-
-def _documents(index: Path) -> dict[str, tuple[int, str]]:
-    with closing(sqlite3.connect(f"file:{index}?mode=ro", uri=True)) as database:
-        rows = database.execute("SELECT order_id, version, state FROM orders")
-        return {order_id: (version, state) for order_id, version, state in rows}
 
 
 def _stock(pipeline: Pipeline) -> dict[str, int]:
