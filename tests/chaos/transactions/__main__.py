@@ -1,7 +1,13 @@
 """`python -m tests.chaos.transactions --minutes N --seed S`: transactions on a cluster that breaks.
 
-Brokers are killed, stopped and frozen while copiers and transfers go on; copiers are killed too.
-Faults go on for so long, and until everything is copied.
+Copies that happen exactly once, and money that is never lost. *Copiers* are processes that read a
+topic, write each record to another, and commit their positions in the same transaction; they are
+killed, and so are brokers, which are stopped and frozen too. *Transfers* are transactions that take
+an amount from one account and give it to another; some are taken back on purpose. Readers read the
+accounts from the start again and again (read_committed). Faults go on for so long, and until
+everything is copied.
+
+`checker` judges and knows nothing of clusters; `load` and `copier` are what goes on meanwhile.
 """
 
 import argparse
