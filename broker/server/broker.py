@@ -156,6 +156,7 @@ class Broker:
             self.clock,
             wake=self.parked_fetches.wake,
             on_flush_wanted=self.flusher.schedule,
+            tells_followers_at_once=self.config.replication.selects_by_rack,
         )
         self.throttles = Throttles(self.config.node_id, self.config.replication, self.metadata)
         self.led_logs = LedLogs(self.partitions, self.clock, self.failures, self.throttles.leader)

@@ -150,12 +150,17 @@ class ServedReplica:
         self.parked_fetches = ParkedFetches(self.loop)
         self.parked_produces = ParkedWrites(self.loop)
         self.parked_deletions = ParkedWrites(self.loop)
+        config = BrokerConfig.from_settings({"node.id": str(node_id), **(settings or {})})
         self.partitions = Partitions(
-            node_id, metadata, clock, wake=self.parked_fetches.wake, on_flush_wanted=lambda: None
+            node_id,
+            metadata,
+            clock,
+            wake=self.parked_fetches.wake,
+            on_flush_wanted=lambda: None,
+            tells_followers_at_once=config.replication.selects_by_rack,
         )
         self.isr_changes: list[Any] = []
         self.partitions.on_isr_change = lambda partition, change: self.isr_changes.append(change)
-        config = BrokerConfig.from_settings({"node.id": str(node_id), **(settings or {})})
         dynamic: Any = SimpleNamespace(static=config, current=config)
         self.replicas = Replicas(
             self.loop,

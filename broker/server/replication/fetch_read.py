@@ -108,6 +108,9 @@ class FetchRead:
                 self.answers.append((key, self._answer(key, wanted)))
                 is_well = len(self.partitions) > before
                 known.read_from = self.partitions[-1] if is_well else None
+                if is_well and self._logs.partitions.tells_followers_at_once:
+                    log = self.partitions[-1].log
+                    self._has_news |= not known.is_told(log.high_watermark, log.log_start_offset)
                 if self.question.rest is not None and self.size_bytes > size_bytes:
                     self.question.rest.note_records(key)
 

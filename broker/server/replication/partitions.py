@@ -114,12 +114,16 @@ class Partitions:
         *,
         wake: Callable[[Iterable[ParkedFetch]], None],
         on_flush_wanted: Callable[[], None],
+        tells_followers_at_once: bool = False,
     ) -> None:
         self.node_id = node_id
         self._metadata = metadata
         self._clock = clock
         self._wake = wake
         self._on_flush_wanted = on_flush_wanted
+        self.tells_followers_at_once = tells_followers_at_once
+        """Whether followers hear of a new high watermark without waiting for records: consumers
+        read there, and nothing else tells them what is committed (KIP-392)."""
         self._by_topic: dict[str, dict[int, Partition]] = {}
         self._names: dict[bytes, str] = {}
         self._expected: dict[str, set[int]] = {}
@@ -318,7 +322,10 @@ class Partitions:
             size_bytes = self._readable(partition, partition.uncommitted_bytes)
             self._count_down(partition.parked, size_bytes)
         partition.uncommitted_bytes = 0
-        if partition.resting:
+        if self.tells_followers_at_once:
+            self._count_down(partition.parked_followers, UNKNOWN_BYTES)
+            self.rouse(partition, UNKNOWN_BYTES)
+        elif partition.resting:
             self.rouse(partition)
 
     def rouse(self, partition: Partition, size_bytes: int = 0) -> None:

@@ -12,6 +12,8 @@ from broker.server.replication.fetch_read import FetchRead
 from broker.server.replication.resting import LOOK_AT_ALL_MS
 from tests.lib.served_replica import ServedReplica, epoch_of, fetch_error, fetched
 
+SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
 
 class Session:
     """The session of a follower that has fetched once."""
@@ -219,3 +221,27 @@ def test_all_is_as_if_everything_were_read_each_time(
     passed = run(seed)
     monkeypatch.setattr(FetchRead, "_passes_over", lambda self, key, known, follower: False)
     assert passed == run(seed)
+
+
+@pytest.mark.parametrize("is_at_rest", [True, False])
+@pytest.mark.parametrize("selects_by_rack", [True, False])
+def test_followers_hear_of_a_high_watermark_at_once_where_consumers_read_from_them(
+    selects_by_rack: bool, is_at_rest: bool
+) -> None:
+    settings = {"replica.selector.class": SELECTOR} if selects_by_rack else {}
+    node = ServedReplica(isr=(1, 2, 3) if is_at_rest else (1, 3), settings=settings)
+    node.produce()
+    session = Session(node)
+    if not is_at_rest:
+        node.partition.leader.isr.abandon()  # refused: it is caught up, and not in sync
+    assert session.ask(offset=1).answer is not None
+    waits = session.ask(offset=1, wait_ms=500)
+    node.loop.advance()
+    assert waits.answer is None
+    node.follow(3, 1)
+    assert node.high_watermark == 1
+    node.loop.advance()
+    if selects_by_rack:
+        assert fetched(waits).high_watermark == 1
+    else:
+        assert waits.answer is None
