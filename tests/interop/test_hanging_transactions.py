@@ -14,13 +14,12 @@ import pytest
 
 from millrace.testing import LocalBroker
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tools
-from tests.lib.coordinator_requests import NOW_MS, TOPIC, Asks
+from tests.lib.coordinator_requests import NOW_MS, PARTITION, TOPIC, Asks
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.transactional_clients import GIVE_UP_SECONDS, confluent_producer, read
 
 pytestmark = pytest.mark.interop
 
-PARTITION = 1  # to which `Asks.produce` writes
 BEFORE, AFTER = b"before", b"after"
 FIND = ("find-hanging", "--topic", TOPIC)
 Run = Callable[..., tuple[int, list[list[str]]]]

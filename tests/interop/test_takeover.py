@@ -11,6 +11,7 @@ import confluent_kafka.admin
 import pytest
 
 from tests.lib.apache_kafka import kafka_libs, running_node
+from tests.lib.transactions_taken_over import TransactionsTakenOver
 
 pytestmark = pytest.mark.interop
 
@@ -89,9 +90,13 @@ def test_apache_kafka_and_ours_go_on_with_what_the_other_has_left(tmp_path: Path
         create_topic(bootstrap)
         ids = topic_ids(bootstrap)
         go_on(bootstrap, 0)
+        transactions = TransactionsTakenOver(bootstrap)
+        transactions.go_on(bootstrap, 0)
     for run, node in enumerate(
         (our_node(tmp_path), running_node(libs, tmp_path), our_node(tmp_path)), 1
     ):
+        transactions.prepare(tmp_path / "data", run - 1)
         with node as bootstrap:
             assert topic_ids(bootstrap) == ids
             go_on(bootstrap, run)
+            transactions.go_on(bootstrap, run)

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from broker.errors import ErrorCode
 from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from broker.protocol.messages.heartbeat import HeartbeatRequest
 from broker.protocol.messages.init_producer_id import InitProducerIdRequest
 from broker.protocol.messages.join_group import JoinGroupRequestProtocol
@@ -35,7 +34,7 @@ class Setting(Asks):
     def __init__(self, connection: RawConnection) -> None:
         super().__init__(connection)
         for key_type in (0, 1):
-            until(lambda key_type=key_type: self._has_coordinators(key_type))
+            until(lambda key_type=key_type: self._is_served(key_type))
         self.old = self.producer_of(KNOWN)
         self.new = self.producer_of(KNOWN)
         self.producer_of(OPEN)
@@ -45,11 +44,8 @@ class Setting(Asks):
         self.member_id, self.generation = self._join_classic()
         self.modern_id = self._join_modern()
 
-    def _has_coordinators(self, key_type: int) -> bool:
-        names = [KNOWN, OPEN, CLASSIC, MODERN, NOBODY, ""]
-        request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=names[:-1])
-        found = self.ask(ApiKey.FIND_COORDINATOR, 4, request).coordinators
-        if any(one.error_code for one in found):
+    def _is_served(self, key_type: int) -> bool:
+        if not self.has_coordinators(key_type, [KNOWN, OPEN, CLASSIC, MODERN, NOBODY]):
             return False
         # It is found before it has loaded what there is of it.
         if key_type == 1:

@@ -10,7 +10,9 @@ from broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
 )
 from broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from broker.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from broker.protocol.messages.end_txn import EndTxnRequest
+from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from broker.protocol.messages.heartbeat import HeartbeatRequest
 from broker.protocol.messages.init_producer_id import InitProducerIdRequest
 from broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -36,6 +38,7 @@ from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until
 
 TOPIC = "bad-orders"
+PARTITION = 1  # what `produce` writes to
 KNOWN, OPEN = "known", "open"
 CLASSIC, MODERN = "classic-group", "modern-group"
 NOBODY = "nobody-of-that-name"
@@ -53,17 +56,24 @@ class Asks:
     def ask(self, key: ApiKey, version: int, request: Message) -> Any:
         return self._connection.ask(key, version, request)
 
+    def has_coordinators(self, key_type: int, names: list[str]) -> bool:
+        """Whether all have one; the topic is made when they are first asked for."""
+        request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=names)
+        found = self.ask(ApiKey.FIND_COORDINATOR, 4, request).coordinators
+        return not any(one.error_code for one in found)
+
     def init(self, name: str | None, timeout_ms: int = TIMEOUT_MS, **fields: int) -> Any:
         request = InitProducerIdRequest(
             transactional_id=name, transaction_timeout_ms=timeout_ms, **fields
         )
         return self.ask(ApiKey.INIT_PRODUCER_ID, 4, request)
 
-    def producer_of(self, name: str) -> tuple[int, int]:
+    def producer_of(self, name: str, timeout_ms: int = TIMEOUT_MS) -> tuple[int, int]:
+        """Begin, or begin again, as a transactional producer."""
         known: list[tuple[int, int]] = []
 
         def is_known() -> bool:
-            answer = self.init(name)
+            answer = self.init(name, timeout_ms)
             known.append((answer.producer_id, answer.producer_epoch))
             return not answer.error_code
 
@@ -71,13 +81,18 @@ class Asks:
         return known[-1]
 
     def add_partitions(
-        self, name: str, producer: tuple[int, int], topic: str, version: int = 3
+        self,
+        name: str,
+        producer: tuple[int, int],
+        topic: str,
+        version: int = 3,
+        partition: int = 0,
     ) -> int:
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=name,
             v3_and_below_producer_id=producer[0],
             v3_and_below_producer_epoch=producer[1],
-            v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[0])],
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[partition])],
         )
         answer = self.ask(ApiKey.ADD_PARTITIONS_TO_TXN, version, request)
         return answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
@@ -99,6 +114,15 @@ class Asks:
             committed=committed,
         )
         return self.ask(ApiKey.END_TXN, version, request).error_code
+
+    def state_of(self, name: str) -> str:
+        """Give the state of a transaction, as its coordinator describes it."""
+        request = DescribeTransactionsRequest(transactional_ids=[name])
+        return (
+            self.ask(ApiKey.DESCRIBE_TRANSACTIONS, 0, request)
+            .transaction_states[0]
+            .transaction_state
+        )
 
     def txn_commit(
         self,
@@ -137,15 +161,22 @@ class Asks:
         answer = self.ask(ApiKey.OFFSET_COMMIT, 9, request)
         return answer.topics[0].partitions[0].error_code
 
-    def produce(self, name: str, producer: tuple[int, int], version: int, sequence: int = 0) -> int:
+    def produce(
+        self,
+        name: str,
+        producer: tuple[int, int],
+        version: int,
+        sequence: int = 0,
+        value: bytes = b"bad",
+    ) -> int:
         batch = build_batch(
-            [(None, b"bad", (), NOW_MS)],
+            [(None, value, (), NOW_MS)],
             producer_id=producer[0],
             producer_epoch=producer[1],
             base_sequence=sequence,
             is_transactional=True,
         )
-        data = PartitionProduceData(index=1, records=batch)
+        data = PartitionProduceData(index=PARTITION, records=batch)
         request = ProduceRequest(
             transactional_id=name,
             acks=-1,
