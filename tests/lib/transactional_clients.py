@@ -3,11 +3,16 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from multiprocessing.sharedctypes import Synchronized
+from multiprocessing.synchronize import Event
 from typing import NamedTuple
 
 import aiokafka
+import aiokafka.errors
 import confluent_kafka
 import kafka
+import kafka.errors
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 GIVE_UP_SECONDS = 60
@@ -21,7 +26,9 @@ class Planned(NamedTuple):
 
 
 Transact = Callable[[str, str, str, Sequence[Planned]], None]
-Copy = Callable[[str, str, str, int], None]
+IsDone = Callable[[int], bool]
+"""Told how many records are copied: whether these are all."""
+Copy = Callable[[str, str, str, IsDone], None]
 
 
 def with_confluent_kafka(
@@ -137,13 +144,13 @@ def read(bootstrap: str, topic: str, count: int, isolation_level: str) -> list[b
     return found
 
 
-def copy_with_confluent_kafka(bootstrap: str, source: str, sink: str, count: int) -> None:
+def copy_with_confluent_kafka(bootstrap: str, source: str, sink: str, is_done: IsDone) -> None:
     """Copy exactly once: records and offsets in one transaction, every other one aborted first."""
-    producer = confluent_producer(bootstrap, f"copier-of-{source}")
+    producer = confluent_producer(bootstrap, f"copier-to-{sink}")
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": bootstrap,
-            "group.id": f"copy-of-{source}",
+            "group.id": f"copy-to-{sink}",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
@@ -151,8 +158,21 @@ def copy_with_confluent_kafka(bootstrap: str, source: str, sink: str, count: int
         }
     )
     consumer.subscribe([source])
+    try:
+        copy_and_abort_in_turn(producer, consumer, sink, is_done)
+    finally:
+        consumer.close()
+
+
+def copy_and_abort_in_turn(
+    producer: confluent_kafka.Producer,
+    consumer: confluent_kafka.Consumer,
+    sink: str,
+    is_done: IsDone,
+) -> None:
+    """Copy with librdkafka."""
     copied, is_abort = 0, True
-    while copied < count:
+    while not is_done(copied):
         messages = [one for one in consumer.consume(20, 1.0) if one.error() is None]
         if not messages:
             continue
@@ -172,50 +192,53 @@ def copy_with_confluent_kafka(bootstrap: str, source: str, sink: str, count: int
             producer.commit_transaction(GIVE_UP_SECONDS)
             copied += len(messages)
         is_abort = not is_abort
-    consumer.close()
 
 
-def copy_with_kafka_python(bootstrap: str, source: str, sink: str, count: int) -> None:
+def copy_with_kafka_python(bootstrap: str, source: str, sink: str, is_done: IsDone) -> None:
     """Copy exactly once with kafka-python."""
     producer = kafka.KafkaProducer(
-        bootstrap_servers=bootstrap, transactional_id=f"copier-of-{source}"
+        bootstrap_servers=bootstrap, transactional_id=f"copier-to-{sink}"
     )
     producer.init_transactions()
     consumer = kafka.KafkaConsumer(
         source,
         bootstrap_servers=bootstrap,
-        group_id=f"copy-of-{source}",
+        group_id=f"copy-to-{sink}",
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         isolation_level="read_committed",
+        session_timeout_ms=6_000,
+        heartbeat_interval_ms=2_000,
     )
-    copied = 0
-    while copied < count:
-        polled = consumer.poll(timeout_ms=1_000, max_records=20)
-        if not polled:
-            continue
-        producer.begin_transaction()
-        offsets = {}
-        for partition, records in polled.items():
-            for record in records:
-                producer.send(sink, record.value, partition=partition.partition)
-            offsets[TopicPartition(source, partition.partition)] = OffsetAndMetadata(
-                records[-1].offset + 1, "", -1
-            )
-            copied += len(records)
-        producer.send_offsets_to_transaction(offsets, f"copy-of-{source}")
-        producer.commit_transaction()
-    consumer.close()
-    producer.close()
+    try:
+        copied = 0
+        while not is_done(copied):
+            polled = consumer.poll(timeout_ms=1_000, max_records=20)
+            if not polled:
+                continue
+            producer.begin_transaction()
+            offsets = {}
+            for partition, records in polled.items():
+                for record in records:
+                    producer.send(sink, record.value, partition=partition.partition)
+                offsets[TopicPartition(source, partition.partition)] = OffsetAndMetadata(
+                    records[-1].offset + 1, "", -1
+                )
+                copied += len(records)
+            producer.send_offsets_to_transaction(offsets, f"copy-to-{sink}")
+            producer.commit_transaction()
+    finally:
+        consumer.close()
+        producer.close()
 
 
-def copy_with_aiokafka(bootstrap: str, source: str, sink: str, count: int) -> None:
+def copy_with_aiokafka(bootstrap: str, source: str, sink: str, is_done: IsDone) -> None:
     """Copy exactly once with aiokafka."""
 
     async def run() -> None:
-        group = f"copy-of-{source}"
+        group = f"copy-to-{sink}"
         producer = aiokafka.AIOKafkaProducer(
-            bootstrap_servers=bootstrap, transactional_id=f"copier-of-{source}"
+            bootstrap_servers=bootstrap, transactional_id=f"copier-to-{sink}"
         )
         consumer = aiokafka.AIOKafkaConsumer(
             source,
@@ -225,24 +248,29 @@ def copy_with_aiokafka(bootstrap: str, source: str, sink: str, count: int) -> No
             enable_auto_commit=False,
             isolation_level="read_committed",
         )
-        await producer.start()
-        await consumer.start()
-        copied = 0
-        while copied < count:
-            polled = await consumer.getmany(timeout_ms=1_000, max_records=20)
-            if not polled:
-                continue
-            async with producer.transaction():
-                for partition, records in polled.items():
-                    for record in records:
-                        await producer.send(sink, record.value, partition=partition.partition)
-                    copied += len(records)
-                await producer.send_offsets_to_transaction(
-                    {partition: records[-1].offset + 1 for partition, records in polled.items()},
-                    group,
-                )
-        await consumer.stop()
-        await producer.stop()
+        try:
+            await producer.start()
+            await consumer.start()
+            copied = 0
+            while not is_done(copied):
+                polled = await consumer.getmany(timeout_ms=1_000, max_records=20)
+                if not polled:
+                    continue
+                async with producer.transaction():
+                    for partition, records in polled.items():
+                        for record in records:
+                            await producer.send(sink, record.value, partition=partition.partition)
+                        copied += len(records)
+                    await producer.send_offsets_to_transaction(
+                        {
+                            partition: records[-1].offset + 1
+                            for partition, records in polled.items()
+                        },
+                        group,
+                    )
+        finally:
+            await consumer.stop()
+            await producer.stop()
 
     asyncio.run(run())
 
@@ -252,3 +280,29 @@ COPY: dict[str, Copy] = {
     "kafka-python": copy_with_kafka_python,
     "aiokafka": copy_with_aiokafka,
 }
+
+
+REFUSED = (
+    confluent_kafka.KafkaException,
+    kafka.errors.KafkaError,
+    aiokafka.errors.KafkaError,
+)
+"""What a client may be told while brokers die."""
+
+
+def keep_copying(
+    name: str, bootstrap: str, source: str, sink: str, copied: "Synchronized[int]", end: Event
+) -> None:
+    """Copy until told to end, in a process of its own; whoever is refused begins again.
+
+    Who begins again has the same transactional id, and fences what it was. What is copied is
+    counted for others to see.
+    """
+    while not end.is_set():
+
+        def note(count: int, before: int = copied.value) -> bool:
+            copied.value = before + count
+            return end.is_set()
+
+        with suppress(*REFUSED):
+            COPY[name](bootstrap, source, sink, note)

@@ -2,10 +2,11 @@
 
 Copies that happen exactly once, and money that is never lost. *Copiers* are processes that read a
 topic, write each record to another, and commit their positions in the same transaction; they are
-killed, and so are brokers, which are stopped and frozen too. *Transfers* are transactions that take
-an amount from one account and give it to another; some are taken back on purpose. Readers read the
-accounts from the start again and again (read_committed). Faults go on for so long, and until
-everything is copied.
+killed, and so are brokers, which are stopped and frozen too. Some copiers have their partitions,
+others get theirs from their group, which divides them anew as they die. *Transfers* are
+transactions that take an amount from one account and give it to another; some are taken back on
+purpose. Readers read the accounts from the start again and again (read_committed). Faults go on for
+so long, and until everything is copied by both groups of copiers.
 
 `checker` judges and knows nothing of clusters; `load` and `copier` are what goes on meanwhile.
 """
@@ -29,7 +30,7 @@ from tests.chaos.cluster_view import ClusterView
 from tests.chaos.faults import Faults
 from tests.chaos.run import settings_of
 from tests.chaos.schedule import Fault, possible_faults, shuffled
-from tests.chaos.transactions.checker import Transfer, check_copy, check_transfers
+from tests.chaos.transactions.checker import Accounts, Transfer, check_copy, check_transfers
 from tests.chaos.transactions.load import (
     COMMON,
     Copiers,
@@ -39,8 +40,9 @@ from tests.chaos.transactions.load import (
     read_values,
 )
 
-INPUT, OUTPUT, ACCOUNTS = "copy-input", "copy-output", "accounts"
-TOPICS = (INPUT, OUTPUT, ACCOUNTS)
+INPUT, ACCOUNTS = "copy-input", "accounts"
+OUTPUTS = {"assigned-copiers": "copy-output", "subscribed-copiers": "copy-output-subscribed"}
+TOPICS = (INPUT, *OUTPUTS.values(), ACCOUNTS)
 PARTITIONS, REPLICAS = 4, 3
 RECORDS = 20_000
 COPIERS, TRANSFERS = 2, 2
@@ -54,13 +56,25 @@ SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000
 
 class _Run:
     def __init__(
-        self, cluster: LocalCluster, source: random.Random, folder: Path, console: Console
+        self,
+        cluster: LocalCluster,
+        source: random.Random,
+        folder: Path,
+        console: Console,
+        record_count: int,
     ) -> None:
         self._cluster, self._source, self._console = cluster, source, console
         self._bootstrap = cluster.bootstrap_servers
         self._views = [ClusterView(self._bootstrap, topic, PARTITIONS) for topic in TOPICS]
-        self._copiers = Copiers(self._bootstrap, (INPUT, OUTPUT), COPIERS, folder)
+        self._folder = folder
+        self._copiers = [
+            Copiers(group, (INPUT, output), COPIERS, partition_count)
+            for (group, output), partition_count in zip(
+                OUTPUTS.items(), (PARTITIONS, 0), strict=True
+            )
+        ]
         self._faults = Faults(cluster, source, self._wait_until_whole)
+        self._record_count = record_count
         self.problems: list[str] = []
         self.inputs: dict[int, list[int]] = {number: [] for number in range(PARTITIONS)}
 
@@ -72,7 +86,7 @@ class _Run:
             future.result(60)
         settings = {"bootstrap.servers": self._bootstrap, "enable.idempotence": True}
         producer = confluent_kafka.Producer(COMMON | settings)
-        for value in range(RECORDS):
+        for value in range(self._record_count):
             partition = value % PARTITIONS
             producer.produce(INPUT, b"%d" % value, partition=partition)
             self.inputs[partition].append(value)
@@ -80,7 +94,7 @@ class _Run:
         left = producer.flush(60)
         assert not left, f"{left} records of the input were not written"
 
-    def live(self, seconds: float, faults: list[Fault]) -> tuple[list[Transfer], list[object]]:
+    def live(self, seconds: float, faults: list[Fault]) -> tuple[list[Transfer], list[Accounts]]:
         """Break things for so long, then let all come to its end; return what the load noted."""
         accounts = range(PARTITIONS)
         movers = [
@@ -101,17 +115,23 @@ class _Run:
         finally:
             for thread in (*movers, readers):
                 thread.stop()
-            self._copiers.close()
+            for copiers in self._copiers:
+                copiers.close()
         return [one for mover in movers for one in mover.made], list(readers.reads)
 
     def _tend(self, seconds: float) -> None:
         """Keep copiers running, and kill some, for a while."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            self._copiers.look(PARTITIONS)
+            self._look_after_copiers()
             time.sleep(LOOK_SECONDS)
-            if self._source.random() < KILL_COPIER_CHANCE:
-                self._copiers.kill(self._source)
+            for copiers in self._copiers:
+                if self._source.random() < KILL_COPIER_CHANCE:
+                    copiers.kill(self._source)
+
+    def _look_after_copiers(self) -> None:
+        for copiers in self._copiers:
+            copiers.look(self._bootstrap, self._folder)
 
     def _suffer(self, fault: Fault) -> None:
         victims = self._faults.choose(fault, self._views[1].leaders())
@@ -133,36 +153,53 @@ class _Run:
         """Let everything be copied, with nothing going wrong any more."""
         deadline = time.monotonic() + COPY_SECONDS
         while time.monotonic() < deadline:
-            self._copiers.look(PARTITIONS)
-            copied = read_values(self._bootstrap, OUTPUT, range(PARTITIONS))
-            if copied is not None and sum(map(len, copied.values())) >= RECORDS:
+            self._look_after_copiers()
+            if all(map(self._is_copied, OUTPUTS.values())):
                 return
             time.sleep(1)
         self.problems.append(f"not everything was copied in {COPY_SECONDS:.0f} s")
+
+    def _is_copied(self, output: str) -> bool:
+        copied = read_values(self._bootstrap, output, range(PARTITIONS))
+        return copied is not None and sum(map(len, copied.values())) >= self._record_count
 
     def tell(self, transfers: list[Transfer], read_count: int) -> None:
         """Print what the load did."""
         outcomes = Counter(transfer.outcome.value for transfer in transfers)
         self._console.print(
-            f"copiers: {self._copiers.kill_count} killed, {self._copiers.end_count} ended or "
+            f"copiers: {sum(one.kill_count for one in self._copiers)} killed, "
+            f"{sum(one.end_count for one in self._copiers)} ended or "
             f"killed and started again; transfers: {dict(outcomes)}; reads: {read_count}"
         )
 
 
-def judge(run: _Run, bootstrap: str, transfers: list[Transfer], reads: list) -> list[Anomaly]:
+def judge(
+    run: _Run, bootstrap: str, transfers: list[Transfer], reads: list[Accounts]
+) -> list[Anomaly]:
     """Read everything once more, and check it."""
-    deadline = time.monotonic() + LAST_READ_SECONDS
-    while (copied := read_values(bootstrap, OUTPUT, range(PARTITIONS))) is None or (
-        last := read_values(bootstrap, ACCOUNTS, range(PARTITIONS))
-    ) is None:
-        if time.monotonic() > deadline:
-            run.problems.append("not everything could be read")
-            return []
-    outputs = {
-        partition: [int(value) for _, value in records] for partition, records in copied.items()
-    }
-    found = list(check_copy(run.inputs, outputs))
+    copies = [read_at_last(bootstrap, output) for output in OUTPUTS.values()]
+    last = read_at_last(bootstrap, ACCOUNTS)
+    if last is None or None in copies:
+        run.problems.append("not everything could be read")
+        return []
+    found: list[Anomaly] = []
+    for copied in copies:
+        assert copied is not None
+        outputs = {
+            partition: [int(value) for _, value in records] for partition, records in copied.items()
+        }
+        found += check_copy(run.inputs, outputs)
     return found + list(check_transfers(transfers, [*reads, accounts_of(last)]))
+
+
+def read_at_last(bootstrap: str, topic: str) -> dict[int, list[tuple[int, bytes]]] | None:
+    """Read everything of a topic, now that nothing breaks any more."""
+    deadline = time.monotonic() + LAST_READ_SECONDS
+    while time.monotonic() < deadline:
+        found = read_values(bootstrap, topic, range(PARTITIONS))
+        if found is not None:
+            return found
+    return None
 
 
 def main(arguments: list[str]) -> int:
@@ -170,10 +207,13 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.transactions", description=__doc__)
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--records", type=int, default=RECORDS, help="to copy, by each group")
     parsed = parser.parse_args(arguments)
     folder = Path(tempfile.mkdtemp(prefix="millrace-transactions-"))
     console = Console(highlight=False, width=110)
-    console.print(f"seed {parsed.seed}, {RECORDS} records to copy, {parsed.minutes:g} minutes")
+    console.print(
+        f"seed {parsed.seed}, {parsed.records} records to copy, {parsed.minutes:g} minutes"
+    )
     kinds = (schedule.KILL, schedule.TERMINATE, schedule.PAUSE, schedule.STORM, schedule.ROLLING)
     faults = possible_faults(REPLICAS, has_disk_faults=False, only=kinds)
     factors = {
@@ -182,7 +222,7 @@ def main(arguments: list[str]) -> int:
     }
     settings = settings_of(REPLICAS) | factors | SETTINGS
     with LocalCluster(brokers=3, **settings) as cluster:
-        run = _Run(cluster, random.Random(parsed.seed), folder, console)
+        run = _Run(cluster, random.Random(parsed.seed), folder, console, parsed.records)
         try:
             run.prepare()
             transfers, reads = run.live(parsed.minutes * 60, faults)

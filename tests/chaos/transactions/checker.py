@@ -3,9 +3,14 @@
 A copy: the output has each value of the input once, in the order of the input, partition by
 partition. Transfers: what was aborted is never read (G1a); what was read once, is read at the same
 place ever after; in the end all of a transfer is there, or nothing, and all of it if its commit was
-acknowledged; so the sum of all accounts is zero. A read in the middle may see one half of a
-transfer before the other, for markers come to each partition in their own time; it may not see the
-same half twice. Pure: no clock, no client.
+acknowledged; so the sum of all accounts is zero.
+
+In every read it is zero, too, of whole transfers: no read of several partitions is of one moment,
+so at the end of each a half may stand whose other half lies behind what was read of its partition.
+Without those the rest must sum to zero: in front of what was read, no half is missing (readers of
+what is committed stop before a transaction that is open), or there twice.
+
+Pure: no clock, no client.
 """
 
 from collections import Counter
@@ -68,10 +73,13 @@ def check_copy(
 def check_transfers(transfers: Sequence[Transfer], reads: Sequence[Accounts]) -> Iterator[Anomaly]:
     """Give everything that is wrong in reads of the accounts; the last is made when all is well."""
     known = {transfer.number: transfer for transfer in transfers}
+    places = offsets_of(reads[-1]) if reads else {}
     seen: dict[tuple[Partition, int], Half] = {}
     for at, read in enumerate(reads):
         yield from _check_read(at, read, known)
         yield from _check_same(at, read, seen)
+    for at, read in enumerate(reads[:-1]):
+        yield from _check_cut(at, read, known, places)
     if reads:
         yield from _check_last(known, reads[-1])
 
@@ -107,6 +115,45 @@ def _check_same(
                 del seen[where, offset]
         for half in halves:
             seen[partition, half.offset] = half
+
+
+def offsets_of(read: Accounts) -> dict[tuple[int, Partition], int]:
+    """Give where each half stands, by its transfer's number and its account."""
+    return {
+        (half.number, partition): half.offset
+        for partition, halves in read.items()
+        for half in halves
+    }
+
+
+def _check_cut(
+    at: int,
+    read: Accounts,
+    known: Mapping[int, Transfer],
+    places: Mapping[tuple[int, Partition], int],
+) -> Iterator[Anomaly]:
+    """What was read, less the halves whose other one lies behind it, must sum to zero."""
+    ends = {
+        partition: max((half.offset for half in halves), default=-1)
+        for partition, halves in read.items()
+    }
+    total = 0
+    for partition, halves in read.items():
+        for half in halves:
+            transfer = known.get(half.number)
+            other = None if transfer is None else other_account(transfer, partition)
+            place = None if other is None else places.get((half.number, other))
+            if other is None or place is None or place <= ends.get(other, -1):
+                total += half.amount
+    if total:
+        yield Anomaly(
+            "money", "accounts", None, f"read {at}: whole transfers together have {total}"
+        )
+
+
+def other_account(transfer: Transfer, partition: Partition) -> Partition:
+    """Return where the other half of a transfer stands."""
+    return transfer.target if partition == transfer.source else transfer.source
 
 
 def _check_last(known: Mapping[int, Transfer], read: Accounts) -> Iterator[Anomaly]:

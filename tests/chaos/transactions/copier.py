@@ -1,7 +1,9 @@
 """`python -m tests.chaos.transactions.copier`: one copier, until it is killed.
 
 It reads its share of the input's partitions from where the group's positions are, writes every
-record to the same partition of the output, and commits its positions in the same transaction.
+record to the same partition of the output, and commits its positions in the same transaction. Its
+share is what it is told, or, if nothing, what the group gives it (KIP-447): then what fences a
+copier that has lost its partitions is the generation with which it commits.
 Whatever goes wrong ends the process: the next one, with the same transactional id, fences it and
 goes on from what was committed.
 """
@@ -11,7 +13,7 @@ import sys
 
 import confluent_kafka
 
-GROUP = "copiers"
+SESSION_MS = 6_000
 BATCH_RECORDS, BATCH_SECONDS = 25, 0.5
 CALL_SECONDS = 30.0
 TRANSACTION_TIMEOUT_MS = 10_000
@@ -26,7 +28,7 @@ class Copier:
         self._producer = confluent_kafka.Producer(
             common
             | {
-                "transactional.id": f"copier-{parsed.number}",
+                "transactional.id": f"{parsed.group}-{parsed.number}",
                 "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
                 "linger.ms": 0,
             }
@@ -34,7 +36,8 @@ class Copier:
         self._consumer = confluent_kafka.Consumer(
             common
             | {
-                "group.id": GROUP,
+                "group.id": parsed.group,
+                "session.timeout.ms": SESSION_MS,
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
@@ -42,12 +45,14 @@ class Copier:
         )
         # First of all whatever was left open is ended; only then positions are certain.
         self._producer.init_transactions(CALL_SECONDS)
-        self._consumer.assign(
-            [
-                confluent_kafka.TopicPartition(parsed.input, partition)
-                for partition in parsed.partitions
-            ]
-        )
+        partitions = [
+            confluent_kafka.TopicPartition(parsed.input, partition)
+            for partition in parsed.partitions
+        ]
+        if partitions:
+            self._consumer.assign(partitions)
+        else:
+            self._consumer.subscribe([parsed.input])
 
     def copy_some(self) -> None:
         """Copy what comes next, in one transaction; raises KafkaException."""
@@ -81,10 +86,10 @@ class Copier:
 def main(arguments: list[str]) -> int:
     """Copy until something goes wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.transactions.copier")
-    for name in ("bootstrap", "input", "output"):
+    for name in ("bootstrap", "input", "output", "group"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--number", type=int, required=True)
-    parser.add_argument("--partitions", type=int, nargs="+", required=True)
+    parser.add_argument("--partitions", type=int, nargs="*", default=[])
     parsed = parser.parse_args(arguments)
     try:
         copier = Copier(parsed)

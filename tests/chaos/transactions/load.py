@@ -17,34 +17,43 @@ from tests.chaos.transactions.checker import Accounts, Half, Partition, Transfer
 CALL_SECONDS = 30.0
 READ_SECONDS = 60.0
 ABORT_CHANCE = 0.2
+COPIER = "tests.chaos.transactions.copier"
 COMMON = {"log_level": 0, "socket.timeout.ms": 4_000, "reconnect.backoff.max.ms": 500}
 
 
 class Copiers:
-    """The copier processes: each is started again whenever it is gone."""
+    """The copier processes of one group: each is started again whenever it is gone.
 
-    def __init__(self, bootstrap: str, topics: tuple[str, str], count: int, folder: Path) -> None:
-        self._arguments = ["--bootstrap", bootstrap, "--input", topics[0], "--output", topics[1]]
-        self._count = count
-        self._log = (folder / "copiers.log").open("w")
+    `partition_count` are divided among them; with none they subscribe, and the group divides.
+    """
+
+    def __init__(
+        self, group: str, topics: tuple[str, str], count: int, partition_count: int
+    ) -> None:
+        self._group, self._topics = group, topics
+        self._count, self._partition_count = count, partition_count
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self.kill_count = self.end_count = 0
 
-    def look(self, partition_count: int) -> None:
+    def look(self, bootstrap: str, folder: Path) -> None:
         """Start those that are not there."""
         for number in range(self._count):
             running = self._running.get(number)
             if running is not None and running.poll() is None:
                 continue
             self.end_count += running is not None
-            mine = [str(one) for one in range(number, partition_count, self._count)]
-            self._running[number] = subprocess.Popen(
-                [
-                    *[sys.executable, "-m", "tests.chaos.transactions.copier", *self._arguments],
-                    *["--number", str(number), "--partitions", *mine],
-                ],
-                stderr=self._log,
-            )
+            with (folder / f"{self._group}.log").open("a") as log:
+                self._running[number] = subprocess.Popen(
+                    [sys.executable, "-m", COPIER, *self._arguments(bootstrap, number)], stderr=log
+                )
+
+    def _arguments(self, bootstrap: str, number: int) -> list[str]:
+        source, sink = self._topics
+        mine = [str(one) for one in range(number, self._partition_count, self._count)]
+        return [
+            *["--bootstrap", bootstrap, "--input", source, "--output", sink],
+            *["--group", self._group, "--number", str(number), "--partitions", *mine],
+        ]
 
     def kill(self, source: random.Random) -> None:
         """Kill one, in the middle of whatever it does."""
@@ -56,7 +65,6 @@ class Copiers:
         for running in self._running.values():
             running.kill()
             running.wait()
-        self._log.close()
 
 
 class Transfers(threading.Thread):

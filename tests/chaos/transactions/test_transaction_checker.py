@@ -54,6 +54,7 @@ def rules_of_transfers(*reads) -> list[str]:
         [BOTH],  # of which nobody knows: it may be there
         [{}, WHOLE, BOTH, BOTH],
         [{0: [Half(0, 1, -5)]}, WHOLE],  # one half's marker comes before the other's
+        [{0: [Half(0, 1, -5)], 2: [Half(4, 3, -9)]}, BOTH],
     ],
 )
 def test_reads_of_whole_transfers_are_good(reads):
@@ -65,15 +66,18 @@ def test_reads_of_whole_transfers_are_good(reads):
     [
         ([{0: [Half(0, 1, -5)]}], ["torn-transfer", "money"]),
         ([{}], ["lost-transfer"]),
-        ([{**WHOLE, 2: [Half(0, 2, 7)]}, WHOLE], ["aborted-read"]),
+        ([{**WHOLE, 2: [Half(0, 2, 7)]}, WHOLE], ["aborted-read", "money"]),
         (
             [{0: [Half(0, 1, -5), Half(1, 1, -5)], 1: [Half(0, 1, 5)]}],
             ["duplicate-half", "money"],
         ),
         ([{0: [Half(0, 1, -6)], 1: [Half(0, 1, 5)]}], ["unknown-half", "money"]),
-        ([{0: [Half(0, 8, -5)]}, WHOLE], ["unknown-half", "inconsistent-read"]),
+        ([{0: [Half(0, 8, -5)]}, WHOLE], ["unknown-half", "inconsistent-read", "money"]),
+        # The other half is not there, although what stands behind it is.
+        ([{0: [Half(2, 3, 9)], 1: [Half(0, 1, 5)], 2: [Half(4, 3, -9)]}, BOTH], ["money"]),
+        ([{1: [Half(0, 1, 5)]}, {0: []}], ["money", "lost-transfer"]),
         ([BOTH, WHOLE], ["inconsistent-read"]),
-        ([WHOLE, {0: [Half(3, 1, -5)], 1: [Half(0, 1, 5)]}], ["inconsistent-read"]),
+        ([WHOLE, {0: [Half(3, 1, -5)], 1: [Half(0, 1, 5)]}], ["inconsistent-read", "money"]),
     ],
 )
 def test_reads_of_anything_else_are_told(reads, rules):

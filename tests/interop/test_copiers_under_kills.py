@@ -1,0 +1,132 @@
+"""Copiers of three client libraries go on exactly once while every broker is killed in turn."""
+
+import itertools
+import multiprocessing
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import confluent_kafka
+import confluent_kafka.admin
+import pytest
+
+from millrace.testing import LocalCluster
+from tests.lib.transactional_clients import COPY, GIVE_UP_SECONDS, keep_copying, read
+from tests.lib.waiting import until
+
+pytestmark = pytest.mark.interop
+
+SOURCE = "source"
+PARTITION_COUNT = 3
+STANDS_STILL_SECONDS = 20.0
+PATIENCE_SECONDS = 120.0
+
+
+class Feed(threading.Thread):
+    """Writes numbers until told to stop, each once."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(daemon=True)
+        self._producer = confluent_kafka.Producer(
+            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0}
+        )
+        self._is_stopping = threading.Event()
+        self.written: list[bytes] = []
+
+    def run(self) -> None:
+        for number in itertools.count():
+            if self._is_stopping.wait(0.01):  # A rate, so that copiers keep up.
+                break
+            value = b"%d" % number
+            self._producer.produce(SOURCE, value, partition=number % PARTITION_COUNT)
+            self.written.append(value)
+        assert self._producer.flush(GIVE_UP_SECONDS) == 0
+
+    def stop(self) -> list[bytes]:
+        """Stop, and return what was written, all of it acknowledged."""
+        self._is_stopping.set()
+        self.join()
+        assert self._producer.flush(0) == 0
+        return self.written
+
+
+class Copier:
+    """One library's copier, a process; another one takes the place of one that stands still.
+
+    kafka-python waits for ever when its coordinator dies while it is told of a group's offsets.
+    """
+
+    def __init__(self, bootstrap: str, name: str) -> None:
+        self.sink = f"sink-{name}"
+        self._spawn = multiprocessing.get_context("spawn")
+        self._copied, self._end = self._spawn.Value("q"), self._spawn.Event()
+        self._arguments = (name, bootstrap, SOURCE, self.sink, self._copied, self._end)
+        self._start()
+
+    def _start(self) -> None:
+        self._process = self._spawn.Process(target=keep_copying, args=self._arguments, daemon=True)
+        self._process.start()
+
+    def goes_on(self) -> None:
+        """Wait until more is copied than now."""
+        before, since = self._copied.value, time.monotonic()
+
+        def is_further() -> bool:
+            nonlocal since
+            if time.monotonic() - since > STANDS_STILL_SECONDS:
+                self._process.kill()
+                self._process.join()
+                self._start()
+                since = time.monotonic()
+            return self._copied.value > before
+
+        until(is_further, PATIENCE_SECONDS)
+
+    def finish(self) -> None:
+        self._end.set()
+        self._process.join(STANDS_STILL_SECONDS)
+        self._process.kill()
+        self._process.join()
+
+
+def create_topics(bootstrap: str) -> None:
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    names = [SOURCE, *(f"sink-{name}" for name in COPY)]
+    topics = [confluent_kafka.admin.NewTopic(name, PARTITION_COUNT) for name in names]
+    for created in admin.create_topics(topics).values():
+        created.result(GIVE_UP_SECONDS)
+
+
+@contextmanager
+def running_copiers(bootstrap: str) -> Iterator[list[Copier]]:
+    copiers = [Copier(bootstrap, name) for name in COPY]
+    yield copiers
+    for copier in copiers:
+        copier.finish()
+
+
+def test_copiers_of_every_library_copy_exactly_once_while_brokers_are_killed() -> None:
+    with LocalCluster() as cluster:
+        bootstrap = cluster.bootstrap_servers
+        create_topics(bootstrap)
+        feed = Feed(bootstrap)
+        feed.start()
+        with running_copiers(bootstrap) as copiers:
+            for broker_id in cluster.broker_ids:
+                for copier in copiers:
+                    copier.goes_on()
+                cluster.kill(broker_id)
+                for copier in copiers:
+                    copier.goes_on()
+                cluster.start(broker_id)
+            for copier in copiers:
+                copier.goes_on()
+            written = feed.stop()
+            for copier in copiers:
+                found = read(bootstrap, copier.sink, len(written), "read_committed")
+                assert sorted(found) == sorted(written), copier.sink
+        for copier in copiers:
+            # Nothing came twice after all.
+            found = read(bootstrap, copier.sink, len(written), "read_committed")
+            assert len(found) == len(written), copier.sink
