@@ -1,7 +1,7 @@
 # `make help` lists the commands. Every one of them sets up what it needs in .venv first, and pip
 # shows how far it is: the first time Spark alone is 450 MB.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-containers slowest check lint format style types contracts quick fix sim disk-damage chaos streams-smoke fuzz bench lock clean
+.PHONY: help setup demo test test-containers slowest check lint format style types contracts quick fix sim connect-sim disk-damage chaos streams-smoke fuzz bench lock clean
 
 # Tests start our programs hundreds of times: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -100,6 +100,9 @@ fix: $(VENV)/.dev ## format and mend what can be mended by itself
 
 sim: $(VENV)/.dev ## many seeded simulations: make sim SEEDS=10000 (PLANTED=1: which find planted bugs)
 	$(BIN)/python -m tests.sim $(if $(PLANTED),--planted,--seeds $(SEEDS))
+
+connect-sim: $(VENV)/.dev ## simulated Connect workers, killed, frozen, given up: make connect-sim SEEDS=1000
+	$(BIN)/python -m tests.connect.simulation --seeds $(SEEDS)
 
 disk-damage: $(VENV)/.dev ## damage every file a node reads, in every way: make disk-damage SEEDS=2000
 	MILLRACE_DAMAGE_SEEDS=$(SEEDS) $(PYTEST) 2 -m "" tests/broker/log/test_damage.py tests/interop/test_disk_damage.py

@@ -6,13 +6,14 @@
 import argparse
 import sys
 
-from tests.connect import test_fencing, test_group, test_herder
+from tests.connect import test_cluster_simulation, test_fencing, test_group, test_herder
 
 SIMULATIONS = (
     test_herder.test_nothing_runs_twice_and_everything_comes_to_what_is_wanted,
     test_group.test_nothing_runs_twice_and_in_the_end_everything_runs_in_equal_parts,
     test_group.test_a_rebalance_moves_only_what_it_must,
     test_fencing.test_whoever_is_given_up_and_lives_on_every_number_is_written_once,
+    test_cluster_simulation.test_nothing_runs_twice_nothing_is_lost_and_a_lost_worker_moves_only_its_own,
 )
 
 
