@@ -204,7 +204,8 @@ class Fetch:
                 question.asked,
                 answers,
                 owner=question.context.connection.peer.host,
-                is_privileged=question.follower is not None,
+                # Who was refused everything may only have said that he is a replica.
+                is_privileged=question.follower is not None and read.can_wait,
                 uses_topic_ids=question.by_id,
                 now_ms=self._logs.clock.now_ms(),
             )

@@ -214,5 +214,10 @@ def test_of_a_thousand_sessions_and_one_more_the_last_goes_without(node: InProce
     answer = ask(node, full, 12)
     assert (answer.session_id, answer.error_code) == (0, 0)
     assert answer.responses[0].partitions[0].error_code == 0
+    # A replica's session is worth a consumer's place, but not that of who only says he is one.
+    forged = fetch_request(
+        node, 15, session_epoch=0, replica_state=ReplicaState(replica_id=2, replica_epoch=1)
+    )
+    assert ask(node, forged, 15).session_id == 0
     assert len(broker.fetch_sessions) == session_cache.SLOTS
     assert broker.fetch_sessions.eviction_count == 0
