@@ -39,6 +39,7 @@ class DemoStack:
     def __init__(
         self, *, lite: bool = False, warm_up_orders: int = 100, bootstrap: str = ""
     ) -> None:
+        (ROOT / "build").mkdir(exist_ok=True)
         self._folder = tempfile.TemporaryDirectory(prefix="bench-demo-", dir=ROOT / "build")
         self.log = Path(self._folder.name) / "demo.log"
         self._first_port = free_ports(PORTS)
