@@ -7,7 +7,7 @@ when one is due.
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
 
@@ -22,11 +22,13 @@ from confluent_kafka import (
 from confluent_kafka import TopicPartition as ClientPartition
 
 from connect.clock import now_ms, timestamp_ms
+from connect.mirror.cluster import MirrorCluster
 from connect.mirror.definitions import SOURCE
 from connect.mirror.figures import PartitionFigures, metrics
 from connect.mirror.settings import MirrorSettings
 from connect.mirror.source_offsets import TOPIC_ID, Place, resume_offset
 from connect.mirror.sync_queue import SyncQueue
+from connect.mirror.topic_identity import TopicIdentity
 from connect.mirror.topics import decoded
 from millrace.connect import SourceRecord, SourceTask
 from millrace.connect.connectors import RecordMetadata, Settings, TaskMetric, TopicPartition
@@ -58,6 +60,11 @@ class MirrorSourceTask(SourceTask):
         self._wait_seconds = min(made["consumer.poll.timeout.ms"] / 1000, _LONGEST_WAIT_SECONDS)
         self._partitions = decoded(settings["task.assigned.partitions"])
         self._topic_ids = _topic_ids(settings.get("task.assigned.topic.ids", ""))
+        self._identity = TopicIdentity()
+        self._unproven: list[Any] = []
+        """Records that were read, and whose topics could not be asked for yet."""
+        admin = made.admin("source", "identity-admin")
+        self._source = MirrorCluster(made.source, admin, made.timeout_seconds)
         self._places = {at: Place(made.source, at) for at in self._partitions}
         self._remote = {at.topic: self._flow.remote_topic(at.topic) for at in self._partitions}
         self.figures = {at: PartitionFigures() for at in self._partitions}
@@ -98,14 +105,52 @@ class MirrorSourceTask(SourceTask):
                 return None
             if now_ms() >= self._next_ends_ms:
                 self._look_at_ends(self._consumer)
-            first = self._consumer.poll(self._wait_seconds)
-            if first is None:
-                self._serve_syncs()
-                return None
-            messages = [first, *self._consumer.consume(_MAX_RECORDS - 1, 0)]
+            messages = self._unproven or self._read(self._consumer)
+            self._unproven = []
+            records = self._proven(self._consumer, messages) if messages else []
         self._serve_syncs()
         now = timestamp_ms()
-        return [self._record(each, now) for each in messages if self._is_record(each)]
+        return [self._record(each, now) for each in records]
+
+    def _read(self, consumer: Consumer) -> list[Any]:
+        first = consumer.poll(self._wait_seconds)
+        if first is None:
+            return []
+        messages = [first, *consumer.consume(_MAX_RECORDS - 1, 0)]
+        return [each for each in messages if self._is_record(each)]
+
+    def _proven(self, consumer: Consumer, messages: list[Any]) -> list[Any]:
+        """Leave out what is of another topic than is meant; that is copied from its beginning."""
+        read = (
+            (TopicPartition(each.topic(), each.partition()), each.offset()) for each in messages
+        )
+        doubtful = self._identity.doubtful(read, now_ms()) & self._topic_ids.keys()
+        if not doubtful:
+            return messages
+        try:
+            found = self._source.topics(doubtful)
+        except ConnectException as error:
+            log.warning("topics cannot be asked for now: %s", error)
+            self._unproven = messages
+            return []
+        self._identity.proven(doubtful, now_ms())
+        others = {
+            name: topic.topic_id
+            for name, topic in found.items()
+            if topic.topic_id != self._topic_ids[name]
+        }
+        for name, topic_id in others.items():
+            self._begin_anew(consumer, name, topic_id)
+        return [each for each in messages if each.topic() not in others]
+
+    def _begin_anew(self, consumer: Consumer, topic: str, topic_id: str) -> None:
+        log.warning("topic is another one now and is copied anew topic=%s", topic)
+        self._topic_ids[topic] = topic_id
+        self._identity.begins_anew(topic)
+        for at in self._partitions:
+            if at.topic == topic:
+                self.figures[at] = PartitionFigures()
+                consumer.seek(ClientPartition(*at, OFFSET_BEGINNING))
 
     def _look_at_ends(self, consumer: Consumer) -> None:
         """Learn from what was fetched where the source ends."""
@@ -203,6 +248,6 @@ class MirrorSourceTask(SourceTask):
             consumer.close()
 
 
-def _topic_ids(text: str) -> Mapping[str, str]:
+def _topic_ids(text: str) -> dict[str, str]:
     pairs = (each.partition("=") for each in text.split(",") if each)
     return {topic: topic_id for topic, _, topic_id in pairs}
