@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from connect.mirror.checkpoint_task import MirrorCheckpointTask
-from connect.mirror.cluster import MirrorCluster
+from connect.mirror.cluster import GroupOffsets, MirrorCluster
 from connect.mirror.definitions import CHECKPOINT
 from connect.mirror.schedule import Schedule
 from connect.mirror.settings import MirrorSettings
@@ -102,17 +102,27 @@ class MirrorCheckpointConnector(SourceConnector):
         )
 
     def _refresh(self) -> None:
-        found = [each for each in self._source.groups() if self._is_meant(each)]
+        names = [each for each in self._source.groups() if self._is_meant(each)]
+        offsets = self._source.group_offsets(names)
+        # One that cannot be asked for now is kept.
+        found = [
+            each
+            for each in names
+            if self._reads_what_is_mirrored(offsets.get(each))
+            or (each in self._groups and each not in offsets)
+        ]
         if found != self._groups:
             log.info("groups now=%s before=%s", len(found), len(self._groups))
             self._groups = found
             self.context.request_task_reconfiguration()
 
     def _is_meant(self, group: str) -> bool:
-        """Take groups that have read a topic that is mirrored."""
         if not self._filter.takes(group):
             return False
         if "," in group:
             log.warning("group cannot be named in a list and is left out group=%s", group)
             return False
-        return any(self._flow.checkpoints(at.topic) for at in self._source.group_offsets(group))
+        return True
+
+    def _reads_what_is_mirrored(self, offsets: GroupOffsets | None) -> bool:
+        return any(self._flow.checkpoints(at.topic) for at in offsets or ())

@@ -133,13 +133,13 @@ class MirrorCheckpointTask(SourceTask):
             self._look_for_syncs_back()
         except ConnectException as error:
             log.warning("groups cannot go back now: %s", error)
-        for group in self._groups:
-            try:
-                offsets = self._source.group_offsets(group)
-            except ConnectException as error:
-                log.warning("offsets of a group are not known group=%s error=%s", group, error)
-                continue
-            found += self._checkpoints.found(group, offsets, self._store)
+        try:
+            offsets = self._source.group_offsets(self._groups)
+        except ConnectException as error:
+            log.warning("offsets of groups are not known now: %s", error)
+            return []
+        for group, of_group in offsets.items():
+            found += self._checkpoints.found(group, of_group, self._store)
         now = timestamp_ms()
         records = []
         for checkpoint in self._that_stand(found):
@@ -178,9 +178,14 @@ class MirrorCheckpointTask(SourceTask):
         )
 
     def _commit_in_target(self) -> None:
-        for group in self._groups:
+        try:
+            there = self._target.groups_here(self._groups)
+        except ConnectException as error:
+            log.warning("groups in the target are not known now: %s", error)
+            return
+        for group, in_target in there.items():
+            offsets = self._checkpoints.to_commit(group, in_target)
             try:
-                offsets = self._checkpoints.to_commit(group, self._target.group(group))
                 if offsets:
                     self._target.commit(group, offsets)
             except ConnectException as error:

@@ -1,5 +1,6 @@
 """What the mirror asks of a cluster and changes in it, by an admin client."""
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,11 +23,15 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from connect.mirror.checkpoints import GroupInTarget
 from connect.mirror.topics import ConfigEntry, TopicAcl
+from connect.worker.group_offsets import committed_offsets
 from connect.worker.topics import TopicGroup, create_topic
 from millrace.connect.connectors import TopicPartition
 from millrace.connect.errors import ConnectException
 from millrace.mirror.records import OffsetAndMetadata
 
+log = logging.getLogger(__name__)
+
+GroupOffsets = dict[TopicPartition, OffsetAndMetadata]
 _COMPACTED: Final = {"cleanup.policy": "compact"}
 _MARGIN_SECONDS: Final = 5.0
 _IDLE_STATES: Final = (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
@@ -45,6 +50,7 @@ class MirrorCluster:
 
     def __init__(self, name: str, client: Mapping[str, Any], timeout_seconds: float) -> None:
         self.name = name
+        self._client = client
         self._admin = AdminClient(dict(client))
         self._timeout = timeout_seconds
 
@@ -218,30 +224,40 @@ class MirrorCluster:
         future = self._asked("list groups", self._admin.list_consumer_groups)
         return sorted(each.group_id for each in self._result("groups", future).valid)
 
-    def group_offsets(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        asked = [ConsumerGroupTopicPartitions(group)]
-        futures = self._asked("group offsets", self._admin.list_consumer_group_offsets, asked)
-        told = self._result(f"offsets of group {group}", futures[group]).topic_partitions
-        return {
-            TopicPartition(each.topic, each.partition): OffsetAndMetadata(
-                each.offset, each.metadata or ""
-            )
-            for each in told
-            if each.offset >= 0
-        }
+    def group_offsets(self, groups: Collection[str]) -> dict[str, GroupOffsets]:
+        """Return what groups have committed; those that cannot be asked for now are left out."""
+        told = committed_offsets(self._client, groups, self._timeout)
+        found = {}
+        for group, offsets in told.items():
+            if isinstance(offsets, ConnectException):
+                log.warning("cluster %s: %s: %r", self.name, offsets, offsets.__cause__)
+            else:
+                found[group] = {at: OffsetAndMetadata(*each) for at, each in offsets.items()}
+        return found
 
-    def group(self, name: str) -> GroupInTarget | None:
-        """Return a group as it is here, None when nobody knows it."""
-        futures = self._asked("describe groups", self._admin.describe_consumer_groups, [name])
+    def groups_here(self, names: Collection[str]) -> dict[str, GroupInTarget | None]:
+        """Return groups as they are here, None for one that nobody knows; see `group_offsets`."""
+        states = {name: self._is_idle(name) for name in names}
+        offsets = self.group_offsets([name for name, is_idle in states.items() if is_idle])
+        found: dict[str, GroupInTarget | None] = {}
+        for name, is_idle in states.items():
+            if is_idle is None:
+                found[name] = None
+            elif not is_idle:
+                found[name] = GroupInTarget(is_idle=False, offsets={})
+            elif name in offsets:
+                found[name] = GroupInTarget(is_idle=True, offsets=offsets[name])
+        return found
+
+    def _is_idle(self, group: str) -> bool | None:
+        futures = self._asked("describe groups", self._admin.describe_consumer_groups, [group])
         try:
-            state = futures[name].result(self._timeout + _MARGIN_SECONDS).state
+            state = futures[group].result(self._timeout + _MARGIN_SECONDS).state
         except KafkaException as error:
             if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
                 return None
-            raise ConnectException(f"cluster {self.name}: group {name}: {error}") from error
-        if state not in _IDLE_STATES:
-            return GroupInTarget(is_idle=False, offsets={})
-        return GroupInTarget(is_idle=True, offsets=self.group_offsets(name))
+            raise ConnectException(f"cluster {self.name}: group {group}: {error}") from error
+        return state in _IDLE_STATES
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         parts = [ClientPartition(*at, offset) for at, offset in sorted(offsets.items())]

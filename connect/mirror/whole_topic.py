@@ -1,9 +1,9 @@
 """A topic read once from its beginning to where it ends now, by somebody who only looks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from millrace.connect.errors import ConnectException
 
@@ -20,24 +20,49 @@ def whole_topic(client: Mapping[str, Any], topic: str) -> Iterator[Any]:
     consumer = Consumer({**client, "enable.partition.eof": "true"})
     try:
         found = consumer.list_topics(timeout=_TIMEOUT_SECONDS).topics.get(topic)
-        if found is None:
-            return
-        wanted = sorted(found.partitions)
-        consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in wanted])
-        open_partitions, silent_polls = set(wanted), 0
-        while open_partitions:
-            # Not a whole batch at once: that is waited for.
-            messages = consumer.consume(1, _WAIT_SECONDS)
-            messages += consumer.consume(_BATCH, 0)
-            silent_polls = 0 if messages else silent_polls + 1
-            if silent_polls * _WAIT_SECONDS > _TIMEOUT_SECONDS:
-                raise ConnectException(f"topic {topic} cannot be read to its end")
-            for message in messages:
-                error = message.error()
-                if error is None:
-                    if message.partition() in open_partitions:
-                        yield message
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's code
-                    open_partitions.discard(message.partition())
+        if found is not None:
+            ends = _ends(consumer, topic, found.partitions)
+            consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in ends])
+            yield from _read(consumer, topic, ends)
     finally:
         consumer.close()
+
+
+def _ends(consumer: Consumer, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+    """Ask where partitions end; those that have nothing are left out."""
+    found = {}
+    for number in sorted(partitions):
+        at = TopicPartition(topic, number)
+        start, end = _watermarks(consumer, at)
+        if start < end:
+            found[number] = end
+    return found
+
+
+def _watermarks(consumer: Consumer, at: TopicPartition) -> tuple[int, int]:
+    try:
+        return consumer.get_watermark_offsets(at, timeout=_TIMEOUT_SECONDS) or (0, 0)
+    except KafkaException as error:
+        raise ConnectException(f"topic {at.topic} cannot be read: {error}") from error
+
+
+def _read(consumer: Any, topic: str, ends: Mapping[int, int]) -> Iterator[Any]:
+    """Read up to the ends. Where the last one is a marker of a transaction, librdkafka says so."""
+    open_partitions, silent_polls = set(ends), 0
+    while open_partitions:
+        # Not a whole batch at once: that is waited for.
+        messages = consumer.consume(1, _WAIT_SECONDS)
+        messages += consumer.consume(_BATCH, 0)
+        silent_polls = 0 if messages else silent_polls + 1
+        if silent_polls * _WAIT_SECONDS > _TIMEOUT_SECONDS:
+            raise ConnectException(f"topic {topic} cannot be read to its end")
+        for message in messages:
+            number, error = message.partition(), message.error()
+            if error is None:
+                if message.offset() < ends[number]:
+                    yield message
+                # Whoever writes on keeps the end from being told.
+                if message.offset() >= ends[number] - 1:
+                    open_partitions.discard(number)
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's code
+                open_partitions.discard(number)

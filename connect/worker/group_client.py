@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 from aiokafka import errors
 from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
 from aiokafka.errors import KafkaError, for_code
-from aiokafka.helpers import create_ssl_context
 from aiokafka.protocol.group import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -19,6 +18,7 @@ from aiokafka.protocol.group import (
 )
 
 from connect.group.protocol import PROTOCOL_TYPE
+from connect.worker.aiokafka_settings import aiokafka_settings
 from connect.worker.client_settings import librdkafka_settings
 from connect.worker.settings import WorkerSettings
 
@@ -42,7 +42,13 @@ class GroupClient:
         self._group: str = settings["group.id"]
         self._client = AIOKafkaClient(
             request_timeout_ms=settings["rebalance.timeout.ms"] + _SPARE_MS,
-            **_client_settings(settings),
+            **aiokafka_settings(
+                {
+                    **librdkafka_settings(settings.client()),
+                    "bootstrap.servers": settings.bootstrap_servers,
+                    "client.id": settings["client.id"],
+                }
+            ),
         )
         self._is_connected = False
         self._coordinator: int | None = None
@@ -124,23 +130,3 @@ class GroupClient:
 def _check(error_code: int) -> None:
     if error_code:
         raise for_code(error_code)
-
-
-def _client_settings(settings: WorkerSettings) -> dict[str, Any]:
-    """Translate the worker's settings for aiokafka."""
-    said = librdkafka_settings(settings.client())
-    protocol = said.get("security.protocol", "PLAINTEXT")
-    told: dict[str, Any] = {
-        "bootstrap_servers": settings.bootstrap_servers,
-        "client_id": settings["client.id"] or "connect",
-        "security_protocol": protocol,
-    }
-    if protocol.startswith("SASL"):
-        told["sasl_mechanism"] = said.get("sasl.mechanism", "PLAIN")
-        told["sasl_plain_username"] = said.get("sasl.username")
-        told["sasl_plain_password"] = said.get("sasl.password")
-    if protocol.endswith("SSL"):
-        told["ssl_context"] = create_ssl_context(
-            cafile=said.get("ssl.ca.location"), cadata=said.get("ssl.ca.pem")
-        )
-    return told

@@ -18,6 +18,7 @@ from connect.herder.offsets import (
     sink_offsets,
 )
 from connect.worker.environment import Environment
+from connect.worker.group_offsets import committed_offsets
 from connect.worker.kafka_offset_store import offsets_of
 from connect.worker.offset_store import OffsetStore
 from millrace.connect.connectors import SinkConnector, SourceConnector, TopicPartition
@@ -37,8 +38,8 @@ def shown_offsets(environment: Environment, name: str, config: Config) -> dict[s
     if not issubclass(connector_class(environment.plugins, resolved), SinkConnector):
         with offsets_of(environment, resolved) as store:
             return offsets_body(store.of_connector(name))
-    group, admin = _group_of(environment, name, resolved)
-    return offsets_body(sink_offsets(_committed(admin, group)))
+    group, client = _group_of(environment, name, resolved)
+    return offsets_body(sink_offsets(_committed(client, group)))
 
 
 def change_offsets(
@@ -88,8 +89,8 @@ def _change_sink(
     connector: SinkConnector,
     offsets: Offsets | None,
 ) -> bool:
-    group, admin = _group_of(environment, name, config)
-    committed = _committed(admin, group)
+    group, client = _group_of(environment, name, config)
+    committed, admin = _committed(client, group), AdminClient(client)
     wanted: dict[TopicPartition, int | None]
     wanted = dict.fromkeys(committed) if offsets is None else read_sink_offsets(offsets)
     is_known = bool(connector.alter_offsets(config, wanted))
@@ -106,27 +107,17 @@ def _change_sink(
 
 def _group_of(
     environment: Environment, name: str, config: Mapping[str, str]
-) -> tuple[str, AdminClient]:
+) -> tuple[str, dict[str, Any]]:
     group = config.get("consumer.override.group.id") or f"connect-{name}"
     client = environment.client("admin", config, **{"client.id": f"connector-adminclient-{name}"})
-    return group, AdminClient(client)
+    return group, client
 
 
-def _committed(admin: AdminClient, group: str) -> dict[TopicPartition, int]:
-    asked = [ConsumerGroupTopicPartitions(group)]
-    future = admin.list_consumer_group_offsets(asked, request_timeout=_TIMEOUT_SECONDS)[group]
-    try:
-        found = future.result(_TIMEOUT_SECONDS)
-    except KafkaException as error:
-        raise ConnectException(
-            f"Failed to retrieve consumer group offsets for group {group}: {error}"
-        ) from error
-    partitions = found.topic_partitions or []
-    return {
-        TopicPartition(each.topic, each.partition): each.offset
-        for each in partitions
-        if each.offset >= 0
-    }
+def _committed(client: Mapping[str, Any], group: str) -> dict[TopicPartition, int]:
+    found = committed_offsets(client, [group], _TIMEOUT_SECONDS)[group]
+    if isinstance(found, ConnectException):
+        raise found
+    return {at: each.offset for at, each in found.items()}
 
 
 def _alter(admin: AdminClient, group: str, offsets: Mapping[TopicPartition, int]) -> None:

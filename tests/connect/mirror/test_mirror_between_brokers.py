@@ -13,9 +13,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
+from connect.mirror.whole_topic import whole_topic
 from millrace.launch import program_command, program_environment
 from millrace.mirror import RemoteClusterUtils, TopicPartition
 from millrace.testing import LocalBroker
+from tests.connect.mirror.faults.load import Load
 from tests.lib.connect_worker import eventually
 from tests.lib.mirror_process import (
     MirrorProcess,
@@ -216,6 +218,22 @@ def test_status_is_what_the_clusters_tell(clusters: Clusters) -> None:
     said = mirror("status", str(clusters.properties)).stdout
     assert "left out  a.orders: came from a" in said
     assert "group     readers: last checkpoint" in said
+
+
+def test_a_topic_that_is_written_all_the_while_is_read_to_where_it_ended(
+    clusters: Clusters,
+) -> None:
+    make_topic(clusters.a, "busy", 1, {})
+    load = Load(clusters.a, "busy", 1)
+    load.start()
+    try:
+        load.more(100)
+        client = {"bootstrap.servers": clusters.a, "group.id": "x", "fetch.wait.max.ms": "30000"}
+        found = [int(each.value()) for each in whole_topic(client, "busy")]
+        assert found == list(range(len(found)))
+        assert len(found) >= 100
+    finally:
+        load.stop()
 
 
 def test_one_copy_is_compared_and_ends(clusters: Clusters, tmp_path: Path) -> None:
