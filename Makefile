@@ -1,7 +1,7 @@
 # `make help` lists the commands. Every one of them sets up what it needs in .venv first, and pip
 # shows how far it is: the first time Spark alone is 450 MB.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-containers slowest check lint format style types contracts quick fix sim connect-sim disk-damage chaos streams-smoke fuzz bench lock clean
+.PHONY: help setup demo test test-containers slowest check lint format style types contracts quick fix sim connect-sim disk-damage chaos mirror-faults streams-smoke fuzz bench lock clean
 
 # Tests start our programs hundreds of times: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -109,6 +109,9 @@ disk-damage: $(VENV)/.dev ## damage every file a node reads, in every way: make 
 
 chaos: $(VENV)/.dev ## break a real cluster under load and judge it: make chaos MINUTES=10 SEED=1 TRANSACTIONS=1 (or PIPELINE=1, SPARK=1)
 	$(BIN)/python -m tests.chaos$(if $(TRANSACTIONS),.transactions)$(if $(PIPELINE),.pipeline) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(SPARK),--spark)
+
+mirror-faults: $(VENV)/.dev ## break a mirror in every way it should stand, and judge its copies: SEED=1
+	$(BIN)/python -m tests.connect.mirror.faults $(if $(SEED),--seed $(SEED))
 
 streams-smoke: $(VENV)/.dev ## Kafka Streams' own smoke test, exactly once, while brokers and instances are killed
 	$(BIN)/python -m tests.interop.streams_smoke

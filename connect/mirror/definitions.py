@@ -14,6 +14,21 @@ from millrace.mirror.policies import (
 
 _Setting = tuple[str, Type, Any, str]
 
+
+_PACKAGE: Final = "org.apache.kafka.connect.mirror"
+_CLASSES: Final = {
+    "topic.filter.class": f"{_PACKAGE}.DefaultTopicFilter",
+    "group.filter.class": f"{_PACKAGE}.DefaultGroupFilter",
+    "config.property.filter.class": f"{_PACKAGE}.DefaultConfigPropertyFilter",
+    "forwarding.admin.class": "org.apache.kafka.clients.admin.ForwardingAdmin",
+}
+"""What may be another class of Java in MirrorMaker 2, and none other here."""
+
+
+def _fixed(name: str) -> _Setting:
+    return (name, Type.STRING, _CLASSES[name], "Kafka's own: there is no other here.")
+
+
 _COMMON: Final[tuple[_Setting, ...]] = (
     ("enabled", Type.BOOLEAN, True, "Whether this flow is mirrored."),
     ("source.cluster.alias", Type.STRING, NO_DEFAULT_VALUE, "What the source is called."),
@@ -32,10 +47,12 @@ _COMMON: Final[tuple[_Setting, ...]] = (
         True,
         "Whether it stands in the names of the mirror's own topics too.",
     ),
+    _fixed("forwarding.admin.class"),
 )
 _TOPICS: Final[tuple[_Setting, ...]] = (
     ("topics", Type.LIST, ".*", "Topics to mirror: names and regular expressions."),
     ("topics.exclude", Type.LIST, TOPICS_EXCLUDE, "Topics that are left out all the same."),
+    _fixed("topic.filter.class"),
     ("consumer.poll.timeout.ms", Type.LONG, 1_000, "How long one poll of the source waits."),
     ("offset-syncs.topic.location", Type.STRING, "source", "Which cluster holds offset syncs."),
     ("emit.offset-syncs.enabled", Type.BOOLEAN, True, "Whether offset syncs are written."),
@@ -58,6 +75,7 @@ _SOURCE: Final[tuple[_Setting, ...]] = (
         CONFIG_PROPERTIES_EXCLUDE,
         "Settings of topics that do not follow the source.",
     ),
+    _fixed("config.property.filter.class"),
     ("use.defaults.from", Type.STRING, "target", "Whose defaults count: source or target."),
     ("offset-syncs.topic.replication.factor", Type.SHORT, 3, "Replicas of that topic."),
     ("offset.lag.max", Type.LONG, 100, "After how many records an offset sync is due."),
@@ -74,6 +92,7 @@ _SOURCE: Final[tuple[_Setting, ...]] = (
 _CHECKPOINT: Final[tuple[_Setting, ...]] = (
     ("groups", Type.LIST, ".*", "Groups to mirror: names and regular expressions."),
     ("groups.exclude", Type.LIST, GROUPS_EXCLUDE, "Groups that are left out all the same."),
+    _fixed("group.filter.class"),
     ("checkpoints.topic.replication.factor", Type.SHORT, 3, "Replicas of that topic."),
     *_follows("refresh.groups", 600, "new groups are looked for"),
     *_follows("emit.checkpoints", 60, "groups' offsets are written as checkpoints"),
@@ -94,6 +113,7 @@ _VALIDATORS: Final[dict[str, Any]] = {
     "offset.lag.max": Range(0),
     "consumer.poll.timeout.ms": Range(0),
     "admin.timeout.ms": Range(1),
+    **{name: ValidString(kafkas) for name, kafkas in _CLASSES.items()},
 }
 
 

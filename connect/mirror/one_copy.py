@@ -119,7 +119,9 @@ def _said(one: Range, compared: Compared) -> str:
     at, source, target = compared.at, compared.source, compared.target
     place = f"{one.pair} {at.topic}-{at.partition}"
     if compared.is_same:
-        return f"same     {place}: {source.record_count:,} records, sha256 {source.sha256[:16]}"
+        said = f"same     {place}: {source.record_count:,} records, sha256 {source.sha256[:16]}"
+        older = f"; {compared.only_in_target:,} older ones are in the copy only"
+        return said + (older if compared.only_in_target else "")
     return (
         f"DIFFERS  {place}: {source.record_count:,} records, sha256 {source.sha256[:16]}; "
         f"the copy has {target.record_count:,}, sha256 {target.sha256[:16]}"

@@ -159,10 +159,15 @@ class MirrorSourceConnector(SourceConnector):
         if rules is None:
             log.debug("no access rules to follow flow=%s", self._flow)
             return
-        there = set(self._target.acls() or ())
-        self._target.create_acls(
-            each for each in remote_acls(self._flow, rules) if each not in there
-        )
+        there = self._target.acls()
+        wanted = remote_acls(self._flow, rules)
+        if there is None:
+            if wanted:
+                log.warning(
+                    "target keeps no access rules flow=%s lacks=%s", self._flow, len(wanted)
+                )
+            return
+        self._target.create_acls(each for each in wanted if each not in there)
 
 
 def _counts(topics: dict[str, Topic]) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """What the clusters themselves tell of a flow, whoever mirrors: `millrace mirror status`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,7 @@ class FlowStatus:
     """The first offset that has no copy, as far as it is kept; a partition not begun is missing."""
     excluded: Mapping[str, str]
     """Topic -> why."""
+    excluded_groups: Mapping[str, str]
     checkpoints: Mapping[str, int] = field(default_factory=dict)
     """Group -> how old its last checkpoint is, ms."""
 
@@ -52,6 +53,16 @@ def source_settings(told: MirrorMakerSettings, pair: Pair) -> MirrorSettings:
     return MirrorSettings.of(SOURCE, told.connector(pair, _CONNECTOR))
 
 
+def checkpoint_settings(told: MirrorMakerSettings, pair: Pair) -> MirrorSettings:
+    """Raises ConfigException."""
+    return MirrorSettings.of(CHECKPOINT, told.connector(pair, "MirrorCheckpointConnector"))
+
+
+def _left_out(made: MirrorSettings, groups: Sequence[str]) -> dict[str, str]:
+    groups_filter = made.name_filter("groups")
+    return {name: why for name in groups if (why := groups_filter.why_not(name)) is not None}
+
+
 def flow_status(told: MirrorMakerSettings, pair: Pair) -> FlowStatus:
     """Ask both clusters. Raises ConnectException when one does not answer."""
     made = source_settings(told, pair)
@@ -67,6 +78,7 @@ def flow_status(told: MirrorMakerSettings, pair: Pair) -> FlowStatus:
         source.end_offsets(parts),
         copied_to(told, pair, made),
         why,
+        _left_out(checkpoint_settings(told, pair), source.groups()),
         _checkpoint_ages(told, pair),
     )
 
@@ -87,7 +99,7 @@ def copied_to(
 
 
 def _checkpoint_ages(told: MirrorMakerSettings, pair: Pair) -> dict[str, int]:
-    made = MirrorSettings.of(CHECKPOINT, told.connector(pair, "MirrorCheckpointConnector"))
+    made = checkpoint_settings(told, pair)
     ages: dict[str, int] = {}
     now = timestamp_ms()
     for message in whole_topic(made.consumer("target", "status"), made.checkpoints_topic):
@@ -115,6 +127,8 @@ def status_lines(status: FlowStatus) -> list[str]:
         lines.append(f"  group     {group}: last checkpoint {age_ms / 1000:,.0f} s ago")
     for topic, why in sorted(status.excluded.items()):
         lines.append(f"  left out  {topic}: {why}")
+    for group, why in sorted(status.excluded_groups.items()):
+        lines.append(f"  left out  group {group}: {why}")
     return lines
 
 
@@ -126,4 +140,5 @@ def status_body(status: FlowStatus) -> dict[str, Any]:
         "topics": status.topic_lags(),
         "checkpoint_age_ms": dict(status.checkpoints),
         "excluded": dict(status.excluded),
+        "excluded_groups": dict(status.excluded_groups),
     }

@@ -108,7 +108,9 @@ def remote_acls(flow: Flow, rules: Iterable[TopicAcl]) -> list[TopicAcl]:
     """
     made = []
     for rule in rules:
-        if rule.pattern_type != "literal" or not flow.replicates(rule.topic):
+        # `*` is every topic: in the target that would be more than copies.
+        is_of_one = rule.pattern_type == "literal" and rule.topic != "*"
+        if not is_of_one or not flow.replicates(rule.topic):
             continue
         operation = rule.operation
         if rule.permission == "allow":

@@ -2,7 +2,8 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 from millrace.connect.connectors import TopicPartition
@@ -14,18 +15,26 @@ class Digest:
 
     record_count: int
     sha256: str
+    first_offset: int = field(default=0, compare=False)
 
 
 class _Digesting:
     """Owns the hash of a partition while it is read."""
 
-    def __init__(self, *, is_compacted: bool) -> None:
+    def __init__(self, *, is_compacted: bool, skip: int) -> None:
         self._is_compacted = is_compacted
+        self._skip = skip
         self._count = 0
+        self._first_offset: int | None = None
         self._whole = hashlib.sha256()
         self._last: dict[bytes, bytes] = {}
 
     def add(self, message: Any) -> None:
+        if self._first_offset is None:
+            self._first_offset = message.offset()
+        if self._skip:
+            self._skip -= 1
+            return
         own = _record_hash(message)
         if not self._is_compacted or message.key() is None:
             self._count += 1
@@ -38,11 +47,17 @@ class _Digesting:
     def done(self) -> Digest:
         for key in sorted(self._last):
             self._whole.update(self._last[key])
-        return Digest(self._count + len(self._last), self._whole.hexdigest())
+        count, first_offset = self._count + len(self._last), self._first_offset or 0
+        return Digest(count, self._whole.hexdigest(), first_offset)
 
 
-def digests(messages: Iterable[Any], *, is_compacted: bool = False) -> dict[int, Digest]:
-    """Digest messages by partition; of a compacted topic, the last of each key.
+def digests(
+    messages: Iterable[Any],
+    *,
+    is_compacted: bool = False,
+    skip: Mapping[int, int] = MappingProxyType({}),
+) -> dict[int, Digest]:
+    """Digest messages by partition, but the first ones; of a compacted topic, the last of each key.
 
     A compacted topic is cleaned in each cluster when its time comes, tombstones go: what is left
     of every key is the same.
@@ -51,7 +66,8 @@ def digests(messages: Iterable[Any], *, is_compacted: bool = False) -> dict[int,
     for message in messages:
         number = message.partition()
         if number not in found:
-            found[number] = _Digesting(is_compacted=is_compacted)
+            skipped = skip.get(number, 0)
+            found[number] = _Digesting(is_compacted=is_compacted, skip=skipped)
         found[number].add(message)
     return {number: each.done() for number, each in found.items()}
 
@@ -77,6 +93,8 @@ class Compared:
     at: TopicPartition
     source: Digest
     target: Digest
+    only_in_target: int = 0
+    """Records at the copy's beginning that the source has retired; they are not compared."""
 
     @property
     def is_same(self) -> bool:
@@ -90,7 +108,10 @@ def compare(
     *,
     is_compacted: bool,
 ) -> list[Compared]:
-    """Read both sides of a topic; of the source what was copied, which lies before an offset."""
+    """Read both sides of a topic; of the source what was copied, which lies before an offset.
+
+    Where the source has retired its oldest records by now, the copy's last ones are compared.
+    """
     copied = (
         each
         for each in source()
@@ -98,7 +119,25 @@ def compare(
     )
     there = digests(copied, is_compacted=is_compacted)
     here = digests(target(), is_compacted=is_compacted)
+    retired = {} if is_compacted else _retired(there, here)
+    if retired:
+        here |= digests((each for each in target() if each.partition() in retired), skip=retired)
     return [
-        Compared(at, there.get(at.partition, _NOTHING), here.get(at.partition, _NOTHING))
+        Compared(
+            at,
+            there.get(at.partition, _NOTHING),
+            here.get(at.partition, _NOTHING),
+            retired.get(at.partition, 0),
+        )
         for at in sorted(copied_to)
     ]
+
+
+def _retired(there: Mapping[int, Digest], here: Mapping[int, Digest]) -> dict[int, int]:
+    """Tell how many records more each copy has of partitions that do not begin at 0 any more."""
+    return {
+        number: more
+        for number, digest in there.items()
+        if digest.first_offset > 0
+        and (more := here.get(number, _NOTHING).record_count - digest.record_count) > 0
+    }

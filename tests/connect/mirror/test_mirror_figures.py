@@ -36,6 +36,7 @@ def test_status_says_who_is_behind_and_what_is_left_out() -> None:
         {one: 100, other: 1_005},
         {one: 100},
         {"b.orders": "came from b"},
+        {"connect-sink": "excluded by connect-.*"},
         {"readers": 2_000},
     )
     assert status_lines(status) == [
@@ -43,6 +44,7 @@ def test_status_says_who_is_behind_and_what_is_left_out() -> None:
         "  behind    orders: 1,000",
         "  group     readers: last checkpoint 2 s ago",
         "  left out  b.orders: came from b",
+        "  left out  group connect-sink: excluded by connect-.*",
     ]
 
 
@@ -92,6 +94,20 @@ def test_of_the_source_what_was_copied_is_compared() -> None:
     assert not other.is_same
     (empty,) = compare(lambda: source, list, {at: 0}, is_compacted=False)
     assert empty.is_same
+
+
+def test_what_the_source_has_retired_since_is_not_compared() -> None:
+    source = [Message(None, b"%d" % n, o=n) for n in range(5)]
+    at = TopicPartition("orders", 0)
+    (left,) = compare(lambda: source[2:], lambda: source, {at: 5}, is_compacted=False)
+    assert left.is_same
+    assert (left.source.record_count, left.only_in_target) == (3, 2)
+    # One that has all of its records is compared from its beginning on.
+    (twice,) = compare(lambda: source, lambda: source + source, {at: 5}, is_compacted=False)
+    assert not twice.is_same
+    stray = [*source, Message(None, b"stray", o=5)]
+    (other,) = compare(lambda: source[2:], lambda: stray, {at: 5}, is_compacted=False)
+    assert not other.is_same
 
 
 def test_a_digest_tells_everything_apart() -> None:

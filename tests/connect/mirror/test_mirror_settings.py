@@ -140,3 +140,18 @@ def test_the_file_in_the_readme_is_one() -> None:
     for name in CONNECTORS:
         require_valid(validate(plugins, told.connector(FLOW, name)))
     assert told.worker(FLOW)["offset.storage.replication.factor"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("connector", "name"),
+    [
+        ("MirrorSourceConnector", "topic.filter.class"),
+        ("MirrorSourceConnector", "config.property.filter.class"),
+        ("MirrorSourceConnector", "forwarding.admin.class"),
+        ("MirrorCheckpointConnector", "group.filter.class"),
+    ],
+)
+def test_a_class_of_ones_own_is_refused_and_not_passed_over(connector: str, name: str) -> None:
+    config = settings(f"{name} = com.example.Mine").connector(FLOW, connector)
+    with pytest.raises(ConfigException, match=r"com\.example\.Mine"):
+        MirrorSettings.of(SOURCE if connector == "MirrorSourceConnector" else CHECKPOINT, config)

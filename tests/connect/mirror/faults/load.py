@@ -24,20 +24,23 @@ class Load:
         self.acknowledged = 0
         self.last_acknowledged = -1
         self._errors: list[str] = []
-        self._producer = Producer(
-            {
-                "bootstrap.servers": servers,
-                "enable.idempotence": True,
-                "linger.ms": 5,
-                "topic.metadata.refresh.interval.ms": 500,
-                # What it says of a broker that is gone belongs to no report.
-                "log_level": 0,
-            }
-        )
+        self._servers = servers
+        self._producer = self._made_producer()
         self._next = 0
         self._lock = threading.Lock()
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"load-{topic}", daemon=True)
+
+    def _made_producer(self) -> Producer:
+        told = {
+            "bootstrap.servers": self._servers,
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "topic.metadata.refresh.interval.ms": 500,
+            # What it says of a broker that is gone belongs to no report.
+            "log_level": 0,
+        }
+        return Producer(told)
 
     def _run(self) -> None:
         while not self._is_over.wait(EVERY_SECONDS):
@@ -72,6 +75,8 @@ class Load:
         with self._lock:
             self._settle()
             yield
+            # One that has seen the topic gone does not write to another of that name.
+            self._producer = self._made_producer()
 
     def _settle(self) -> None:
         assert self._producer.flush(FLUSH_SECONDS) == 0, f"{self.topic}: not all was acknowledged"
