@@ -9,6 +9,7 @@ import pytest
 from broker.cli.topics import main as topics
 from broker.errors import ErrorCode
 from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages.fetch import FetchRequest, FetchResponse, ReplicaState
 from broker.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -106,6 +107,17 @@ def test_who_asks_the_wrong_broker_is_told_the_right_one(cluster: LocalCluster) 
             assert [(node.node_id, node.host, node.port) for node in produced.node_endpoints] == [
                 (leader, host, int(port))
             ]
+
+
+def test_replicas_are_refused_on_the_listener_of_clients(cluster: LocalCluster) -> None:
+    """Brokers have one of their own here; whatever epoch is claimed makes no difference."""
+    for broker_id in cluster.broker_ids:
+        with RawConnection(cluster.address(broker_id)) as connection:
+            for claimed in (-1, 0, 1 << 40):
+                state = ReplicaState(replica_id=broker_id % 3 + 1, replica_epoch=claimed)
+                answer = connection.ask(ApiKey.FETCH, 17, FetchRequest(replica_state=state))
+                assert isinstance(answer, FetchResponse)
+                assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def test_a_group_has_its_coordinator_on_any_broker(cluster: LocalCluster) -> None:
