@@ -6,6 +6,7 @@ was told to be committed is there, in order, and nothing else. The same requests
 Kafka, so that the errors are known to be its own.
 """
 
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ import confluent_kafka.admin
 import pytest
 
 from broker.errors import ErrorCode
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from broker.protocol.messages.join_group import JoinGroupRequestProtocol
 from millrace.testing import LocalBroker
 from tests.lib.apache_kafka import kafka_libs, running_node
@@ -195,6 +198,28 @@ def test_100_mib_are_refused_and_their_memory_is_given_back(
     polite.goes_on()
 
 
+def refuses_two_phase_commit(bootstrap: str) -> bool:
+    """Ask for it as InitProducerId v6 does (KIP-939), which is not stable in Kafka 4.3.
+
+    Neither broker offers that version; who asks all the same loses the connection.
+    """
+    with RawConnection(bootstrap) as connection:
+        who = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
+        offered = connection.ask(ApiKey.API_VERSIONS, 3, who)
+        assert isinstance(offered, ApiVersionsResponse)
+        (range_,) = [one for one in offered.api_keys if one.api_key == ApiKey.INIT_PRODUCER_ID]
+        header = struct.pack(">hhihB", ApiKey.INIT_PRODUCER_ID, 6, 1, -1, 0)
+        enable_2pc, keep_prepared = b"\1", b"\0"
+        producer = struct.pack(">iqh", TIMEOUT_MS, -1, -1)
+        connection.send_frame(header + b"\4two" + producer + enable_2pc + keep_prepared + b"\0")
+        return range_.max_version == 5 and connection.is_closed_by_peer()
+
+
+def test_two_phase_commit_is_not_served(broker: LocalBroker, polite: Polite) -> None:
+    assert refuses_two_phase_commit(broker.bootstrap_servers)
+    polite.goes_on()
+
+
 def test_the_polite_client_has_lost_nothing(broker: LocalBroker, polite: Polite) -> None:
     polite.goes_on()
     polite.stop()
@@ -209,6 +234,7 @@ def test_apache_kafka_refuses_the_same_with_the_same_errors(tmp_path: Path) -> N
         with RawConnection(bootstrap, GIVE_UP_SECONDS) as connection:
             setting = Setting(connection)
             answers = {name: ErrorCode(bad.ask(setting)) for name, bad in BAD.items()}
+        assert refuses_two_phase_commit(bootstrap)
     assert answers == {name: bad.code for name, bad in BAD.items()}
 
 
