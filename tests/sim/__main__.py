@@ -16,13 +16,20 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.sim import replica_mutations, transaction_data_mutations, transaction_mutations
+from tests.sim import (
+    consumer_group_mutations,
+    group_mutations,
+    quorum_mutations,
+    replica_mutations,
+    transaction_data_mutations,
+    transaction_mutations,
+)
 from tests.sim.consumer_group_world import ConsumerGroupWorld
+from tests.sim.group_world import play as play_groups
 from tests.sim.migrating_group_world import MigratingGroupWorld
 from tests.sim.quorum_cluster import QuorumSimulation
 from tests.sim.replica_cluster import NoProgress, ReplicaSimulation
 from tests.sim.test_consumer_group_simulation import EVENT_COUNT
-from tests.sim.test_group_simulation import play as play_groups
 from tests.sim.transaction_cluster import TransactionSimulation
 from tests.sim.transaction_data import STEP_COUNT, TransactionData
 
@@ -75,6 +82,9 @@ SIMULATIONS: dict[str, Callable[[int], int]] = {
 }
 PLANTED: list[tuple[Callable[[int], int], Callable[[pytest.MonkeyPatch], None]]] = [
     *((play_replication, each) for each in replica_mutations.MUTATIONS),
+    *((play_quorum, each) for each in quorum_mutations.MUTATIONS),
+    *((play_groups, each) for each in group_mutations.MUTATIONS),
+    *((play_consumer_groups, each) for each in consumer_group_mutations.MUTATIONS),
     *((play_transactions, each) for each in transaction_mutations.MUTATIONS),
     *((play_transaction_data, each) for each in transaction_data_mutations.MUTATIONS),
 ]

@@ -1,0 +1,82 @@
+"""Bugs to plant in the coordinator of classic groups: each is one rule left out."""
+
+from typing import Any
+
+import pytest
+
+from broker.coordinator.group import liveness, offsets, rebalance, step, sync
+from broker.coordinator.group.classic_group import ClassicGroup
+from broker.coordinator.group.offset_store import OffsetStore
+
+original_begin = ClassicGroup.begin_generation
+original_committing = offsets.committing_group
+original_put = OffsetStore.put
+
+
+def keep_the_generation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let members join a generation that has been already."""
+
+    def begin(group: ClassicGroup, timestamp_ms: int) -> None:
+        original_begin(group, timestamp_ms)
+        group.generation_id = max(1, group.generation_id - 1)
+
+    monkeypatch.setattr(ClassicGroup, "begin_generation", begin)
+
+
+def commit_with_a_generation_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the commit of a member that has not heard of the new generation."""
+
+    def committing(state: step.Step, context: Any, request: Any) -> ClassicGroup:
+        group = state.shard.groups.get(request.group_id)
+        if group is None or request.member_id not in group.members:
+            return original_committing(state, context, request)
+        return group
+
+    monkeypatch.setattr(offsets, "committing_group", committing)
+
+
+def forget_the_last_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the first offset that was committed."""
+
+    def put(store: OffsetStore, group_id: str, partition: Any, committed: Any) -> None:
+        if store.get(group_id, partition.topic, partition.partition) is None:
+            original_put(store, group_id, partition, committed)
+
+    monkeypatch.setattr(OffsetStore, "put", put)
+
+
+def write_nothing_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer, and lose it all with the coordinator."""
+    monkeypatch.setattr(step.Step, "append", lambda self, record: None)
+
+
+def let_sessions_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never notice that a member has died."""
+    monkeypatch.setattr(step.Step, "restart_session", lambda self, group, member: None)
+
+
+def wait_for_no_one_to_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep a leader that has died without assigning."""
+    monkeypatch.setattr(sync, "on_sync_deadline", lambda step, group: None)
+
+
+def stay_stable_when_a_member_dies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the others with what they have."""
+    monkeypatch.setattr(liveness, "rebalance", lambda step, group, reason: None)
+
+
+def answer_a_new_generation_with_old_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a member go on with what it was assigned before."""
+    monkeypatch.setattr(rebalance, "reset_assignments", lambda step, group, code: None)
+
+
+MUTATIONS = [
+    keep_the_generation,
+    commit_with_a_generation_that_is_over,
+    forget_the_last_commit,
+    write_nothing_down,
+    let_sessions_last,
+    wait_for_no_one_to_sync,
+    stay_stable_when_a_member_dies,
+    answer_a_new_generation_with_old_shares,
+]
