@@ -1,4 +1,4 @@
-"""Transactions that nobody will end, made as they come to be: found and ended by the tools.
+"""Transactions that nobody will end, or that are to end now: found and ended by the tools.
 
 Before KIP-890 a broker took what a producer sent in a transaction without asking the coordinator
 whether the partition belongs to it. A batch that came late (sent before the transaction was ended,
@@ -97,3 +97,21 @@ def test_a_transaction_that_nobody_ends_is_found_and_aborted(
     assert run(*FIND)[1][1:] == []
     assert read(bootstrap, TOPIC, 2, "read_committed") == [BEFORE, AFTER]
     commit(producer, b"and on")
+
+
+@pytest.mark.parametrize("is_ours", [True, False], ids=["ours", "of Apache Kafka"])
+def test_a_transaction_is_ended_over_its_producer_s_head(
+    bootstrap: str, ours: Run, is_ours: bool
+) -> None:
+    producer = confluent_producer(bootstrap, "fenced")
+    commit(producer, BEFORE)
+    producer.begin_transaction()
+    producer.produce(TOPIC, b"never read", partition=PARTITION)
+    producer.flush(GIVE_UP_SECONDS)
+    words = ("forceTerminateTransaction", "--transactionalId", "fenced")
+    assert (ours(*words) if is_ours else theirs(bootstrap, *words)) == (0, [])
+    with pytest.raises(confluent_kafka.KafkaException) as refused:
+        producer.commit_transaction(GIVE_UP_SECONDS)
+    assert refused.value.args[0].code() == confluent_kafka.KafkaError._FENCED
+    commit(confluent_producer(bootstrap, "fenced"), AFTER)
+    assert read(bootstrap, TOPIC, 2, "read_committed") == [BEFORE, AFTER]

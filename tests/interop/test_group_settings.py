@@ -1,0 +1,102 @@
+"""Settings about groups, of the broker and of one group, as members of a real broker feel them."""
+
+from collections.abc import Iterator
+
+import confluent_kafka.admin
+import pytest
+
+from broker.cli.configs import main
+from broker.errors import ErrorCode
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from broker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from millrace.testing import LocalBroker
+from tests.lib.coordinator_requests import TOPIC, Asks
+from tests.lib.raw_kafka import RawConnection
+from tests.lib.waiting import until
+
+pytestmark = pytest.mark.interop
+
+SETTINGS = {
+    "group.max.size": "1",
+    "group.consumer.max.size": "2",
+    "offsets.retention.check.interval.ms": "100",
+}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[LocalBroker]:
+    with LocalBroker(**SETTINGS) as started:
+        admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": started.bootstrap_servers})
+        admin.create_topics([confluent_kafka.admin.NewTopic(TOPIC, 2, 1)])[TOPIC].result(30)
+        yield started
+
+
+@pytest.fixture
+def asks(broker: LocalBroker) -> Iterator[Asks]:
+    with RawConnection(broker.bootstrap_servers) as connection:
+        asks = Asks(connection)
+        until(lambda: asks.has_coordinators(0, ["any"]))
+        until(lambda: asks.heartbeat("nobody", 1) == ErrorCode.UNKNOWN_MEMBER_ID)
+        yield asks
+
+
+def test_a_classic_group_takes_no_more_members_than_it_may(asks: Asks) -> None:
+    member_id = asks.join("small").member_id
+    assert asks.join("small", member_id).error_code == ErrorCode.NONE
+    other = asks.join("small")
+    assert asks.join("small", other.member_id).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_a_consumer_group_takes_no_more_members_than_it_may(asks: Asks) -> None:
+    codes = [asks.modern_join(group="modern-small", member_id=f"m-{number}") for number in range(3)]
+    assert codes == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.GROUP_MAX_SIZE_REACHED]
+
+
+def test_a_group_s_own_setting_is_told_to_its_members_and_to_no_others(
+    broker: LocalBroker, asks: Asks
+) -> None:
+    assert asks.modern_join(group="own", member_id="m") == ErrorCode.NONE
+    assert asks.modern_join(group="other", member_id="m") == ErrorCode.NONE
+    by_default = asks.modern("m", 1, "own").heartbeat_interval_ms
+    main(
+        [
+            *["--bootstrap-server", broker.bootstrap_servers, "--alter", "--entity-type", "groups"],
+            *["--entity-name", "own", "--add-config", "consumer.heartbeat.interval.ms=7000"],
+        ]
+    )
+    until(lambda: asks.modern("m", 1, "own").heartbeat_interval_ms == 7_000)
+    assert asks.modern("m", 1, "other").heartbeat_interval_ms == by_default
+
+
+def test_an_offset_is_forgotten_when_its_time_is_over_and_no_other(asks: Asks) -> None:
+    kept, short = 0, 1
+    for partition, retention_ms in ((kept, -1), (short, 200)):
+        request = OffsetCommitRequest(
+            group_id="forgetful",
+            retention_time_ms=retention_ms,
+            topics=[
+                OffsetCommitRequestTopic(
+                    name=TOPIC,
+                    partitions=[
+                        OffsetCommitRequestPartition(
+                            partition_index=partition, committed_offset=5, committed_metadata=""
+                        )
+                    ],
+                )
+            ],
+        )
+        answer = asks.ask(ApiKey.OFFSET_COMMIT, 3, request)
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+    until(lambda: committed(asks, "forgetful") == [5, -1])
+
+
+def committed(asks: Asks, group: str) -> list[int]:
+    wanted = OffsetFetchRequestTopic(name=TOPIC, partition_indexes=[0, 1])
+    request = OffsetFetchRequest(group_id=group, topics=[wanted])
+    (topic,) = asks.ask(ApiKey.OFFSET_FETCH, 5, request).topics
+    return [partition.committed_offset for partition in topic.partitions]
