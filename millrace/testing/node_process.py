@@ -135,6 +135,16 @@ class NodeProcess:
             raise BrokerFailedError(f"the broker did not stop\n{self.log_tail()}") from None
         self._release()
 
+    def wait_until_ended(self, seconds: float) -> int:
+        """Wait until it has ended by itself, and give its exit status."""
+        assert self._process is not None, "the node is not running"
+        try:
+            status = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise BrokerFailedError(f"the node goes on\n{self.log_tail()}") from None
+        self._release()
+        return status
+
     def send_kill(self) -> None:
         """Send SIGKILL, and do not wait until it is gone; `kill` does."""
         if self._process is not None:

@@ -8,6 +8,7 @@ and counts begin to lie. Everything follows from one `Random`.
 from random import Random
 from typing import Any
 
+from broker.metadata.control.limits import MAX_RECORDS_PER_REQUEST
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.framing import DecodeError, UnsupportedVersion, decode_request
 from broker.protocol.layout import is_nullable, layout_of
@@ -44,6 +45,7 @@ NODE_ID = 1
 MAX_FRAME_BYTES = 1_000_000
 MAX_VALUES = 100_000
 BROKER_RESOURCE = 4
+MANY_PARTITIONS = 1_000
 
 
 def mutated(recorded: Recorded, random: Random) -> bytes:
@@ -91,14 +93,16 @@ def is_harmless(frame: bytes) -> bool:
         case ApiKey.ALTER_CLIENT_QUOTAS | ApiKey.UPDATE_FEATURES:
             return bool(fields.validate_only)
         case ApiKey.CREATE_TOPICS:
-            return all(
-                topic.num_partitions < 100 or topic.num_partitions > 10**6
-                for topic in fields.topics
-            )
+            return all(_is_refused_or_small(topic.num_partitions) for topic in fields.topics)
         case ApiKey.CREATE_PARTITIONS:
-            return all(topic.count < 100 or topic.count > 10**6 for topic in fields.topics)
+            return all(_is_refused_or_small(topic.count) for topic in fields.topics)
         case _:
             return True
+
+
+def _is_refused_or_small(partition_count: int) -> bool:
+    """Whether a node's memory does not grow by what it should for so many partitions."""
+    return partition_count <= MANY_PARTITIONS or partition_count > MAX_RECORDS_PER_REQUEST
 
 
 # With structure.
@@ -192,7 +196,7 @@ def _number(bits: int, value: Any, random: Random) -> int:
     highest = (1 << bits - 1) - 1
     near = value if isinstance(value, int) else 0
     choices = [0, 1, -1, 2, -2, highest, -highest - 1, highest - 1, near + 1, near - 1]
-    choices += [OTHER_BROKER, 100, random.randint(-highest - 1, highest)]
+    choices += [OTHER_BROKER, 100, MANY_PARTITIONS, random.randint(-highest - 1, highest)]
     return max(-highest - 1, min(random.choice(choices), highest))
 
 

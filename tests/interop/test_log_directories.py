@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.errors import ErrorCode
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
@@ -13,9 +14,15 @@ from broker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopic,
 )
+from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from broker.protocol.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
+)
+from broker.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
 )
 from millrace.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
@@ -91,6 +98,31 @@ def test_a_second_process_is_kept_out_of_a_log_directory() -> None:
         with pytest.raises(Exception, match="used by another process"):
             second.start()
         second.close()
+
+
+def test_a_topic_made_again_after_a_lost_metadata_log_keeps_what_the_first_one_held(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    with LocalBroker(log_dirs=data) as broker:
+        CLIENT.produce(broker.bootstrap_servers, "orders", RECORDS, "none")
+    held = {file.name: file.read_bytes() for file in (data / "orders-0").glob("*.log")}
+    assert sum(map(len, held.values())) > 100 * len(RECORDS)
+    shutil.rmtree(data / "__cluster_metadata-0")
+    with LocalBroker(log_dirs=data, num_partitions=1) as broker:
+        with RawConnection(broker.bootstrap_servers) as connection:
+            topic = CreatableTopic(name="orders", num_partitions=1, replication_factor=1)
+            connection.ask(ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(topics=[topic]))
+            wanted = ListOffsetsTopic(name="orders", partitions=[ListOffsetsPartition()])
+            answer = connection.ask(ApiKey.LIST_OFFSETS, 7, ListOffsetsRequest(topics=[wanted]))
+        (said,) = answer.topics[0].partitions  # type: ignore[attr-defined]
+        assert said.error_code == ErrorCode.KAFKA_STORAGE_ERROR, "nobody leads over it"
+        (stray,) = data.glob("orders-0.*-stray")
+        assert {file.name: file.read_bytes() for file in stray.glob("*.log")} == held
+        (line,) = [line for line in broker.log().splitlines() if "stray partition set" in line]
+        assert " WARNING " in line
+        assert str(stray) in line
+        assert not (data / "orders-0").exists()
 
 
 def test_the_folder_of_another_cluster_is_refused(tmp_path: Path) -> None:

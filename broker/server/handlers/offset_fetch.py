@@ -26,7 +26,7 @@ from broker.server.coordinators.asked import AskedShard, all_answered, answered,
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.parts import is_large, joined, parts_of
 from broker.server.network.dispatch import AnswerWalk, RequestContext
-from broker.server.network.walks import Steps, distinct, each, each_in_steps
+from broker.server.network.walks import ITEMS_PER_STEP, Steps, distinct, each, each_in_steps
 
 FIRST_VERSION_WITH_MANY_GROUPS = 8
 FIRST_VERSION_WITH_GROUP_ERROR = 2
@@ -134,12 +134,16 @@ class OffsetFetch:
 def _as_group(request: OffsetFetchRequest) -> Steps[OffsetFetchRequestGroup]:
     if request.topics is None:
         return OffsetFetchRequestGroup(group_id=request.group_id, topics=None)
-    topics = yield from each(
-        request.topics,
-        lambda topic: OffsetFetchRequestTopics(
-            name=topic.name, partition_indexes=topic.partition_indexes
-        ),
-    )
+    # There may be very many of them, and nobody needs them twice.
+    request.topics.reverse()
+    topics: list[OffsetFetchRequestTopics] = []
+    while request.topics:
+        topic = request.topics.pop()
+        topics.append(
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+        )
+        if not len(topics) % ITEMS_PER_STEP:
+            yield
     return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
 
 
@@ -195,10 +199,14 @@ def _cut(topic: OffsetFetchRequestTopics, some: slice) -> OffsetFetchRequestTopi
 def _single_of_parts(
     answers: list[OffsetFetchResponseGroup], context: RequestContext
 ) -> AnswerWalk:
-    parts = yield from each(answers, lambda part: _single(part, context), per_step=1)
-    whole = parts[0]
-    whole.topics = yield from joined([part.topics for part in parts], lambda topic: topic.name)
-    return whole
+    error_code = answers[0].error_code
+    answers.reverse()
+    topics: list[list[OffsetFetchResponseTopic]] = []
+    while answers:
+        topics.append(_single(answers.pop(), context).topics)
+        yield
+    together = yield from joined(topics, lambda topic: topic.name)
+    return OffsetFetchResponse(error_code=error_code, topics=together)
 
 
 def _single(group: OffsetFetchResponseGroup, context: RequestContext) -> OffsetFetchResponse:
