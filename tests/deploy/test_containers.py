@@ -40,6 +40,8 @@ ORDER = {
     "lines": [{"product_id": "item-001", "quantity": 2, "unit_price": "2.55"}],
 }
 ENDED = ("PAID", "FAILED")
+END_SECONDS = 240.0
+"""A broker and a service have to be started again meanwhile, each in a container."""
 
 
 class Containers:
@@ -162,7 +164,7 @@ def test_every_order_ends_once_though_a_service_and_a_broker_are_killed(
             containers.compose("up", "-d", service)
         ids = [each.result() for each in placing]
     assert len(set(ids)) == 500
-    until(lambda: sum(containers.found()[state] for state in ENDED) == 500)
+    until(lambda: sum(containers.found()[state] for state in ENDED) == 500, END_SECONDS)
     states = Counter(map(containers.state_of_order, ids))
     assert states == containers.found()
     assert sum(states[state] for state in ENDED) == 500
