@@ -103,5 +103,6 @@ def _table(app: faust.App, name: str, delivery: Delivery, settings: Settings) ->
     )
     table.log_reader = delivery.log_reader
     table.fence = delivery.fence
+    table.generation = lambda: delivery.generation
     table.restored = delivery.table_restored
     return table

@@ -131,11 +131,14 @@ class Delivery:
         self._restored.clear()
         self.positions.end()
 
-    async def fence(self) -> None:
-        """Become the only one who writes for the partitions held, before their rows are read."""
+    async def fence(self) -> int:
+        """Become the only one who writes for the partitions held, before their rows are read.
+
+        Return the generation of the assignment that this is so for.
+        """
         async with self._fencing:
             if self._member is not None:
-                return
+                return self.generation
             generation = self.generation
             app: Any = self.app
             member = Member(app.conf.id, *app.membership)
@@ -143,14 +146,16 @@ class Delivery:
             await self.writer.take(member, self._held())
             if generation == self.generation:
                 self._member = member
+            return generation
 
     def _held(self) -> list[TopicPartition]:
         assignment = self.app.consumer.assignment()
         return [TopicPartition(*one) for one in assignment if one[0] in self._readers]
 
-    async def table_restored(self, name: str) -> None:
+    async def table_restored(self, name: str, generation: int) -> None:
         """Open the gate when this was the last table of the assignment."""
-        generation = self.generation
+        if generation != self.generation:
+            return
         self._restored.add(name)
         if self._restored != set(self.app.tables):
             return

@@ -38,10 +38,10 @@ from streams.stores import ClosingStore
 # Not this module's name: Faust logs every start and stop of a table under that.
 log = logging.getLogger("streams.changelogs")
 
-Fence = Callable[[], Awaitable[None]]
-"""Called before a changelog is read: nobody else writes it any more."""
-Restored = Callable[[str], Awaitable[None]]
-"""Called with the table's name when its store equals its changelog."""
+Fence = Callable[[], Awaitable[int]]
+"""Called before a changelog is read: nobody else writes it any more. Returns the generation."""
+Restored = Callable[[str, int], Awaitable[None]]
+"""Called with the table's name and the generation when its store equals its changelog."""
 
 # Faust's own notion of it follows the stream; records also come from `streams.log_reader`.
 current_partition: ContextVar[int] = ContextVar("current_partition")
@@ -68,6 +68,7 @@ class ChangelogTable(faust.Table[bytes, bytes]):
 
     log_reader: LogReader
     fence: Fence
+    generation: Callable[[], int]
     restored: Restored
     batch: MicroBatch
     """What the records in hand have come to so far."""
@@ -132,11 +133,11 @@ class ChangelogTable(faust.Table[bytes, bytes]):
         """Make the store equal to the changelog before Faust lets records in."""
         partitions = sorted(one.partition for one in active_tps)
         try:
-            await self.fence()
+            generation = await self.fence()
             if partitions:
-                await self._restore(partitions)
+                await self._restore(partitions, generation)
             await super().on_recovery_completed(active_tps, standby_tps)
-            await self.restored(self.name)
+            await self.restored(self.name, generation)
         # Faust waits for this and never looks at what it raises; a crashed app is replaced.
         except Exception as error:
             log.exception("table not restored table=%s", self.name)
@@ -144,8 +145,12 @@ class ChangelogTable(faust.Table[bytes, bytes]):
 
     # -- within
 
-    async def _restore(self, partitions: list[int]) -> None:
+    async def _restore(self, partitions: list[int], generation: int) -> None:
         rows = await self.log_reader.last_values(self.changelog_topic_name, partitions)
+        if generation != self.generation():
+            # Faust goes on with what a rebalance has overtaken; the store may be ahead of it.
+            log.info("table not restored, its assignment is over table=%s", self.name)
+            return
         changed = 0
         for partition in partitions:
             store = self._database(partition)

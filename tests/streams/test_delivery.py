@@ -219,6 +219,22 @@ def test_work_of_an_earlier_assignment_ends_before_its_next_effect(tmp_path: Pat
     assert not bench.delivery.is_open
 
 
+def test_what_was_restored_for_an_earlier_assignment_opens_no_gate(tmp_path: Path) -> None:
+    async def inner() -> Bench:
+        async def handle(record: Record) -> None:
+            raise AssertionError(record)
+
+        bench = Bench(handle, tmp_path)
+        bench.app.tables.data["rows"] = bench.table
+        generation = bench.delivery.generation
+        bench.delivery.close()
+        await bench.delivery.table_restored("rows", generation)
+        bench.app.consumer._thread.thread_loop.close()
+        return bench
+
+    assert not asyncio.run(inner()).delivery.is_open
+
+
 def test_records_that_faust_lost_are_read_from_the_log_first(tmp_path: Path) -> None:
     async def inner() -> list[bytes]:
         seen: list[bytes] = []
