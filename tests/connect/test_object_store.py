@@ -1,17 +1,13 @@
-"""The object store sink: where files end, what is in them, and S3 where a server is to be had.
-
-`MILLRACE_TEST_S3` names a server that speaks S3, as http://key:secret@host:port.
-"""
+"""The object store sink: where files end, what is in them, and a real server that speaks S3."""
 
 import datetime
 import io
 import json
-import os
 import random
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -25,6 +21,7 @@ from connect.connectors.object_store.sink import CONFIG, ObjectStoreSinkConnecto
 from connect.connectors.object_store.sink_task import ObjectStoreSinkTask
 from millrace.connect import DataException, RetriableException, Schema, Struct, TopicPartition
 from tests.lib.connect_tasks import SinkSide, sink_record, started_sink
+from tests.lib.s3_server import S3, s3_server
 
 AT = TopicPartition("orders", 0)
 ORDER = Schema.struct(
@@ -240,38 +237,94 @@ def test_settings_that_do_not_go_together(settings: dict[str, str], name: str) -
     assert [one.name for one in values.values() if one.error_messages] == [name]
 
 
+def ids_in(body: bytes, extension: str) -> list[int]:
+    """Return the ids that a file of a format holds."""
+    match extension:
+        case "parquet":
+            rows: list[Any] = parquet.read_table(io.BytesIO(body)).to_pylist()
+        case "avro":
+            rows = list(fastavro.reader(io.BytesIO(body)))
+        case _:
+            rows = [json.loads(line) for line in body.splitlines()]
+    return [row["id"] for row in rows]
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3]:
+    with s3_server() as found:
+        yield found
+
+
 @pytest.mark.interop
-@pytest.mark.skipif("MILLRACE_TEST_S3" not in os.environ, reason="MILLRACE_TEST_S3 names no server")
-def test_a_real_server_that_speaks_s3() -> None:
-    url = urlsplit(os.environ["MILLRACE_TEST_S3"])
-    where = f"{url.hostname}:{url.port}"
+@pytest.mark.parametrize(
+    ("more", "folder", "extension"),
+    [
+        ({}, "partition=0", "parquet"),
+        ({"format.class": "AvroFormat"}, "partition=0", "avro"),
+        ({"format.class": "JsonFormat"}, "partition=0", "json"),
+        (
+            {"partitioner.class": "FieldPartitioner", "partition.field.name": "city"},
+            "city=Ulm%2FNeu",
+            "parquet",
+        ),
+        (
+            {
+                "partitioner.class": "DailyPartitioner",
+                "timestamp.extractor": "RecordField",
+                "timestamp.field": "at",
+            },
+            "year=2026/month=01/day=02",
+            "parquet",
+        ),
+    ],
+)
+def test_a_real_server_that_speaks_s3(
+    s3: S3, more: dict[str, str], folder: str, extension: str
+) -> None:
     files = fs.S3FileSystem(
-        access_key=url.username,
-        secret_key=url.password,
-        endpoint_override=where,
+        access_key=s3.key,
+        secret_key=s3.secret,
+        endpoint_override=s3.host,
         scheme="http",
         allow_bucket_creation=True,
     )
     bucket = f"millrace-{random.SystemRandom().randrange(10**9)}"
     files.create_dir(bucket)
     settings = {
-        "store.url": f"http://{where}",
+        "store.url": f"http://{s3.host}",
         "s3.bucket.name": bucket,
-        "aws.access.key.id": str(url.username),
-        "aws.secret.access.key": str(url.password),
+        "aws.access.key.id": s3.key,
+        "aws.secret.access.key": s3.secret,
         "s3.region": "us-east-1",
         "flush.size": "2",
         "rotate.schedule.interval.ms": "3600000",
+        **more,
     }
+    # The second time all of it is there already, and is written over.
     for _ in range(2):
         task = ObjectStoreSinkTask()
         started_sink(task, settings)
         task.put([sink_record(offset, offset, order(offset)) for offset in range(5)])
     found = files.get_file_info(fs.FileSelector(bucket, recursive=True))
     paths = sorted(one.path for one in found if one.type == fs.FileType.File)
-    offsets = [path.rpartition("+")[2] for path in paths]
-    assert offsets == ["0000000000.parquet", "0000000002.parquet"]
-    tables = [parquet.read_table(path, filesystem=files) for path in paths]
-    assert [row["id"] for table in tables for row in table.to_pylist()] == [0, 1, 2, 3]
+    start = f"{bucket}/topics/orders/{folder}/orders+0+000000000"
+    assert paths == [f"{start}{offset}.{extension}" for offset in (0, 2)]
+    read = [files.open_input_stream(path).read() for path in paths]
+    assert [ids_in(body, extension) for body in read] == [[0, 1], [2, 3]]
     for path in paths:
         files.delete_file(path)
+
+
+@pytest.mark.interop
+def test_a_server_that_knows_nobody_of_that_name_is_tried_again(s3: S3) -> None:
+    task = ObjectStoreSinkTask()
+    settings = {
+        "store.url": f"http://{s3.host}",
+        "s3.bucket.name": "none",
+        "aws.access.key.id": "nobody",
+        "aws.secret.access.key": "x",
+        "flush.size": "1",
+    }
+    started_sink(task, settings)
+    with pytest.raises(RetriableException, match="does not take it"):
+        task.put([sink_record(0, 0, order(0))])
