@@ -6,9 +6,9 @@ does as a line of JSON. One group is of the classic protocol, one of the consume
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import confluent_kafka.admin
 import pytest
@@ -99,6 +99,38 @@ def told(consumer: Program) -> Told:
     return found
 
 
+class Held(NamedTuple):
+    """A partition in the hands of a consumer, until it gave it back; milliseconds."""
+
+    partition: int
+    start_ms: int
+    end_ms: int
+
+
+def held(consumer: Program) -> Iterator[Held]:
+    """Give what one consumer has held and given back; what it lost it did not know to be lost."""
+    since: dict[int, int] = {}
+    for event in consumer.events():
+        for each in event.get("partitions", ()):
+            partition = each["partition"]
+            if event["name"] == "partitions_assigned":
+                since[partition] = event["timestamp"]
+            elif event["name"] == "partitions_lost":
+                del since[partition]
+            elif event["name"] == "partitions_revoked":
+                yield Held(partition, since.pop(partition), event["timestamp"])
+
+
+def held_by_two(group: list[Program]) -> list[tuple[Held, Held]]:
+    one, other = (list(held(consumer)) for consumer in group)
+    return [
+        (a, b)
+        for a in one
+        for b in other
+        if a.partition == b.partition and a.start_ms < b.end_ms and b.start_ms < a.end_ms
+    ]
+
+
 def make_topic(bootstrap: str) -> None:
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
     new = confluent_kafka.admin.NewTopic(TOPIC, PARTITION_COUNT)
@@ -148,6 +180,8 @@ def test_all_that_is_acknowledged_is_consumed_while_brokers_are_killed(tmp_path:
     assert not producer.named("producer_send_error")
     for group in groups.values():
         assert values(group) == set(acknowledged)
+        assert any(held(group[0])), "a consumer that ends gives back what it has"
+        assert not held_by_two(group)
 
 
 def wait_for_more(producer: Program) -> None:
