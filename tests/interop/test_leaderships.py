@@ -72,7 +72,15 @@ def create(cluster: LocalCluster, topic: str, *replicas: list[int], **configs: s
     settings = {name.replace("_", "."): value for name, value in configs.items()}
     with AdminClient(at(cluster)) as client:
         create_topic(client, topic, assignment=list(replicas), configs=settings)
+    # Every broker follows the metadata by itself, and any may be asked.
+    running = [one for one in cluster.broker_ids if cluster.node(one).is_running]
+    until(lambda: all(topic in topics_at(cluster, broker_id) for broker_id in running))
     until(lambda: all(one.isr == one.replicas for one in described(cluster, topic)))
+
+
+def topics_at(cluster: LocalCluster, broker_id: int) -> set[str]:
+    with AdminClient(admin_settings(cluster.address(broker_id))) as client:
+        return {topic.name for topic in list_topics(client)}
 
 
 def described(cluster: LocalCluster, topic: str) -> list[PartitionDescription]:
@@ -165,7 +173,7 @@ def test_leaderships_go_back_to_the_preferred_replica_by_themselves(cluster: Loc
     assert elections() > before
     cluster.start(1)
     until(lambda: leader_of(cluster, "preferred") == 1)
-    assert described(cluster, "preferred")[0].isr == [1, 2, 3]
+    until(lambda: described(cluster, "preferred")[0].isr == [1, 2, 3])
 
 
 def test_without_a_replica_in_sync_nobody_leads_until_that_is_allowed(
@@ -198,8 +206,7 @@ def test_a_broker_that_stops_hands_over_before_it_goes(cluster: LocalCluster) ->
     with Load(cluster, "handed-over") as load:
         cluster.stop(1)
         load.goes_on()
-    partitions = described(cluster, "handed-over")
-    assert {one.leader_id for one in partitions} <= {2, 3}
+    until(lambda: {one.leader_id for one in described(cluster, "handed-over")} <= {2, 3})
     records = metadata_records(cluster, cluster.active_controller())
     topic_id = topic_id_text(records, "handed-over")
     of_broker = [
@@ -333,7 +340,7 @@ def test_fetchers_become_more_and_fewer_while_they_fetch(cluster: LocalCluster) 
             until(lambda: fetchers() == names)  # noqa: B023 - used at once
             load.goes_on()
     until(lambda: are_equal(cluster, cluster.broker_ids, "fetched", 4))
-    assert all(one.isr == [1, 2, 3] for one in described(cluster, "fetched"))
+    until(lambda: all(one.isr == [1, 2, 3] for one in described(cluster, "fetched")))
 
 
 # --- min.insync.replicas of one broker ---
