@@ -5,10 +5,8 @@ DescribeGroups v4 adds group_instance_id; v6 says GROUP_ID_NOT_FOUND where older
 unknown group as Dead (KIP-1043). ListGroups v4 adds states, v5 types, both as filters too.
 """
 
-from typing import NamedTuple
-
 from broker.coordinator.consumer_group.administration import CONSUMER_GROUP_TYPE
-from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
+from broker.coordinator.consumer_group.consumer_group import ConsumerGroup, ConsumerGroupState
 from broker.coordinator.consumer_group.migration import erase_group
 from broker.coordinator.group.classic_group import ClassicGroup, GroupEvent, GroupState
 from broker.coordinator.group.member import Member
@@ -69,14 +67,12 @@ def described(member: Member, protocol_name: str | None) -> DescribedGroupMember
     )
 
 
-class FoundGroup(NamedTuple):
-    """A group that a listing has found, in the state it was in then.
+FoundGroup = tuple[ClassicGroup | ConsumerGroup, GroupState | ConsumerGroupState]
+"""A group that a listing has found, in the state it was in then.
 
-    There may be very many, so who asked makes lines of them (`listed_group`), a few at a time.
-    """
-
-    group: ClassicGroup | ConsumerGroup
-    state: str
+There may be very many, so who asked makes lines of them (`listed_group`), a few at a time.
+"""
+STATES = (*GroupState, *ConsumerGroupState)
 
 
 def list_groups(
@@ -87,12 +83,12 @@ def list_groups(
     types = {group_type.strip().lower() for group_type in types_filter}
     found: list[FoundGroup] = []
     if not types or CLASSIC_GROUP_TYPE in types:
-        found += [FoundGroup(group, group.state.value) for group in step.shard.groups.values()]
+        found += [(group, group.state) for group in step.shard.groups.values()]
     if not types or CONSUMER_GROUP_TYPE in types:
-        consumer_groups = step.shard.consumer_groups.values()
-        found += [FoundGroup(group, group.state.value) for group in consumer_groups]
+        found += [(group, group.state) for group in step.shard.consumer_groups.values()]
     if states:
-        found = [each for each in found if each.state.lower() in states]
+        wanted = [state for state in STATES if state.value.lower() in states]
+        found = [each for each in found if each[1] in wanted]
     step.reply(token, found)
 
 
@@ -106,7 +102,7 @@ def listed_group(found: FoundGroup) -> ListedGroup:
     return ListedGroup(
         group_id=group.group_id,
         protocol_type=protocol_type,
-        group_state=state,
+        group_state=state.value,
         group_type=group_type,
     )
 
