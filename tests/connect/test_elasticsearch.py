@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from connect.connectors.elasticsearch.documents import Documents, mapping_of
 from connect.connectors.elasticsearch.sink import CONFIG
 from connect.connectors.elasticsearch.sink_task import ElasticsearchSinkTask
+from connect.transforms.headers import HeaderFromValue
 from millrace.connect import ConnectException, DataException, RetriableException, Schema, Struct
 from millrace.connect.data.records import headers_of
+from tests.lib.busy_elasticsearch import BusyElasticsearch
 from tests.lib.connect_tasks import sink_record, started_sink
 from tests.lib.elasticsearch_server import Elasticsearch
 
@@ -100,6 +102,34 @@ def test_a_schema_is_a_mapping() -> None:
             "ok": {"type": "boolean"},
         }
     }
+
+
+def test_a_field_may_be_the_version_by_way_of_a_header() -> None:
+    copy = HeaderFromValue()
+    copy.configure({"fields": "id", "headers": "version", "operation": "copy"})
+    record = copy.apply(sink_record(7, 1, order(41)))
+    header = lines(documents(external_version_header="version").operation(record))[0]
+    assert (header["index"]["version"], header["index"]["version_type"]) == (41, "external")
+
+
+def test_a_server_that_has_too_much_to_do_gets_the_same_again_until_it_has_taken_it() -> None:
+    with BusyElasticsearch([429, 503, "item", 429]) as busy:
+        task = ElasticsearchSinkTask()
+        told = {"connection.url": busy.url, "retry.backoff.ms": "10", "max.retries": "4"}
+        side = started_sink(task, {**told, "schema.ignore": "true"})
+        records = [sink_record(offset, offset, order(offset)) for offset in range(4)]
+        for _ in range(4):
+            with pytest.raises(RetriableException, match="does not take it"):
+                task.put(records)
+        task.put(records)
+        assert sorted(busy.documents) == ["0", "1", "2", "3"]
+        # Each time it waits twice as long, and once it was taken it begins anew.
+        assert side.timeouts_ms == [10, 20, 40, 80]
+        busy.refusals = [503]
+        with pytest.raises(RetriableException):
+            task.put(records)
+        assert side.timeouts_ms[-1] == 10
+        task.stop()
 
 
 @pytest.fixture(scope="module")
