@@ -113,11 +113,19 @@ class MirrorSourceTask(SourceTask):
         return [self._record(each, now) for each in records]
 
     def _read(self, consumer: Consumer) -> list[Any]:
-        first = consumer.poll(self._wait_seconds)
-        if first is None:
-            return []
-        messages = [first, *consumer.consume(_MAX_RECORDS - 1, 0)]
-        return [each for each in messages if self._is_record(each)]
+        """Wait for records a while. That a partition ended is no reason to come back without.
+
+        Who comes back without is asked again after a rest, and what arrives meanwhile is late.
+        """
+        deadline_ms = now_ms() + int(1000 * self._wait_seconds)
+        while True:
+            first = consumer.poll(max(0, deadline_ms - now_ms()) / 1000)
+            if first is None:
+                return []
+            messages = [first, *consumer.consume(_MAX_RECORDS - 1, 0)]
+            records = [each for each in messages if self._is_record(each)]
+            if records or now_ms() >= deadline_ms:
+                return records
 
     def _proven(self, consumer: Consumer, messages: list[Any]) -> list[Any]:
         """Leave out what is of another topic than is meant; that is copied from its beginning."""

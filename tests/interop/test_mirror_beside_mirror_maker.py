@@ -3,12 +3,13 @@
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
 from connect.mirror.offset_sync_store import OffsetSyncStore
@@ -165,6 +166,75 @@ def test_each_goes_on_where_the_other_stopped(run: Run) -> None:
     produce(run.a, "orders", range(400, 500), 2)
     with ApacheMirrorMaker(run.properties, run.libs):
         eventually(lambda: is_copied(run, 500), START_SECONDS)
+        # What it knows of offsets until now was written by ours.
+        by_ours = translated(run)
+        consume_some(run.a, "orders", "readers", 100)
+        eventually(lambda: all(translated(run)[at] > before for at, before in by_ours.items()), 30)
+
+
+SETTINGS = {
+    "retention.ms": "123456789",
+    "max.message.bytes": "2000000",
+    "compression.type": "lz4",
+    "segment.bytes": "10485760",
+    # These stay behind.
+    "message.timestamp.type": "LogAppendTime",
+    "min.insync.replicas": "1",
+    "unclean.leader.election.enable": "true",
+}
+
+
+def test_each_makes_the_same_copy_of_one_source(tmp_path: Path) -> None:
+    """Topics, partitions, settings as they are made and as they change, records as they are."""
+    libs = mirror_libs()
+    with LocalBroker() as a, LocalBroker() as b, LocalBroker() as c:
+        source, by_ours, by_theirs = (each.bootstrap_servers for each in (a, b, c))
+        admin = AdminClient({"bootstrap.servers": source})
+        new = [NewTopic("orders", 3, 1, config=SETTINGS), NewTopic("lines.x", 1, 1)]
+        for future in admin.create_topics(new).values():
+            future.result(20)
+        produce(source, "orders", range(300), 3)
+        produce(source, "lines.x", range(50))
+        files = {}
+        for target, servers in (("b", by_ours), ("c", by_theirs)):
+            (tmp_path / target).mkdir()
+            settings = {f"a->{target}.enabled": "true"}
+            addresses = {"a": source, target: servers}
+            files[target] = properties_file(tmp_path / target, addresses, settings)
+        with MirrorProcess(files["b"]), ApacheMirrorMaker(files["c"], libs):
+            for topic in ("orders", "lines.x"):
+                expected = records(source, topic)
+                copied = partial(records, topic=f"a.{topic}")
+                eventually(lambda: copied(by_ours) == expected, 30)  # noqa: B023
+                eventually(lambda: copied(by_theirs) == expected, START_SECONDS)  # noqa: B023
+            assert topics_of(by_ours) == topics_of(by_theirs)
+            names = ["a.lines.x", "a.orders"]
+            made = configs(by_ours, names)
+            assert made["a.orders"]["compression.type"] == "lz4"
+            assert made["a.orders"]["message.timestamp.type"] == "CreateTime"
+            eventually(lambda: configs(by_theirs, names) == configs(by_ours, names))
+            give_up(admin, "orders", "retention.ms")
+            for servers in (by_ours, by_theirs):
+                eventually(lambda: is_default(servers, "a.orders", "retention.ms"))  # noqa: B023
+            assert configs(by_theirs, names) == configs(by_ours, names)
+
+
+def topics_of(servers: str) -> dict[str, int]:
+    """Give the topics of a target, and how many partitions each has."""
+    found = AdminClient({"bootstrap.servers": servers}).list_topics(timeout=20).topics
+    return {name: len(each.partitions) for name, each in found.items()}
+
+
+def give_up(admin: AdminClient, topic: str, name: str) -> None:
+    change = ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[change])
+    admin.incremental_alter_configs([resource])[resource].result(20)
+
+
+def is_default(servers: str, topic: str, name: str) -> bool:
+    admin = AdminClient({"bootstrap.servers": servers})
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    return bool(admin.describe_configs([resource])[resource].result(20)[name].is_default)
 
 
 def test_ours_follows_apaches_clusters(tmp_path: Path) -> None:
