@@ -2,17 +2,20 @@
 
 import logging
 import threading
+from collections.abc import Iterable
 from typing import Any, Final
 
 from connect.clock import now_ms, timestamp_ms
 from connect.mirror.checkpoints import Checkpoints, reversed_sync
 from connect.mirror.cluster import MirrorCluster
 from connect.mirror.definitions import CHECKPOINT
+from connect.mirror.figures import checkpoint_metrics
 from connect.mirror.followed_topic import FollowedTopic, Replay
+from connect.mirror.measured import SAMPLE_MS, Measured
 from connect.mirror.offset_sync_store import OffsetSyncStore
 from connect.mirror.settings import MirrorSettings
 from millrace.connect import SourceRecord, SourceTask
-from millrace.connect.connectors import Settings
+from millrace.connect.connectors import RecordMetadata, Settings, TaskMetric, TopicPartition
 from millrace.connect.errors import ConnectException
 from millrace.mirror.records import Checkpoint, OffsetSync
 
@@ -45,6 +48,7 @@ class MirrorCheckpointTask(SourceTask):
         self._source = MirrorCluster(made.source, made.admin("source", "source-admin"), timeout)
         self._target = MirrorCluster(made.target, made.admin("target", "target-admin"), timeout)
         self._flow = made.flow()
+        self._latencies: dict[tuple[str, TopicPartition], Measured] = {}
         self._store, self._checkpoints = OffsetSyncStore(), Checkpoints(self._flow)
         side = made.offset_syncs_side
         self._syncs = self._followed(
@@ -61,7 +65,7 @@ class MirrorCheckpointTask(SourceTask):
         self._emit_ms = 1000 * (made.interval_seconds("emit.checkpoints") or 0)
         commit_seconds = made.interval_seconds("sync.group.offsets")
         self._commit_ms = None if commit_seconds is None else 1000 * commit_seconds
-        self._next_emit_ms = self._next_commit_ms = now_ms()
+        self._next_emit_ms = self._next_commit_ms = self._next_roll_ms = now_ms()
         log.info("checkpoints flow=%s->%s groups=%s", made.source, made.target, len(self._groups))
 
     def _followed(self, client: dict[str, Any], topic: str, replay: Replay) -> FollowedTopic:
@@ -176,6 +180,21 @@ class MirrorCheckpointTask(SourceTask):
             source_partition=place,
             source_offset={"offset": 0},
         )
+
+    def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
+        del metadata
+        place = record.source_partition
+        assert place is not None
+        of = place["group"], TopicPartition(place["topic"], place["partition"])
+        measured = self._latencies.setdefault(of, Measured())
+        if now_ms() >= self._next_roll_ms:
+            self._next_roll_ms = now_ms() + SAMPLE_MS
+            for each in self._latencies.values():
+                each.roll()
+        measured.add(timestamp_ms() - (record.timestamp_ms or 0))
+
+    def metrics(self) -> Iterable[TaskMetric]:
+        return checkpoint_metrics(self._flow, dict(self._latencies))
 
     def _commit_in_target(self) -> None:
         try:

@@ -164,6 +164,7 @@ class MirrorSourceTask(SourceTask):
         """Learn from what was fetched where the source ends."""
         self._next_ends_ms = now_ms() + _ENDS_MS
         for at, figures in self.figures.items():
+            figures.pass_time(now_ms())
             _, end = consumer.get_watermark_offsets(ClientPartition(*at), cached=True) or (0, 0)
             figures.end_offset = max(figures.end_offset, end)
 
@@ -201,7 +202,7 @@ class MirrorSourceTask(SourceTask):
         )
 
     def metrics(self) -> Iterable[TaskMetric]:
-        return metrics(self._flow, self.figures)
+        return metrics(self._flow, self.figures, now_ms())
 
     # --- offset syncs ---
 

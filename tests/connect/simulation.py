@@ -7,6 +7,7 @@ import argparse
 import sys
 
 from tests.connect import test_cluster_simulation, test_fencing, test_group, test_herder
+from tests.connect.mirror import test_mirror_simulation
 
 SIMULATIONS = (
     test_herder.test_nothing_runs_twice_and_everything_comes_to_what_is_wanted,
@@ -14,6 +15,9 @@ SIMULATIONS = (
     test_group.test_a_rebalance_moves_only_what_it_must,
     test_fencing.test_whoever_is_given_up_and_lives_on_every_number_is_written_once,
     test_cluster_simulation.test_nothing_runs_twice_nothing_is_lost_and_a_lost_worker_moves_only_its_own,
+    test_mirror_simulation.test_nobody_who_fails_over_misses_a_record,
+    test_mirror_simulation.test_checkpoints_go_back_only_with_the_group,
+    test_mirror_simulation.test_nobody_who_goes_back_misses_a_record,
 )
 
 

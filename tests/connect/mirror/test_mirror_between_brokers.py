@@ -203,9 +203,17 @@ def test_lag_is_a_metric_of_every_partition(clusters: Clusters) -> None:
         return lags() == [0, 0, 0]
 
     eventually(is_zero)
+    assert metric_values(clusters, "_replication_offset{", "a.orders") == [100, 100, 100]
+    eventually(lambda: metric_values(clusters, "_checkpoint_latency_ms_avg{", "a.lines"))
     assert "kafka_connect_mirror_mirrorsourceconnector_record_count_total{" in (
         clusters.mirror.text("/metrics")
     )
+
+
+def metric_values(clusters: Clusters, name: str, topic: str) -> list[float]:
+    lines = clusters.mirror.text("/metrics").splitlines()
+    wanted = [line for line in lines if name in line and f'topic="{topic}"' in line]
+    return [float(line.rpartition(" ")[2]) for line in wanted]
 
 
 def test_status_is_what_the_clusters_tell(clusters: Clusters) -> None:
@@ -253,4 +261,4 @@ def test_one_copy_is_compared_and_ends(clusters: Clusters, tmp_path: Path) -> No
         produce(other.bootstrap_servers, "a.lines", range(1))
         again = mirror(file, "--once")
         assert again.returncode == 1
-        assert "DIFFERS  a->c lines-0: 100 records" in again.stdout
+        assert "DIFFERS  a->c lines-0: 100 records" in again.stdout, again.stderr[-3000:]

@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from connect.mirror.figures import PartitionFigures
+from connect.mirror.figures import PartitionFigures, metrics
 from connect.mirror.mirror_maker_settings import Pair
 from connect.mirror.status import FlowStatus, status_lines
 from connect.mirror.verification import Digest, compare, digests
 from millrace.mirror import TopicPartition
+from tests.connect.mirror.test_policies import flow
 
 
 def test_lag_is_what_has_no_copy() -> None:
@@ -26,6 +27,34 @@ def test_behind_the_last_record_there_may_be_markers() -> None:
     assert figures.lag == 3
     figures.was_stored(0, 1, 0)
     assert (figures.position, figures.lag) == (3, 0)
+
+
+def measured(figures: PartitionFigures, now_ms: int) -> dict[str, float]:
+    at = {TopicPartition("orders", 0): figures}
+    prefix = "kafka_connect_mirror_mirrorsourceconnector_"
+    return {each.name.removeprefix(prefix): each.value for each in metrics(flow(), at, now_ms)}
+
+
+def test_figures_are_those_of_the_last_minute() -> None:
+    figures = PartitionFigures()
+    figures.pass_time(1)
+    for offset, age_ms in enumerate((4, 10, 7)):
+        figures.was_read(offset, age_ms)
+        figures.was_stored(offset, 100, 2 * age_ms)
+    found = measured(figures, 1)
+    ages = [found[f"record_age_ms{kind}"] for kind in ("", "_min", "_max", "_avg")]
+    latencies = [found[f"replication_latency_ms{kind}"] for kind in ("", "_min", "_max", "_avg")]
+    assert (ages, latencies) == ([7, 4, 10, 7], [14, 8, 20, 14])
+    assert (found["record_rate"], found["byte_rate"]) == (0.1, 10)
+    figures.pass_time(30_001)
+    figures.was_read(3, 1)
+    found = measured(figures, 60_001)
+    assert (found["record_age_ms_min"], found["record_age_ms_max"]) == (1, 10)
+    assert found["record_rate"] == 0.05
+    figures.pass_time(60_001)
+    assert measured(figures, 60_001)["record_age_ms_max"] == 1
+    figures.pass_time(90_001)
+    assert measured(figures, 90_001)["record_age_ms_max"] == 0
 
 
 def test_status_says_who_is_behind_and_what_is_left_out() -> None:
