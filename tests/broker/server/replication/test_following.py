@@ -1,13 +1,16 @@
 """A follower's fetcher and its leader, joined without a socket."""
 
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
 
+from broker.errors import KafkaError
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.framing import RequestHeader, decode_response, encode_response
 from broker.protocol.message import Message
+from broker.protocol.messages.fetch import FetchResponse
 from broker.protocol.records.metadata import PartitionRecord
 from broker.replication.follower import FetchPosition, FollowerState, PartitionFollower
 from broker.server.handlers.list_offsets import ListOffsets
@@ -57,7 +60,10 @@ class Link:
 
     def _answer(self, context: Any, request: Any) -> object:
         if request.__api_key__ == ApiKey.FETCH:
-            return self.leader.fetch_handler.handle(context, request)
+            try:
+                return self.leader.fetch_handler.handle(context, request)
+            except KafkaError as error:
+                return FetchResponse(error_code=error.code)
         self.before_offsets()
         return last_of(ListOffsets(self.leader.partitions, Any).handle(context, request))
 
@@ -320,3 +326,45 @@ def test_a_throttled_follower_in_sync_goes_on(pair):
     pair.leader.produce(acks=1)
     pair.run(1_000)
     assert pair.follower.partition.log.log_end_offset == 2
+
+
+def disturb(pair: Pair, random: Random) -> None:
+    """Let anything happen to the two that they may have to stand."""
+    leader = pair.leader
+    rates = [leader.throttles.leader.rate, pair.follower.throttles.follower.rate]
+    match random.randrange(8):
+        case 0 | 1 | 2:
+            leader.produce(acks=1)
+        case 3:
+            leader.follow(3, leader.partition.log.log_end_offset)
+        case 4:
+            pair.link.is_broken = not pair.link.is_broken
+        case 5:
+            leader.sessions._sessions.clear()
+        case 6:
+            random.choice(rates).limit_bytes_per_second = random.choice([1, 1_000_000])
+        case 7:
+            isr = random.choice([[1, 2, 3], [1, 3]])
+            for node in (leader, pair.follower):
+                node.change(isr=isr)
+    pair.run(random.choice([0, 1, 30, 600]))
+    pair.link.requests.clear()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_disturbs_them_the_two_are_equal_in_the_end(pair, seed):
+    """Sessions that are lost or at rest, throttles, broken connections, another in-sync set."""
+    random = Random(seed)
+    pair.leader.set_topic("leader.replication.throttled.replicas", "*")
+    pair.follower.set_topic("follower.replication.throttled.replicas", "*")
+    for _ in range(40):
+        disturb(pair, random)
+    pair.link.is_broken = False
+    for rate in (pair.leader.throttles.leader.rate, pair.follower.throttles.follower.rate):
+        rate.limit_bytes_per_second = 1_000_000
+    pair.run(3_000)
+    pair.leader.follow(3, pair.leader.partition.log.log_end_offset)
+    pair.run(1_000)
+    ours, theirs = pair.logs()
+    assert ours == theirs
+    assert pair.follower.high_watermark == pair.leader.high_watermark == ours[0]
