@@ -92,7 +92,7 @@ contracts:
 	@$(call in_one_piece,$(BIN)/lint-imports)
 
 quick:
-	@$(PYTEST) 2 || { echo "quick tests FAILED"; exit 1; }
+	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-few} $(PYTEST) 2 || { echo "quick tests FAILED"; exit 1; }
 
 fix: $(VENV)/.dev ## format and mend what can be mended by itself
 	$(BIN)/ruff check --fix $(SOURCES)

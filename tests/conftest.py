@@ -1,8 +1,9 @@
 """How the tests run here: in which order and process, and with the same examples everywhere.
 
 Hypothesis knows no clock: a busy machine is no bug, so there are no deadlines.
-`HYPOTHESIS_PROFILE=explore` looks for new examples instead of the same ones; what it finds becomes
-an explicit `@example`.
+`make check` has fewer examples than `make test` (profile `few`), where a test does not say how
+many. `HYPOTHESIS_PROFILE=explore` looks for new examples instead of the same ones; what it finds
+becomes an explicit `@example`.
 """
 
 import os
@@ -26,6 +27,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile(
     "same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("few", parent=settings.get_profile("same"), max_examples=30)
 settings.register_profile("explore", parent=settings.get_profile("same"), derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 

@@ -19,7 +19,7 @@ from tests.lib.waiting import until
 pytestmark = pytest.mark.interop
 
 PARKED_EACH = 300  # more than are taken in flight, so that reading stops
-CLIENTS = 20
+CLIENTS = 100
 
 
 @pytest.fixture

@@ -365,7 +365,16 @@ def go_on(life: Life, directories: LogDirectories, where: object) -> None:
         assert read_rows(log)[0] == rows, where
 
 
-@pytest.mark.parametrize("first_seed", range(0, SEEDS, SEEDS_A_TEST))
+@pytest.mark.parametrize(
+    "first_seed",
+    [
+        0,
+        *(
+            pytest.param(seed, marks=pytest.mark.slow)
+            for seed in range(SEEDS_A_TEST, SEEDS, SEEDS_A_TEST)
+        ),
+    ],
+)
 def test_a_damaged_file_costs_nothing_without_a_word(
     first_seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -278,9 +278,7 @@ class PartitionMachine(RuleBasedStateMachine):
 
 
 TestPartitionMachine = PartitionMachine.TestCase
-TestPartitionMachine.settings = settings(
-    max_examples=100, stateful_step_count=30, deadline=None, derandomize=True
-)
+TestPartitionMachine.settings = settings(stateful_step_count=30, deadline=None, derandomize=True)
 
 
 def test_a_topic_id_written_before_a_restart_is_synced_with_the_first_flush() -> None:

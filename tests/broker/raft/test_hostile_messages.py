@@ -1,7 +1,7 @@
 """What a peer says may be refused; it is never obeyed against the rules and never ends the node."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import ErrorCode
@@ -349,7 +349,6 @@ def anything(peer: Peer, data) -> tuple[int, int, object]:
 
 
 @pytest.mark.parametrize("role", ROLES)
-@settings(max_examples=100, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_no_message_ends_a_node_or_makes_it_write_what_cannot_be_read(role, data):
     peer = peer_as(role)
