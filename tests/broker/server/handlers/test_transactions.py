@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from broker.coordinator.output import Output
+from broker.coordinator.transaction.shard import TransactionShard
 from broker.errors import ErrorCode
 from broker.protocol.framing import encode_request
 from broker.protocol.message import Message
@@ -110,6 +112,43 @@ def test_ending_is_told_and_an_abort_of_nothing_completes(node):
     ended = end(False, 0)
     assert (ended.error_code, ended.producer_epoch) == (ErrorCode.NONE, 1)
     assert describe(node, "ends")[0].transaction_state == "CompleteAbort"
+
+
+def test_a_commit_is_answered_when_its_markers_are_there_or_take_too_long(node, monkeypatch):
+    held: list[tuple[Any, ...]] = []
+
+    def not_yet(shard: TransactionShard, markers: Any, partitions: Any, now: Any) -> Output:
+        held.append((shard, markers, list(partitions)))
+        return Output()
+
+    monkeypatch.setattr(TransactionShard, "markers_written", not_yet)
+
+    def commit(name: str) -> bytes:
+        producer = init(node, name)
+        add(node, name, producer, 0)
+        request = EndTxnRequest(
+            transactional_id=name,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            committed=True,
+        )
+        return encode_request(request.__api_key__, 5, 1, "test", request)[4:]
+
+    assert node.send(BROKER, commit("held"), steps=STEPS) == []
+    assert describe(node, "held")[0].transaction_state == "PrepareCommit"
+    monkeypatch.setattr("broker.server.handlers.end_txn.COMPLETE_MS", 0)
+    late = commit("late")
+    assert answer_to(late, node.send(BROKER, late, steps=STEPS)).error_code == ErrorCode.NONE
+    assert describe(node, "late")[0].transaction_state == "PrepareCommit"
+    monkeypatch.undo()
+    transactions = node.node._broker.transactions
+    numbers = {shard: number for number, shard in transactions._shards.items()}
+    for shard, markers, partitions in held:
+        transactions._on_written(numbers[shard], markers, partitions)
+    assert describe(node, "held")[0].transaction_state == "CompleteCommit"
+    quick = commit("quick")
+    assert answer_to(quick, node.send(BROKER, quick, steps=STEPS)).error_code == ErrorCode.NONE
+    assert describe(node, "quick")[0].transaction_state == "CompleteCommit"
 
 
 def test_brokers_ask_for_many_transactions_at_once(node):
