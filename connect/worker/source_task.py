@@ -76,7 +76,6 @@ class SourceWork:
 
     def __init__(self, thread: TaskThread, parts: SourceParts, counts: TaskCounts) -> None:
         self.counts = counts
-        counts.own_metrics = parts.task.metrics
         self._thread = thread
         self._control = thread.control
         self._call = thread.caller
@@ -110,6 +109,8 @@ class SourceWork:
             self._parts.own_offsets.start()
         self._is_started = True
         self._call(self._task.start, dict(self._parts.config))
+        # Not before: somebody may ask at any time, and a task has its figures once it has begun.
+        self.counts.own_metrics = self._task.metrics
         self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
         return type(self._task).version()
 

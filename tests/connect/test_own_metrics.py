@@ -1,0 +1,42 @@
+"""What a task tells of itself is asked for at any time, and given once it has begun."""
+
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
+from connect.worker.source_task import SourceWork
+from connect.worker.task_thread import TaskCounts
+from millrace.connect import SourceTask
+from millrace.connect.connectors import Settings, TaskMetric
+
+
+class CountingTask(SourceTask):
+    def start(self, settings: Settings) -> None:
+        super().start(settings)
+        self.figure = 5
+
+    def metrics(self) -> Iterable[TaskMetric]:
+        return [TaskMetric("figure", {}, self.figure)]
+
+
+def test_who_asks_before_the_task_has_begun_is_told_nothing() -> None:
+    counts = TaskCounts("source")
+    converters = SimpleNamespace(key=None, value=None)
+    parts: Any = SimpleNamespace(
+        task=CountingTask(),
+        config={},
+        converters=converters,
+        producer={"bootstrap.servers": "127.0.0.1:1", "log_level": 0},
+        offsets=None,
+        own_offsets=None,
+        flush_interval_ms=1_000,
+    )
+    thread: Any = SimpleNamespace(
+        control=None,
+        caller=lambda call, *arguments: call(*arguments),
+        task=SimpleNamespace(connector="counts"),
+    )
+    work = SourceWork(thread, parts, counts)
+    assert list(counts.own_metrics()) == []
+    work.begin()
+    assert list(counts.own_metrics()) == [TaskMetric("figure", {}, 5)]
