@@ -1,0 +1,141 @@
+"""What the settings of a worker do: providers, policies, topics that are made and kept in mind."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+
+from connect.worker.override_policy import override_policy
+from connect.worker.settings import WorkerSettings
+from millrace.connect.errors import ConfigException
+from millrace.testing import LocalBroker
+from tests.lib.connect_worker import WORKER_SETTINGS, ConnectWorker, eventually
+
+POLICY = "connector.client.config.override.policy"
+ALLOWED = {"connector.client.config.override.allowlist": "linger.ms, batch.size"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "allowed"),
+    [
+        ("All", {"linger.ms", "acks", "sasl.jaas.config"}),
+        ("None", set()),
+        ("Principal", {"sasl.jaas.config"}),
+        ("Allowlist", {"linger.ms"}),
+        ("org.apache.kafka.connect.connector.policy.AllClientConfig", None),
+        (
+            "org.apache.kafka.connect.connector.policy.NoneConnectorClientConfigOverridePolicy",
+            set(),
+        ),
+    ],
+)
+def test_a_policy_says_which_settings_of_clients_may_be_overridden(
+    policy: str, allowed: set[str] | None
+) -> None:
+    written = {**WORKER_SETTINGS, "offset.storage.file.filename": "x", POLICY: policy, **ALLOWED}
+    settings = WorkerSettings.of({**written}, is_distributed=False)
+    if allowed is None:
+        with pytest.raises(ConfigException, match="policy"):
+            override_policy(settings)
+        return
+    refused = override_policy(settings)
+    told = {name: refused(name) for name in ("linger.ms", "acks", "sasl.jaas.config")}
+    assert {name for name, why in told.items() if why is None} == allowed
+    assert all("does not allow" in why for why in told.values() if why is not None)
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[LocalBroker]:
+    with LocalBroker() as started:
+        yield started
+
+
+def settings(broker: LocalBroker, folder: Path, **more: str) -> dict[str, str]:
+    providers = "org.apache.kafka.common.config.provider"
+    return {
+        "bootstrap.servers": broker.bootstrap_servers,
+        "offset.storage.file.filename": str(folder / "offsets"),
+        "config.providers": "env,directory",
+        "config.providers.env.class": f"{providers}.EnvVarConfigProvider",
+        "config.providers.env.param.allowlist.pattern": "SHOP_.*",
+        "config.providers.directory.class": f"{providers}.DirectoryConfigProvider",
+        **more,
+    }
+
+
+@pytest.fixture(scope="module")
+def worker(
+    broker: LocalBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ConnectWorker]:
+    folder = tmp_path_factory.mktemp("settings")
+    told = settings(broker, folder, **{"topic.tracking.allow.reset": "false", POLICY: "Allowlist"})
+    with (
+        patch.dict(os.environ, {"SHOP_FILE": str(folder / "in.txt"), "OTHER_FILE": "hidden"}),
+        ConnectWorker(folder, {**told, **ALLOWED}) as started,
+    ):
+        yield started
+
+
+@pytest.mark.slow
+def test_variables_come_from_the_environment_and_from_files_of_a_directory(
+    worker: ConnectWorker, broker: LocalBroker
+) -> None:
+    (worker.folder / "in.txt").write_text("one\ntwo\n")
+    (worker.folder / "secrets").mkdir()
+    (worker.folder / "secrets" / "topic").write_text("made-lines")
+    config = {
+        "connector.class": "FileStreamSource",
+        "file": "${env:SHOP_FILE}",
+        "topic": f"${{directory:{worker.folder}/secrets:topic}}",
+        "producer.override.linger.ms": "1",
+        "topic.creation.default.replication.factor": "1",
+        "topic.creation.default.partitions": "2",
+        "topic.creation.groups": "kept,other",
+        "topic.creation.kept.include": "made-.*,x",
+        "topic.creation.kept.exclude": ".*-not",
+        "topic.creation.kept.partitions": "3",
+        "topic.creation.kept.retention.ms": "1234567",
+        "topic.creation.other.include": "made-.*",
+        "topic.creation.other.partitions": "5",
+    }
+    assert worker.call("PUT", "/connectors/lines/config", config).status == 201
+    shown = worker.call("GET", "/connectors/lines/config").body
+    assert shown["file"] == "${env:SHOP_FILE}"
+    topics = "/connectors/lines/topics"
+    worker.wait_for("lines", connector="RUNNING", t0="RUNNING")
+    eventually(lambda: worker.call("GET", topics).body == {"lines": {"topics": ["made-lines"]}})
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    made = admin.list_topics("made-lines", timeout=10).topics["made-lines"]
+    assert len(made.partitions) == 3
+    resource = ConfigResource(ConfigResource.Type.TOPIC, "made-lines")
+    (found,) = admin.describe_configs([resource]).values()
+    assert found.result()["retention.ms"].value == "1234567"
+
+
+@pytest.mark.slow
+def test_what_the_policy_forbids_is_refused(worker: ConnectWorker) -> None:
+    config = {"connector.class": "FileStreamSource", "topic": "t", "producer.override.acks": "0"}
+    answered = worker.call("PUT", "/connectors/forbidden/config", config)
+    assert answered.status == 400
+    assert "'Allowlist' policy does not allow 'acks'" in answered.body["message"]
+
+
+@pytest.mark.slow
+def test_topics_are_not_forgotten_when_the_worker_forbids_it(worker: ConnectWorker) -> None:
+    answered = worker.call("PUT", "/connectors/lines/topics/reset")
+    assert answered.status == 403
+    assert "disabled" in answered.body["message"]
+
+
+@pytest.mark.slow
+def test_without_tracking_nobody_is_told_of_topics(broker: LocalBroker, tmp_path: Path) -> None:
+    told = settings(broker, tmp_path, **{"topic.tracking.enable": "false"})
+    with ConnectWorker(tmp_path, told) as worker:
+        for method, path in (("GET", "topics"), ("PUT", "topics/reset")):
+            answered = worker.call(method, f"/connectors/lines/{path}")
+            assert answered.status == 403
+            assert "disabled" in answered.body["message"]
