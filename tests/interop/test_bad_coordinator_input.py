@@ -98,7 +98,12 @@ class Polite:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[LocalBroker]:
-    with LocalBroker() as started:
+    # However long all of this takes, the members that are there stay there.
+    sessions = {
+        "group.consumer.max.session.timeout.ms": TIMEOUT_MS,
+        "group.consumer.session.timeout.ms": TIMEOUT_MS,
+    }
+    with LocalBroker(**sessions) as started:
         create_topics(started.bootstrap_servers)
         yield started
 

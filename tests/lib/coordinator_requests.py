@@ -43,7 +43,7 @@ KNOWN, OPEN = "known", "open"
 CLASSIC, MODERN = "classic-group", "modern-group"
 NOBODY = "nobody-of-that-name"
 TOO_LONG = "x" * 4097  # the limit is 4096
-TIMEOUT_MS = 60_000
+TIMEOUT_MS = 600_000
 NOW_MS = 1_700_000_000_000
 
 
@@ -188,7 +188,7 @@ class Asks:
 
     def join(self, group: str, member_id: str = "", **fields: Any) -> Any:
         named = {
-            "session_timeout_ms": 30_000,
+            "session_timeout_ms": TIMEOUT_MS,
             "protocol_type": "consumer",
             "protocols": [JoinGroupRequestProtocol(name="range", metadata=b"\0\1" + bytes(12))],
             **fields,
