@@ -295,7 +295,9 @@ class Delivery:
             if verdict is Verdict.GAP:
                 await self._handle(agent, in_hand, generation)
                 in_hand = []
-                await self._fill(agent, where, message.offset, generation)
+                # Every transaction leaves a gap: one by one they would take longer than all of it.
+                await self._fill(agent, where, self.positions.first_end(where), generation)
+                verdict = self.positions.judge(agent.reader, where, message.offset)
             if verdict is not Verdict.SKIP:
                 self.positions.take(agent.reader, where, message.offset)
                 in_hand.append(record_of(message, message.timestamp * 1000, generation))

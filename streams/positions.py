@@ -97,6 +97,10 @@ class Positions:
             self._handled[reader, partition] for reader in self.readers_by_topic[partition.topic]
         )
 
+    def first_end(self, partition: TopicPartition) -> int:
+        """Return where the partition ended when the assignment began; no gap begins after that."""
+        return self._ends.get(partition, 0)
+
     def behind(self, reader: str, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Return the positions to commit with what a reader has made of all before `ends`."""
         return {
