@@ -3,10 +3,10 @@
 Neither client at hand could do this. aiokafka knows the transactions of Kafka 0.11: its offsets
 are not fenced by the generation of the group (KIP-447), so a consumer that is believed dead could
 commit beside its successor, and each partition costs a round trip. confluent-kafka fences, but has
-no transactions of protocol 2 (KIP-890), no assignor of one's own, and its threads cost more
-processor time than this does: bench/README.md has the figures. So aiokafka's connections, metadata
-and record batches are used, and the requests are ours: a batch is known whole before anything of it
-is sent, so a transaction is a few requests side by side and one more.
+no transactions of protocol 2 (KIP-890), no assignor of one's own, and its asyncio producer takes no
+headers; in processor time they do not differ by much (bench/README.md). So aiokafka's connections,
+metadata and record batches are used, and the requests are ours: a batch is known whole before
+anything of it is sent, so a transaction is a few requests side by side and one more.
 
 Protocol 2 is used where the cluster has finalised `transaction.version` 2, else protocol 1.
 """
