@@ -1,6 +1,7 @@
 """/, /health, /metrics and /admin/loggers: the worker itself."""
 
 import asyncio
+import logging
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
@@ -19,10 +20,17 @@ from connect.rest.metrics import ConnectMetrics
 from connect.rest.page import page_response
 from connect.worker import loggers
 from connect.worker.client_settings import librdkafka_settings
+from millrace.connect.errors import ConnectException
 from pages.front import is_wanted
+
+log = logging.getLogger(__name__)
 
 _HEALTHY: Final = "Worker has completed startup and is ready to handle requests."
 _STARTING: Final = "Worker is still starting up."
+_UNHEALTHY: Final = (
+    "Worker was unable to handle this request and may be unable to handle other requests."
+)
+_HEALTH_SECONDS: Final = 10.0
 _CLUSTER_ID_SECONDS: Final = 5.0
 
 
@@ -39,6 +47,7 @@ class Admin:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._cluster_id: str | None = None
+        self._check: asyncio.Future[None] | None = None
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(ConnectMetrics(desk.worker))
 
@@ -79,7 +88,19 @@ class Admin:
     async def show_health(self, request: web.Request) -> web.Response:
         if not self._desk.worker.is_ready:
             return answer({"status": "starting", "message": _STARTING}, 503)
+        try:
+            async with asyncio.timeout(_HEALTH_SECONDS):
+                await self._require_health()
+        except (ConnectException, TimeoutError) as error:
+            log.warning("worker is not healthy error=%r", error)
+            return answer({"status": "unhealthy", "message": _UNHEALTHY}, 500)
         return answer({"status": "healthy", "message": _HEALTHY})
+
+    async def _require_health(self) -> None:
+        """Ask once for all who wait: asking brokers that are away holds a thread for longer."""
+        if self._check is None or self._check.done():
+            self._check = asyncio.ensure_future(self._desk.worker.require_health())
+        await asyncio.shield(self._check)
 
     async def show_live(self, request: web.Request) -> web.Response:
         return answer({"status": "live"})

@@ -135,6 +135,9 @@ class Cluster:
 
     # --- for the worker ---
 
+    async def wait_until_member(self) -> None:
+        await self.membership.wait_until_member()
+
     def owner_url(self, name: str | TaskId) -> str | None:
         return self.membership.owner_url(name)
 

@@ -85,6 +85,9 @@ class Membership:
     def is_member(self) -> bool:
         return self._is_member.is_set()
 
+    async def wait_until_member(self) -> None:
+        await self._is_member.wait()
+
     def owner_url(self, name: str | TaskId) -> str | None:
         return self._owners.get(name)
 

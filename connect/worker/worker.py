@@ -68,6 +68,9 @@ class Neighbours(Protocol):
     async def catch_up(self) -> int:
         """Read configurations to their end; returns where that is. Raises ConnectException."""
 
+    async def wait_until_member(self) -> None:
+        """Wait until this worker is one of them."""
+
 
 class MemoryLog:
     """The log of a standalone worker: what is written is read at once."""
@@ -371,6 +374,12 @@ class Worker:
         """Give what the tasks that run here have done."""
         works = {task: thread.work for task, thread in self.tasks.items()}
         return {task: work.counts for task, work in works.items() if work is not None}
+
+    async def require_health(self) -> None:
+        """Return once this worker can do what it is asked for. Raises ConnectException."""
+        if self.neighbours is not None:
+            await self.neighbours.wait_until_member()
+            await self.neighbours.catch_up()
 
     async def prepare_offsets_change(self, name: str) -> None:
         """Wait until nothing of a stopped connector writes any more, as far as we can tell."""

@@ -24,7 +24,8 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -123,8 +124,8 @@ class Numbers:
             }
         )
         self._consumer.assign([TopicPartition(TOPIC, each, 0) for each in range(PARTITIONS)])
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self._thread = ThreadPoolExecutor(1)
+        self._running = self._thread.submit(self._run)
 
     def _run(self) -> None:
         while not self._is_over.is_set():
@@ -155,8 +156,10 @@ class Numbers:
         eventually(lambda: all(self._next[each] > before[each] + 1 for each in tasks))
 
     def close(self) -> None:
+        """Raises what its thread ended with."""
         self._is_over.set()
-        self._thread.join(10)
+        self._thread.shutdown()
+        self._running.result()
 
 
 class Commits:
@@ -167,8 +170,8 @@ class Commits:
         self.offsets: dict[tuple[str, int], int] = {}
         self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
         self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self._thread = ThreadPoolExecutor(1)
+        self._running = self._thread.submit(self._run)
 
     def _run(self) -> None:
         while not self._is_over.wait(0.3):
@@ -186,8 +189,11 @@ class Commits:
                 self.offsets[at] = each.offset
 
     def close(self) -> None:
+        """Look once more, and raise what its thread ended with."""
         self._is_over.set()
-        self._thread.join(30)
+        self._thread.shutdown()
+        self._running.result()
+        self.look()
 
 
 class Workers:
@@ -326,9 +332,14 @@ def walk(
         admin = AdminClient({"bootstrap.servers": servers})
         admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(20)
         workers = Workers(folder, ports, links, isolation)
-        numbers, commits = Numbers(servers), Commits(servers)
-        try:
+        with ExitStack() as ending:
+            numbers = Numbers(servers)
+            # Everything is ended, whatever goes wrong at the end of something else.
+            ending.callback(numbers.close)
+            commits = Commits(servers)
+            ending.callback(commits.close)
             for worker in workers.all:
+                ending.callback(worker.kill)
                 worker.start()
             eventually(lambda: workers.all[0].call("GET", "/health/ready").status == 200)
             put_connectors(workers.all[0], folder)
@@ -338,12 +349,6 @@ def walk(
                 fault = ("killed", "frozen", "cut off")[number % 3]
                 problems += one_fault(workers, number % WORKERS, fault, numbers, say)
             numbers.wait_for_each()
-        finally:
-            numbers.close()
-            commits.close()
-            for worker in workers.all:
-                worker.kill()
-        commits.look()
         log = "".join(worker.log() for worker in workers.all)
     problems += numbers.problems + commits.problems + not_given(folder, commits, numbers)
     return {
