@@ -39,6 +39,7 @@ SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 CONVERTERS = {"strings": STRINGS, "JSON with schemas": JSON}
 TICKS = os.sysconf("SC_CLK_TCK")
 START_SECONDS = 60
+MEGA = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -140,10 +141,22 @@ class Ends:
         return sum(end for _, end in ends)
 
 
-def timed(
+def timed_lines(
     results: Results, server: str, cell: str, running: Running, done: Callable[[], int], count: int
 ) -> None:
-    """Measure from the first record until 99 in 100 are there: the last wait for a commit."""
+    """Measure records, and the bytes of their lines, without schema, newline or a record's own."""
+    per_second, per_cpu_second = timed(results, server, cell, running, done, count)
+    results.add(f"{cell}: MB/s", server, per_second * len(LINE) / MEGA)
+    results.add(f"{cell}: MB per CPU second", server, per_cpu_second * len(LINE) / MEGA)
+
+
+def timed(
+    results: Results, server: str, cell: str, running: Running, done: Callable[[], int], count: int
+) -> tuple[float, float]:
+    """Measure from the first record until 99 in 100 are there: the last wait for a commit.
+
+    Returns records a second, and a CPU second.
+    """
     wait_for(lambda: done() > 0)
     first, began, cpu = done(), time.monotonic(), running.cpu_seconds()
     wait_for(lambda: done() >= count * 99 // 100, 300)
@@ -151,6 +164,7 @@ def timed(
     seconds, used = time.monotonic() - began, running.cpu_seconds() - cpu
     results.add(f"{cell}: records/s", server, records / seconds)
     results.add(f"{cell}: records per CPU second", server, records / used)
+    return records / seconds, records / used
 
 
 def make_topic(servers: str, topic: str, partitions: int = 1) -> None:
@@ -189,7 +203,7 @@ def source(results: Results, server: str, kind: str, count: int, libs: Path) -> 
             file = {"file": f"{folder}/in", "topic": "lines"}
             running.put("in", connector__class=SOURCE, **file)
             ends = Ends(servers, "lines")
-            timed(results, server, f"file source, {kind}", running, ends, count)
+            timed_lines(results, server, f"file source, {kind}", running, ends, count)
 
 
 def in_json() -> bytes:
@@ -209,7 +223,8 @@ def sink(results: Results, server: str, kind: str, count: int, libs: Path) -> No
         told = {"value__converter": CONVERTERS[kind], "consumer__auto__offset__reset": "earliest"}
         with worker(server, folder, servers, libs, **told) as running:
             running.put("out", connector__class=SINK, file=f"{folder}/out", topics="lines")
-            timed(results, server, f"file sink, {kind}", running, written(folder / "out"), count)
+            lines = written(folder / "out")
+            timed_lines(results, server, f"file sink, {kind}", running, lines, count)
 
 
 def written(file: Path) -> Callable[[], int]:
@@ -254,7 +269,7 @@ def two_tasks(results: Results, isolation: str, count: int, libs: Path) -> None:
             out = f"{folder}/out"
             running.put("out", connector__class=SINK, file=out, topics="lines", tasks__max="2")
             cell = f"two sink tasks, tasks.isolation={isolation}"
-            timed(results, "millrace", cell, running, written(folder / "out"), count)
+            timed_lines(results, "millrace", cell, running, written(folder / "out"), count)
 
 
 def main(arguments: list[str]) -> int:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
 
 from millrace.testing import LocalBroker
+from tests.lib.connect_topics import consumed, lines, produce, put
 from tests.lib.connect_worker import ConnectWorker, eventually
 
 pytestmark = pytest.mark.slow
@@ -57,37 +57,6 @@ class CountingTask(SourceTask):
 class BlockingConnector(SourceConnector):
     def start(self, settings):
         time.sleep(60)
-
-class PickySink(SinkConnector):
-    def task_class(self):
-        return PickyTask
-
-class PickyTask(SinkTask):
-    """Refuses the value `bad`, and takes `later` only the second time."""
-
-    def put(self, records):
-        for record in records:
-            if record.value == "later" and not hasattr(self, "seen"):
-                self.seen = True
-                self.context.timeout(100)
-                raise RetriableException("not now")
-        for record in records:
-            if record.value == "bad":
-                self.context.errant_record_reporter.report(record, ValueError("it is bad"))
-        with open(self.settings["file"], "a") as file:
-            file.writelines(f"{each.value}\\n" for each in records if each.value != "bad")
-
-class Upper(Transformation):
-    def configure(self, configs):
-        pass
-
-    def apply(self, record):
-        from dataclasses import replace
-        if record.value == "drop":
-            return None
-        if record.value == "raise":
-            raise DataException("told to raise")
-        return replace(record, value=record.value.upper())
 '''
 
 
@@ -123,45 +92,6 @@ def worker(broker: LocalBroker, folder: Path) -> Iterator[ConnectWorker]:
     with ConnectWorker(folder, settings(broker, folder)) as started:
         yield started
         assert started.stop() == 0
-
-
-def put(worker: ConnectWorker, name: str, **config: str) -> None:
-    told = {key.replace("__", "."): value for key, value in config.items()}
-    status, body, _ = worker.call("PUT", f"/connectors/{name}/config", told)
-    assert status in (200, 201), body
-
-
-def produce(broker: LocalBroker, topic: str, *values: str | bytes) -> None:
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
-    for value in values:
-        producer.produce(topic, value)
-    assert producer.flush(30) == 0
-
-
-def consumed(broker: LocalBroker, topic: str, count: int) -> list[Any]:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap_servers,
-            "group.id": f"reads-{topic}",
-            "auto.offset.reset": "earliest",
-        }
-    )
-    consumer.subscribe([topic])
-    try:
-        found: list[Any] = []
-
-        def more() -> bool:
-            found.extend(each for each in consumer.consume(1000, 0.2) if not each.error())
-            return len(found) >= count
-
-        eventually(more)
-        return found
-    finally:
-        consumer.close()
-
-
-def lines(path: Path) -> list[str]:
-    return path.read_text().splitlines() if path.exists() else []
 
 
 def test_lines_go_from_file_to_file_and_offsets_survive_kill_9(
@@ -295,52 +225,6 @@ def test_a_sinks_offsets_are_its_groups(worker: ConnectWorker, broker: LocalBrok
     assert worker.call("PATCH", offsets, told).status == 200
     assert worker.call("GET", offsets).body == {"offsets": []}
     assert worker.call("DELETE", offsets).status == 200
-
-
-def test_what_cannot_be_processed_goes_to_the_dead_letters(
-    worker: ConnectWorker, broker: LocalBroker
-) -> None:
-    out = worker.folder / "picky-out"
-    produce(broker, "picked", "one", "raise", "drop", b"\xff\xfe", "bad", "later", "last")
-    put(
-        worker,
-        "picky",
-        connector__class="PickySink",
-        topics="picked",
-        file=str(out),
-        transforms="up",
-        transforms__up__type="Upper",
-        value__converter="org.apache.kafka.connect.json.JsonConverter",
-        errors__tolerance="all",
-        errors__deadletterqueue__topic__name="letters",
-        errors__deadletterqueue__topic__replication__factor="1",
-        errors__deadletterqueue__context__headers__enable="true",
-    )
-    # None of them is JSON.
-    letters = consumed(broker, "letters", 7)
-    headers = [dict(each.headers()) for each in letters]
-    assert {each["__connect.errors.stage"] for each in headers} == {b"VALUE_CONVERTER"}
-    put(
-        worker,
-        "picky2",
-        connector__class="PickySink",
-        topics="picked",
-        file=str(out),
-        errors__tolerance="all",
-        errors__deadletterqueue__topic__name="letters2",
-        errors__deadletterqueue__topic__replication__factor="1",
-        errors__deadletterqueue__context__headers__enable="true",
-    )
-    (letter,) = consumed(broker, "letters2", 1)
-    told = dict(letter.headers())
-    assert letter.value() == b"bad"
-    assert told["__connect.errors.stage"] == b"TASK_PUT"
-    assert told["__connect.errors.topic"] == b"picked"
-    assert told["__connect.errors.offset"] == b"4"
-    assert told["__connect.errors.connector.name"] == b"picky2"
-    assert told["__connect.errors.exception.message"] == b"it is bad"
-    eventually(lambda: lines(out)[-1:] == ["last"])
-    assert lines(out) == ["one", "raise", "drop", "\ufffd\ufffd", "later", "last"]
 
 
 def test_a_task_that_fails_says_why_starts_again_and_nobody_else_is_held_up(

@@ -1,11 +1,13 @@
 """What the settings of a worker do: providers, policies, topics that are made and kept in mind."""
 
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
@@ -13,10 +15,14 @@ from connect.worker.override_policy import override_policy
 from connect.worker.settings import WorkerSettings
 from millrace.connect.errors import ConfigException
 from millrace.testing import LocalBroker
+from tests.lib.connect_topics import produce, put
 from tests.lib.connect_worker import WORKER_SETTINGS, ConnectWorker, eventually
 
 POLICY = "connector.client.config.override.policy"
-ALLOWED = {"connector.client.config.override.allowlist": "linger.ms, batch.size"}
+ALLOWED = {
+    "connector.client.config.override.allowlist": "linger.ms, batch.size, client.id, group.id, "
+    "bootstrap.servers"
+}
 
 
 @pytest.mark.parametrize(
@@ -122,6 +128,64 @@ def test_what_the_policy_forbids_is_refused(worker: ConnectWorker) -> None:
     answered = worker.call("PUT", "/connectors/forbidden/config", config)
     assert answered.status == 400
     assert "'Allowlist' policy does not allow 'acks'" in answered.body["message"]
+
+
+@pytest.mark.slow
+def test_a_sinks_consumer_is_what_its_connector_makes_of_it(
+    worker: ConnectWorker, broker: LocalBroker
+) -> None:
+    produce(broker, "overridden", *"abc")
+    put(
+        worker,
+        "own-group",
+        connector__class="FileStreamSink",
+        topics="overridden",
+        file=str(worker.folder / "overridden-out"),
+        consumer__override__group__id="group-of-mine",
+        consumer__override__client__id="consumer-of-mine",
+    )
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+
+    def clients(group: str) -> list[str]:
+        (future,) = admin.describe_consumer_groups([group]).values()
+        return [member.client_id for member in future.result(20).members]
+
+    eventually(lambda: clients("group-of-mine") == ["consumer-of-mine"])
+    at = {"kafka_topic": "overridden", "kafka_partition": 0}
+    committed = {"offsets": [{"partition": at, "offset": {"kafka_offset": 3}}]}
+    path = "/connectors/own-group/offsets"
+    # Whoever asks for offsets is told of that group's.
+    eventually(lambda: worker.call("GET", path).body == committed)
+    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("group-of-mine")])
+    (found,) = asked["group-of-mine"].result(20).topic_partitions
+    assert (found.topic, found.partition, found.offset) == ("overridden", 0, 3)
+    groups = {each.group_id for each in admin.list_consumer_groups().result(20).valid}
+    assert ("group-of-mine" in groups, "connect-own-group" in groups) == (True, False)
+    assert worker.call("DELETE", "/connectors/own-group").status == 204
+
+
+@pytest.mark.slow
+def test_the_client_that_makes_topics_is_what_its_connector_makes_of_it(
+    worker: ConnectWorker,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(30)
+        put(
+            worker,
+            "own-admin",
+            connector__class="FileStreamSink",
+            topics="overridden",
+            file=str(worker.folder / "admin-out"),
+            errors__deadletterqueue__topic__name="letters",
+            admin__override__bootstrap__servers=f"127.0.0.1:{listener.getsockname()[1]}",
+            admin__override__client__id="admin-of-mine",
+        )
+        # It goes where it was told to, and says who it is in its first request.
+        connection, _ = listener.accept()
+        with connection:
+            connection.settimeout(30)
+            assert b"admin-of-mine" in connection.recv(4096)
+    assert worker.call("DELETE", "/connectors/own-admin").status == 204
 
 
 @pytest.mark.slow
