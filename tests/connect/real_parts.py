@@ -3,7 +3,9 @@
     .venv/bin/python -m tests.connect.real_parts --seconds 60 --kills 8
 
 Somebody inserts, updates and deletes rows all the while. At the end the table, the index, the copy
-and what the files tell, read from the first to the last, have to be the same, row by row.
+and what the files tell, read from the first to the last, have to be the same, row by row. A change
+that is twice in the files has to be twice in the topic: the source writes at least once, the files'
+sink each record of the topic once.
 """
 
 import argparse
@@ -14,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +24,15 @@ import psycopg
 from elasticsearch import Elasticsearch as Client
 from pyarrow import parquet
 
+from connect.mirror.whole_topic import whole_topic
 from millrace.testing import LocalBroker
 from tests.lib.connect_worker import ConnectWorker
 from tests.lib.elasticsearch_server import Elasticsearch
 from tests.lib.postgresql import PostgreSql
 
 Rows = dict[int, tuple[str, int]]
+Changes = Counter[tuple[int, str, int]]
+"""How often each change is there, by its place in PostgreSQL's log, its kind and its row."""
 TOPIC = "shop.public.orders"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 TABLE = "CREATE TABLE orders (id INTEGER PRIMARY KEY, note TEXT NOT NULL, n INTEGER NOT NULL)"
@@ -185,23 +190,34 @@ class Parts:
     def told_by_files(self) -> Rows:
         """Return what the changes in the files come to, in their order."""
         rows: Rows = {}
-        for path in sorted(self.files.rglob("*.parquet")):
-            for change in parquet.read_table(path).to_pylist():
-                after = change["after"]
-                if after is None:
-                    rows.pop(change["before"]["id"], None)
-                else:
-                    rows[after["id"]] = (after["note"], after["n"])
+        for change in self._changes_in_files():
+            after = change["after"]
+            if after is None:
+                rows.pop(change["before"]["id"], None)
+            else:
+                rows[after["id"]] = (after["note"], after["n"])
         return rows
 
-    def changes_in_files(self) -> tuple[int, int]:
-        """Return how many rows there are, and how many of them are there twice."""
-        lsns: Counter[tuple[int, str, int]] = Counter()
-        for path in self.files.rglob("*.parquet"):
-            for change in parquet.read_table(path).to_pylist():
-                row = change["after"] or change["before"]
-                lsns[change["source"]["lsn"], change["op"], row["id"]] += 1
-        return sum(lsns.values()), sum(count - 1 for count in lsns.values())
+    def _changes_in_files(self) -> Iterator[Any]:
+        for path in sorted(self.files.rglob("*.parquet")):
+            yield from parquet.read_table(path).to_pylist()
+
+    def counted_in_files(self) -> Changes:
+        return counted(self._changes_in_files())
+
+    def counted_in_topic(self) -> Changes:
+        client = {"bootstrap.servers": self.broker.bootstrap_servers, "group.id": "looks"}
+        values = [each.value() for each in whole_topic(client, TOPIC)]
+        return counted(json.loads(each)["payload"] for each in values if each is not None)
+
+
+def counted(changes: Iterable[Any]) -> Changes:
+    """Return how often each change is there."""
+    found: Changes = Counter()
+    for change in changes:
+        row = change["after"] or change["before"]
+        found[change["source"]["lsn"], change["op"], row["id"]] += 1
+    return found
 
 
 def walk(seconds: float, kills: list[str], seed: int, say: Callable[[str], None]) -> dict[str, Any]:
@@ -235,6 +251,7 @@ def walk(seconds: float, kills: list[str], seed: int, say: Callable[[str], None]
 def compared(parts: Parts, say: Callable[[str], None]) -> dict[str, Any]:
     wanted = parts.table("orders")
     found: dict[str, Rows] = {}
+    in_files, in_topic = Changes(), Changes()
     deadline = time.monotonic() + 90
     while time.monotonic() < deadline:
         try:
@@ -243,15 +260,21 @@ def compared(parts: Parts, say: Callable[[str], None]) -> dict[str, Any]:
                 "copy": parts.table("copied"),
                 "files": parts.told_by_files(),
             }
+            in_files, in_topic = parts.counted_in_files(), parts.counted_in_topic()
         # What is read may be on its way: a file that is replaced, an index that is made.
         except Exception as error:  # noqa: BLE001
             say(f"not there yet: {error!r:.100}")
-        if found and all(rows == wanted for rows in found.values()):
+        is_same = found and all(rows == wanted for rows in found.values())
+        if is_same and in_files == in_topic:
             break
         time.sleep(0.3)
     different = {name: _difference(wanted, rows) for name, rows in found.items()}
-    rows, doubled = parts.changes_in_files()
-    say(f"rows in the table: {len(wanted)}; changes in the files: {rows}, twice there: {doubled}")
+    total, doubled = in_files.total(), in_files.total() - len(in_files)
+    say(f"rows in the table: {len(wanted)}; changes in the files: {total}, twice there: {doubled}")
+    lost, added = in_topic - in_files, in_files - in_topic
+    say(
+        f"changes of the topic that the files lack: {lost.total()}, have too often: {added.total()}"
+    )
     for name, wrong in different.items():
         say(f"{name}: {'the same' if not wrong else f'{len(wrong)} rows differ: {wrong[:5]}'}")
     states = {name: parts.worker.states(name) for name in ("changes", "index", "copy", "files")}
@@ -260,10 +283,17 @@ def compared(parts: Parts, say: Callable[[str], None]) -> dict[str, Any]:
         for name in states
     }
     say(f"states: {states}")
-    is_told = any(different.values()) or len(found) < 3
+    is_told = any(different.values()) or len(found) < 3 or bool(lost or added)
     lines = parts.worker.log().splitlines(keepends=True) if is_told else []
     log = "".join(line for line in lines if " connect.kafka " not in line)
-    return {"different": different, "rows": len(wanted), "tasks": restarts, "log": log[-8000:]}
+    return {
+        "different": different,
+        "lost": lost.total(),
+        "added": added.total(),
+        "rows": len(wanted),
+        "tasks": restarts,
+        "log": log[-8000:],
+    }
 
 
 def _difference(wanted: Rows, rows: Rows) -> list[int]:
@@ -282,6 +312,7 @@ def main() -> int:
     result = walk(options.seconds, kills, options.seed, lambda text: print(text, flush=True))
     print(result["log"], end="")
     is_same = len(result["different"]) == 3 and not any(result["different"].values())
+    is_same = is_same and (result["lost"], result["added"]) == (0, 0)
     print("everything agrees" if is_same else "NOT THE SAME")
     return 0 if is_same else 1
 

@@ -18,4 +18,6 @@ def test_table_index_copy_and_files_agree_after_each_part_was_killed(
         capsys.readouterr().out,
         result["log"],
     )
+    # What is twice in the files is twice in the topic.
+    assert (result["lost"], result["added"]) == (0, 0), capsys.readouterr().out
     assert result["rows"] > 50
