@@ -249,7 +249,12 @@ def test_session_keys_come_and_go_and_workers_go_on_believing_each_other(
                 "file": f"{folder}/none",
                 "topic": topic,
             }
-            assert worker.call("PUT", f"/connectors/{name}/config", config).status in (200, 201)
+            path = f"/connectors/{name}/config"
+            eventually(
+                lambda worker=worker, path=path, config=config: (
+                    worker.call("PUT", path, config).status in (200, 201)
+                )
+            )
         # The connector's owner sends tasks to the leader, signed with the key of the moment.
         for name in names:
             eventually(lambda name=name: topic_of_task(workers[0], name) == topic)
