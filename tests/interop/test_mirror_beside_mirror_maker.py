@@ -2,14 +2,16 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from connect.mirror.offset_sync_store import OffsetSyncStore
@@ -158,8 +160,16 @@ def test_each_goes_on_where_the_other_stopped(run: Run) -> None:
         assert configs(run.b, sorted(made_by_theirs)) == kept
         assert topic_names(run.b) == made_by_theirs
         assert ours.stop() == 0
+    beats = [
+        (key or b"", value or b"", sent) for key, value, _, _, sent in records(run.b, "heartbeats")
+    ]
     asked = {"servers": run.b, "alias": "a", "group": "readers"}
-    told = ask_classes(run.libs, asked)
+    told = ask_classes(
+        run.libs, {**asked, "beats": [[key.hex(), value.hex()] for key, value, _ in beats]}
+    )
+    # Its own and ours, one after the other.
+    assert told["beats"] == [["a", "b", sent] for _, _, sent in beats]
+    assert [[*astuple(Heartbeat.of_record(*each[:2]))] for each in beats] == told["beats"]
     ours_says = {f"{at.topic}-{at.partition}": offset for at, offset in translated(run).items()}
     assert told["offsets"] == ours_says
     assert (told["hops"], told["upstream"]) == (1, ["a"])
@@ -237,20 +247,120 @@ def is_default(servers: str, topic: str, name: str) -> bool:
     return bool(admin.describe_configs([resource])[resource].result(20)[name].is_default)
 
 
-def test_ours_follows_apaches_clusters(tmp_path: Path) -> None:
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+    "super.users": "User:ANONYMOUS",
+}
+"""Rules are kept, and stand in nobody's way who says nothing of itself."""
+FOLLOWS_ALL = {
+    "a->b.enabled": "true",
+    "sync.group.offsets.enabled": "true",
+    "sync.topic.acls.interval.seconds": "1",
+}
+
+
+@pytest.fixture(scope="module")
+def apaches_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     libs = kafka_libs()
-    for alias in "ab":
-        (tmp_path / alias).mkdir()
-    with running_node(libs, tmp_path / "a") as a, running_node(libs, tmp_path / "b") as b:
-        make_topic(a, "orders")
-        produce(a, "orders", range(200), 2)
-        consume_some(a, "orders", "readers", 200)
-        settings = {"a->b.enabled": "true", "sync.group.offsets.enabled": "true"}
-        properties = properties_file(tmp_path, {"a": a, "b": b}, settings)
-        run = Run(a, b, properties, tmp_path)
-        with MirrorProcess(properties) as ours:
-            eventually(lambda: is_copied(run, 200), 30)
-            ends = {TopicPartition("a.orders", number): 100 for number in (0, 1)}
-            eventually(lambda: translated(run) == ends)
-            assert configs(b, ["a.orders"])["a.orders"]["max.message.bytes"] == "2000000"
-            assert ours.stop() == 0
+    folders = [tmp_path_factory.mktemp(alias) for alias in "ab"]
+    with (
+        running_node(libs, folders[0], AUTHORIZER) as a,
+        running_node(libs, folders[1], AUTHORIZER) as b,
+    ):
+        yield a, b
+
+
+def test_ours_follows_apaches_clusters(apaches_clusters: tuple[str, str], tmp_path: Path) -> None:
+    a, b = apaches_clusters
+    make_topic(a, "orders")
+    produce(a, "orders", range(200), 2)
+    consume_some(a, "orders", "readers", 200)
+    properties = properties_file(tmp_path, {"a": a, "b": b}, FOLLOWS_ALL)
+    run = Run(a, b, properties, tmp_path)
+    with MirrorProcess(properties) as ours:
+        eventually(lambda: is_copied(run, 200), 30)
+        ends = {TopicPartition("a.orders", number): 100 for number in (0, 1)}
+        eventually(lambda: translated(run) == ends)
+        assert configs(b, ["a.orders"])["a.orders"]["max.message.bytes"] == "2000000"
+        assert ours.stop() == 0
+
+
+class Rule(NamedTuple):
+    """An access rule of a topic, in Kafka's words."""
+
+    topic: str
+    user: str
+    operation: str
+    permission: str = "ALLOW"
+    pattern: str = "LITERAL"
+
+
+def give_rules(servers: str, *rules: Rule) -> None:
+    bindings = [
+        AclBinding(
+            ResourceType.TOPIC,
+            each.topic,
+            ResourcePatternType[each.pattern],
+            f"User:{each.user}",
+            "*",
+            AclOperation[each.operation],
+            AclPermissionType[each.permission],
+        )
+        for each in rules
+    ]
+    admin = AdminClient({"bootstrap.servers": servers})
+    for future in admin.create_acls(bindings).values():
+        future.result(20)
+
+
+def rules_of(servers: str) -> set[Rule]:
+    any_text: Any = None
+    everything = AclBindingFilter(
+        ResourceType.ANY,
+        any_text,
+        ResourcePatternType.ANY,
+        any_text,
+        any_text,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    admin = AdminClient({"bootstrap.servers": servers})
+    return {
+        Rule(
+            each.name,
+            each.principal.removeprefix("User:"),
+            each.operation.name,
+            each.permission_type.name,
+            each.resource_pattern_type.name,
+        )
+        for each in admin.describe_acls(everything).result(20)
+    }
+
+
+def test_access_rules_follow_between_apaches_clusters(
+    apaches_clusters: tuple[str, str], tmp_path: Path
+) -> None:
+    a, b = apaches_clusters
+    make_topic(a, "secrets")
+    give_rules(
+        a,
+        Rule("secrets", "reads", "READ"),
+        Rule("secrets", "writes", "WRITE"),
+        Rule("secrets", "does", "ALL"),
+        Rule("secrets", "stranger", "WRITE", "DENY"),
+        Rule("secrets", "nobody", "ALL", "DENY"),
+        Rule("sec", "reads-more", "READ", pattern="PREFIXED"),
+        Rule("*", "reads-all", "READ"),
+        Rule("secrets.replica", "reads", "READ"),
+    )
+    there = {
+        Rule("a.secrets", "reads", "READ"),
+        Rule("a.secrets", "does", "READ"),
+        Rule("a.secrets", "stranger", "WRITE", "DENY"),
+        Rule("a.secrets", "nobody", "ALL", "DENY"),
+    }
+    with MirrorProcess(properties_file(tmp_path, {"a": a, "b": b}, FOLLOWS_ALL)):
+        eventually(lambda: rules_of(b) == there)
+        give_rules(a, Rule("secrets", "comes-later", "DESCRIBE"))
+        eventually(lambda: rules_of(b) == there | {Rule("a.secrets", "comes-later", "DESCRIBE")})

@@ -6,10 +6,11 @@ import socket
 import subprocess
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pytest
@@ -85,10 +86,13 @@ def run_tools(libs: str, tools: Iterable[Tool]) -> list[ToolResult]:
 
 
 @contextmanager
-def running_node(libs: str, folder: Path) -> Iterator[str]:
+def running_node(
+    libs: str, folder: Path, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[str]:
     """Run one node until the block ends, then stop it cleanly; gives its bootstrap server.
 
-    A second run in the same folder goes on with what the first has left there.
+    `settings` are more lines of its file. A second run in the same folder goes on with what the
+    first has left there.
     """
     port, controller_port = islice(free_ports(), 2)
     properties = folder / "server.properties"
@@ -108,6 +112,7 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 """
+        + "".join(f"{name}={value}\n" for name, value in settings.items())
     )
     if not (folder / "data").exists():
         formatted = run_tool(

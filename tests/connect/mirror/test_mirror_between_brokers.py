@@ -3,11 +3,13 @@
 import json
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
@@ -15,7 +17,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from connect.mirror.whole_topic import whole_topic
 from millrace.launch import program_command, program_environment
-from millrace.mirror import RemoteClusterUtils, TopicPartition
+from millrace.mirror import Heartbeat, RemoteClusterUtils, TopicPartition
 from millrace.testing import LocalBroker
 from tests.connect.mirror.faults.load import Load
 from tests.lib.connect_worker import eventually
@@ -124,17 +126,9 @@ def test_a_group_goes_on_in_the_other_cluster(clusters: Clusters) -> None:
     make_topic(clusters.a, "lines", 1, {})
     produce(clusters.a, "lines", range(100))
     read = consume_some(clusters.a, "lines", "readers", 60)
-    at = TopicPartition("a.lines", 0)
-    settings = {"bootstrap.servers": clusters.b}
-
-    def translated() -> int:
-        found = RemoteClusterUtils.translate_offsets(settings, "a", "readers")
-        return found[at].offset if at in found else 0
-
-    offset = eventually(translated)
+    offset = eventually(lambda: translated(clusters.b, "a.lines", "readers"))
     assert 0 < offset <= 60
-    admin = AdminClient({"bootstrap.servers": clusters.b})
-    assert at.topic in admin.list_topics(timeout=10).topics
+    assert "a.lines" in topic_names(clusters.b)
 
     def goes_on() -> bool:
         left = consume_from(clusters.b, "a.lines", "readers")
@@ -145,12 +139,71 @@ def test_a_group_goes_on_in_the_other_cluster(clusters: Clusters) -> None:
     assert set(read) | set(rest) == set(range(100))
 
 
+def translated(servers: str, topic: str, group: str) -> int:
+    """Return where a group of `a` would go on by its last checkpoint, 0 when it has none."""
+    at = TopicPartition(topic, 0)
+    found = RemoteClusterUtils.translate_offsets({"bootstrap.servers": servers}, "a", group)
+    return found[at].offset if at in found else 0
+
+
 def consume_from(servers: str, topic: str, group: str) -> int:
     """Return where a group goes on, negative when it has not read there."""
     admin = AdminClient({"bootstrap.servers": servers})
     asked = [ConsumerGroupTopicPartitions(group, [ClientPartition(topic, 0)])]
     (told,) = admin.list_consumer_group_offsets(asked)[group].result(20).topic_partitions
     return int(told.offset)
+
+
+def commit(servers: str, topic: str, group: str, offset: int) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    told = [ConsumerGroupTopicPartitions(group, [ClientPartition(topic, 0, offset)])]
+    (done,) = admin.alter_consumer_group_offsets(told)[group].result(20).topic_partitions
+    assert done.error is None, done.error
+
+
+@contextmanager
+def reading(servers: str, topic: str, group: str, count: int) -> Iterator[None]:
+    """Read so many records with a group and commit; it stays its member while the block runs."""
+    settings = {"group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    consumer = Consumer({"bootstrap.servers": servers, **settings})
+    try:
+        consumer.subscribe([topic])
+        last = [eventually(lambda: consumer.poll(0.5)) for _ in range(count)][-1]
+        assert last.error() is None, last.error()
+        consumer.commit(last, asynchronous=False)
+        yield
+    finally:
+        consumer.close()
+
+
+def test_offsets_follow_only_while_nobody_reads_in_the_target(clusters: Clusters) -> None:
+    make_topic(clusters.a, "visits", 1, {})
+    produce(clusters.a, "visits", range(100))
+    eventually(lambda: len(records(clusters.b, "a.visits")) == 100)
+    with reading(clusters.b, "a.visits", "visitors", 10):
+        commit(clusters.a, "visits", "visitors", 100)
+        eventually(lambda: translated(clusters.b, "a.visits", "visitors") == 100)
+        # Groups are dealt out to two tasks in turn: of two that come behind, one is looked after by
+        # the same task, and later than this one in the same round.
+        for idle in ("visitors-1", "visitors-2"):
+            commit(clusters.a, "visits", idle, 100)
+        for idle in ("visitors-1", "visitors-2"):
+            eventually(lambda: consume_from(clusters.b, "a.visits", idle) == 100)  # noqa: B023
+        assert consume_from(clusters.b, "a.visits", "visitors") == 10
+        assert "not committed group=visitors " not in clusters.mirror.log()
+    eventually(lambda: consume_from(clusters.b, "a.visits", "visitors") == 100)
+
+
+def test_heartbeats_say_whose_they_are_and_when(clusters: Clusters) -> None:
+    """Those of the flow into b, and, copied from a, those of the flow back."""
+    for topic, source, target in (("heartbeats", "a", "b"), ("a.heartbeats", "b", "a")):
+        found = eventually(lambda: len(read := records(clusters.b, topic)) > 2 and read)  # noqa: B023
+        beats = [Heartbeat.of_record(key, value) for key, value, *_ in found]
+        assert {(one.source_cluster_alias, one.target_cluster_alias) for one in beats} == {
+            (source, target)
+        }
+        assert [one.timestamp_ms for one in beats] == [each[4] for each in found]
+        assert all(one.timestamp_ms < after.timestamp_ms for one, after in pairwise(beats))
 
 
 def test_clients_see_what_comes_from_where(clusters: Clusters) -> None:

@@ -1,9 +1,10 @@
 """A mirror that crashes, repeats and loses syncs, seeded: what a group may never miss.
 
-One partition of a source whose log has gaps (compaction, markers of transactions), its copy, the
-task that copies and writes syncs, the task that writes checkpoints, and a group that reads the
-source. After every step: whoever failed over now, with the last checkpoint, would find at least one
-copy of every record that the group had not read.
+One partition of a source whose log has gaps (compaction, markers of transactions) and whose start
+moves (retention, of what was copied and of what was not), its copy, the task that copies and writes
+syncs, the task that writes checkpoints, and a group that reads the source. After every step:
+whoever failed over now, with the last checkpoint, would find at least one copy of every record that
+the group had not read.
 """
 
 import random
@@ -27,7 +28,7 @@ class Mirror:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.source: list[int] = []
-        """Offsets of records."""
+        """Offsets of records that are there still."""
         self.source_end = 0
         self.target: list[int] = []
         """Which record of the source each offset is a copy of; -1 for a marker."""
@@ -55,6 +56,10 @@ class Mirror:
         for _ in range(self.random.randrange(40)):
             self.source_end += self.random.choice([1, 1, 1, 1, 2, 9])
             self.source.append(self.source_end - 1)
+
+    def retire(self) -> None:
+        """Move the start of the source's log; who reads before it goes on there."""
+        del self.source[: self.random.randrange(len(self.source) + 1)]
 
     def copy(self) -> None:
         coming = [each for each in self.source if each >= self.read_on]
@@ -110,7 +115,7 @@ class Mirror:
     def steps(self) -> Iterator[None]:
         happens = [self.produce, self.copy, self.copy, self.read, self.commit, self.checkpoint]
         happens += [self.sync_group]
-        rare = [self.crash, self.rewind, self.start_checkpoints]
+        rare = [self.crash, self.rewind, self.retire, self.start_checkpoints]
         for _ in range(300):
             self.random.choice(rare if self.random.random() < 0.05 else happens)()
             yield
@@ -122,7 +127,9 @@ class Mirror:
             assert last.topic_partition == COPY
             assert 0 <= last.downstream_offset <= len(self.target)
             found_there = set(self.target[last.downstream_offset :])
-            unread = {each for each in self.source if last.upstream_offset <= each < self.read_on}
+            # In the copy is what the source has retired since, too.
+            held = {*self.source, *self.target}
+            unread = {each for each in held if last.upstream_offset <= each < self.read_on}
             assert unread <= found_there, f"skipped {sorted(unread - found_there)} by {last}"
 
 

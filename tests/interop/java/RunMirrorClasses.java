@@ -38,6 +38,13 @@ public class RunMirrorClasses {
         for (JsonNode each : asked.path("heartbeats")) {
             add(records, new Heartbeat(each.get(0).asText(), each.get(1).asText(), each.get(2).asLong()));
         }
+        ArrayNode beats = answer.putArray("beats");
+        for (JsonNode each : asked.path("beats")) {
+            byte[] key = HexFormat.of().parseHex(each.get(0).asText());
+            byte[] value = HexFormat.of().parseHex(each.get(1).asText());
+            Heartbeat beat = Heartbeat.deserializeRecord(new ConsumerRecord<>("heartbeats", 0, 0, key, value));
+            beats.addArray().add(beat.sourceClusterAlias()).add(beat.targetClusterAlias()).add(beat.timestamp());
+        }
         ArrayNode stores = answer.putArray("stores");
         for (JsonNode each : asked.path("stores")) {
             translate(stores.addArray(), each);
