@@ -7,6 +7,7 @@ committed is read, so that offsets which a source wrote in a transaction count w
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,6 +24,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
+from connect.clock import now_ms
 from connect.worker.client_settings import CONSUMER_DEFAULTS, PRODUCER_DEFAULTS
 from connect.worker.topics import TopicGroup, create_topic
 from millrace.connect.errors import ConnectException
@@ -31,6 +33,7 @@ log = logging.getLogger(__name__)
 
 _BATCH: Final = 500
 _POLL_SECONDS: Final = 0.1
+_LOOK_SECONDS: Final = 0.1
 _TIMEOUT_SECONDS: Final = 30.0
 _TRANSACTION_SECONDS: Final = 90.0
 """More than `transaction.timeout.ms`, after which the brokers end what nobody ends."""
@@ -116,11 +119,23 @@ class TopicLog:
         self.catch_up()
 
     def _partitions(self) -> list[int]:
+        """Wait for them: of a topic that was made just now a broker may tell none yet.
+
+        Who reads no partition never learns anything, and no error says so.
+        """
+        deadline_ms = now_ms() + int(1000 * _TIMEOUT_SECONDS)
+        while not (told := self._told()).partitions:
+            if now_ms() >= deadline_ms:
+                raise ConnectException(f"topic {self.topic.name} cannot be read: {told.error}")
+            time.sleep(_LOOK_SECONDS)
+        return sorted(told.partitions)
+
+    def _told(self) -> Any:
         try:
             topics = self._admin.list_topics(self.topic.name, timeout=_TIMEOUT_SECONDS).topics
         except KafkaException as error:
             raise ConnectException(f"topic {self.topic.name} cannot be read: {error}") from error
-        return sorted(topics[self.topic.name].partitions)
+        return topics[self.topic.name]
 
     def _run(self) -> None:
         assert self._consumer is not None
