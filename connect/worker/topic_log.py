@@ -39,6 +39,7 @@ _TRANSACTION_SECONDS: Final = 90.0
 """More than `transaction.timeout.ms`, after which the brokers end what nobody ends."""
 _COMMITTED: Final = IsolationLevel.READ_COMMITTED
 _UNCOMMITTED: Final = IsolationLevel.READ_UNCOMMITTED
+_ELECTING: Final = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _COMPACTED: Final = {"cleanup.policy": "compact"}
 LARGEST_BYTES: Final = str(8 << 20)
 
@@ -188,6 +189,19 @@ class TopicLog:
         return ends
 
     def _end_offsets(self, level: IsolationLevel) -> Positions:
+        """Ask until leaders answer: one that was elected just now may not know it yet."""
+        deadline_ms = now_ms() + int(1000 * _TIMEOUT_SECONDS)
+        while True:
+            try:
+                return self._told_ends(level)
+            except KafkaException as error:
+                if error.args[0].code() not in _ELECTING or now_ms() >= deadline_ms:
+                    raise ConnectException(
+                        f"the end of topic {self.topic.name} is not known: {error}"
+                    ) from error
+                time.sleep(_LOOK_SECONDS)
+
+    def _told_ends(self, level: IsolationLevel) -> Positions:
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         asked = {TopicPartition(self.topic.name, each): latest for each in self._positions}
         futures = self._admin.list_offsets(
@@ -195,12 +209,7 @@ class TopicLog:
             isolation_level=level,
             request_timeout=_TIMEOUT_SECONDS,
         )
-        try:
-            return {at.partition: future.result().offset for at, future in futures.items()}
-        except KafkaException as error:
-            raise ConnectException(
-                f"the end of topic {self.topic.name} is not known: {error}"
-            ) from error
+        return {at.partition: future.result().offset for at, future in futures.items()}
 
     # --- writing ---
 

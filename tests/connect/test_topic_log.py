@@ -1,9 +1,11 @@
 """A log of the worker's own, against a broker that does not know yet what was just made."""
 
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 
 from connect.worker import topic_log
 from connect.worker.topic_log import LogTopic, TopicLog
@@ -13,10 +15,11 @@ NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}
 
 
 class Brokers:
-    """Answers as brokers do: without partitions so many times, and then with them."""
+    """Answers as brokers do: without partitions or ends so many times, and then with them."""
 
-    def __init__(self, without: int) -> None:
+    def __init__(self, without: int, refusal: int = KafkaError.NOT_LEADER_FOR_PARTITION) -> None:
         self.without = without
+        self.refusal = refusal
         self.asked = 0
 
     def list_topics(self, topic: str, timeout: float) -> Any:
@@ -28,6 +31,16 @@ class Brokers:
             error=None if is_known else "Broker: Unknown topic or partition",
         )
         return SimpleNamespace(topics={topic: told})
+
+    def list_offsets(self, asked: dict[TopicPartition, Any], **_: Any) -> Any:
+        self.asked += 1
+        futures: dict[TopicPartition, Future[Any]] = {at: Future() for at in asked}
+        for future in futures.values():
+            if self.asked > self.without:
+                future.set_result(SimpleNamespace(offset=7))
+            else:
+                future.set_exception(KafkaException(KafkaError(self.refusal)))
+        return futures
 
 
 def log_on(brokers: Brokers) -> Any:
@@ -46,3 +59,20 @@ def test_a_topic_that_stays_without_partitions_is_an_error(monkeypatch: pytest.M
     monkeypatch.setattr(topic_log, "_TIMEOUT_SECONDS", 0)
     with pytest.raises(ConnectException, match="connect-configs cannot be read: Broker: Unknown"):
         log_on(Brokers(without=9))._partitions()
+
+
+def ends_told_by(brokers: Brokers) -> Any:
+    log = log_on(brokers)
+    log._positions = {0: 0, 1: 0}
+    return log._end_offsets(IsolationLevel.READ_COMMITTED)
+
+
+def test_leaders_that_do_not_know_it_yet_are_asked_again() -> None:
+    assert ends_told_by(Brokers(without=2)) == {0: 7, 1: 7}
+
+
+def test_other_refusals_of_ends_are_errors_at_once() -> None:
+    brokers = Brokers(without=9, refusal=KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    with pytest.raises(ConnectException, match="the end of topic connect-configs is not known"):
+        ends_told_by(brokers)
+    assert brokers.asked == 1
