@@ -3,8 +3,10 @@
 The format is Confluent's: byte 0, schema id (4 bytes big endian), Avro binary.
 """
 
+import asyncio
 import json
 import struct
+from http import HTTPStatus
 from io import BytesIO
 from typing import Any
 
@@ -13,6 +15,8 @@ from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
 _HEADER = struct.Struct(">BI")
 _HEADER_BYTES = 5
+_AWAY_SECONDS = 60.0
+_RETRY_SECONDS = 0.1
 
 Schema = dict[str, Any]
 
@@ -50,9 +54,19 @@ class RegistryReader:
         return event
 
     async def _get(self, path: str) -> Any:
-        async with self._session.get(self._url + path) as response:
-            response.raise_for_status()
-            return await response.json(content_type=None)
+        """Ask again while it is away: the demo starts it anew. Raise aiohttp.ClientError."""
+        async with asyncio.timeout(_AWAY_SECONDS):
+            while True:
+                try:
+                    async with self._session.get(self._url + path) as response:
+                        response.raise_for_status()
+                        return await response.json(content_type=None)
+                except aiohttp.ClientConnectionError:
+                    await asyncio.sleep(_RETRY_SECONDS)
+                except aiohttp.ClientResponseError as error:
+                    if error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+                        raise
+                    await asyncio.sleep(_RETRY_SECONDS)
 
 
 def encoder(schema_id: int, schema: Schema) -> Any:

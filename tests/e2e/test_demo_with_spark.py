@@ -85,7 +85,7 @@ def test_a_month_is_right_to_the_penny_though_brokers_services_and_spark_were_ki
         assert json.loads((built / f"{name}.json").read_text()) == expected, name
     assert errors == []
     # What clients say of brokers that are away is kept out of the demo's own words.
-    assert "connect" not in (tmp_path / "output").read_text()
+    assert "Unable" not in (tmp_path / "output").read_text()
 
 
 def break_it_and_watch(demo: subprocess.Popen[str], page: Page) -> None:

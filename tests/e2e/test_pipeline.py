@@ -428,7 +428,7 @@ def post_with_key(pipeline: Pipeline, number: int) -> Answer:
 def all_orders(pipeline: Pipeline) -> list[dict[str, Any]]:
     """Return every event of `orders`, but for what is none."""
     reader = pipeline.reader("orders/order_event")
-    records = [one for one in pipeline.read("orders") if one.value[:1] == b"\0"]
+    records = [one for one in pipeline.read("orders") if not one.key.startswith(b"poison-")]
     return [pipeline.decode(reader, one.value) for one in records]
 
 

@@ -411,6 +411,7 @@ def told_of_min_isr(bootstrap: str) -> list[object]:
         until(lambda: min_isr_of(client, OF_BROKER)[0][1] != ConfigSource.DYNAMIC_BROKER_CONFIG)
         said.append(min_isr_of(client, OF_BROKER))
         try_all()
+        until(lambda: min_isr_of(client, OF_CLUSTER)[0][0] == "3")
         said.append(min_isr_of(client, OF_CLUSTER))
     return said
 
