@@ -299,7 +299,9 @@ class Simulation:
                         self.answer(worker, running, may_fail=False)
                 self.maybe_rebalance()
                 self.check()
-            if before == (self.generation, len(self.configs), len(self.statuses)):
+            doing = {what for worker in self.workers.values() for what in worker.running.values()}
+            after = self.generation, len(self.configs), len(self.statuses)
+            if doing <= {"up"} and before == after:
                 return
         raise AssertionError("it never comes to rest")
 
@@ -309,6 +311,7 @@ class Simulation:
                 self.start(name)
             elif self.workers[name].is_frozen:
                 self.thaw(name)
+        self.settle()  # Without a leader nothing can be written.
         for number in range(CONNECTORS):
             connector = f"c{number:02}"
             self.write(list(connector_records(connector, {"name": connector})))
