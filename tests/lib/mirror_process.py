@@ -3,12 +3,13 @@
 import json
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from millrace.launch import program_environment
@@ -128,8 +129,7 @@ def records(bootstrap_servers: str, topic: str) -> list[Found]:
         if found.error is not None:
             return []
         ends = {
-            number: consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=10)[1]
-            for number in found.partitions
+            number: _end(consumer, TopicPartition(topic, number)) for number in found.partitions
         }
         consumer.assign([TopicPartition(topic, number, 0) for number in ends])
         read: list[Found] = []
@@ -152,6 +152,22 @@ def records(bootstrap_servers: str, topic: str) -> list[Found]:
         return sorted(read, key=lambda each: each[2])
     finally:
         consumer.close()
+
+
+def _end(consumer: Consumer, partition: TopicPartition) -> int:
+    """Ask where a partition ends, again while one that was just made has no leader yet."""
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            return int(consumer.get_watermark_offsets(partition, timeout=10)[1])
+        except KafkaException as error:
+            is_early = error.args[0].code() in {
+                KafkaError.NOT_LEADER_FOR_PARTITION,
+                KafkaError.LEADER_NOT_AVAILABLE,
+            }
+            if not is_early or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 def produce(bootstrap_servers: str, topic: str, values: range, partitions: int = 1) -> None:
