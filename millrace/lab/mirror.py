@@ -1,5 +1,6 @@
 """Walks between clusters: fail over and back, both ways at once, hub and spoke, moving house."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
@@ -25,7 +26,7 @@ _OFFSET_LAG_MAX: Final = 100
 """After so many records of a partition an offset is written down, when nothing is said."""
 
 
-class MirrorWalk:
+class MirrorWalk(ABC):
     """What all walks have: clusters that are started and gone at the end."""
 
     started: ClassVar[tuple[str, ...]] = (PRIMARY, BACKUP)
@@ -47,8 +48,9 @@ class MirrorWalk:
             for broker in self._brokers.values():
                 broker.close()
 
+    @abstractmethod
     def _walk(self) -> None:
-        raise NotImplementedError
+        """The walk itself; the clusters have been started."""
 
     @property
     def _servers(self) -> Mapping[str, str]:
