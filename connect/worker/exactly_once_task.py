@@ -16,7 +16,14 @@ from connect.clock import now_ms
 from connect.herder.offsets import OffsetRecord
 from connect.worker.boundaries import Boundary, ConnectorBoundary, Ending
 from connect.worker.offset_store import Entries
-from connect.worker.source_task import SourceParts, SourceWork, key_of
+from connect.worker.source_task import (
+    ANY_PARTITION,
+    NOW,
+    Message,
+    SourceParts,
+    SourceWork,
+    key_of,
+)
 from connect.worker.task_thread import TaskCounts, TaskThread
 from connect.worker.transactions import begin_transactions, insist
 from millrace.connect.connectors import RecordMetadata, SourceOffset, SourcePartition
@@ -110,14 +117,14 @@ class ExactlyOnceWork(SourceWork):
 
     # --- records ---
 
-    def _hand_on(self, topic: str, message: dict[str, Any], polled: SourceRecord) -> None:
-        if topic == self._transactions.offsets.topic:
+    def _hand_on(self, message: Message, polled: SourceRecord) -> None:
+        if message[0] == self._transactions.offsets.topic:
             raise ConnectException(
                 "Source tasks may not produce to their own offsets topics when exactly-once "
                 "support is enabled"
             )
         self._open()
-        self._produce(topic, message, partial(self._stored, polled))
+        self._produce(message, partial(self._stored, polled))
         if polled.source_partition is not None and polled.source_offset is not None:
             partition = polled.source_partition
             self._offsets[key_of(partition)] = (partition, polled.source_offset)
@@ -216,7 +223,8 @@ class ExactlyOnceWork(SourceWork):
         self._open()
         offsets, connector = self._transactions.offsets, self._thread.task.connector
         for key, value in offsets.records(connector, list(self._offsets.values())):
-            self._produce(offsets.topic, {"key": key, "value": value}, self._offset_stored)
+            message = (offsets.topic, value, key, ANY_PARTITION, NOW, None)
+            self._produce(message, self._offset_stored)
 
     def _offset_stored(self, error: Any, message: Any) -> None:
         del message
