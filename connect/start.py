@@ -15,6 +15,7 @@ from connect.herder.names import RefusalError
 from connect.plugins.catalogue import Plugins
 from connect.plugins.scan import find_plugins
 from connect.rest.server import RestServer
+from connect.worker.collector import collect_seldom
 from connect.worker.distributed import Cluster
 from connect.worker.loggers import log_to_stderr
 from connect.worker.settings import WorkerSettings
@@ -124,6 +125,7 @@ async def _add(worker: Worker, path: Path) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run a worker; 1 when it cannot be started."""
     log_to_stderr()
+    collect_seldom()
     try:
         asyncio.run(serve(arguments))
     except (KafkaException, RefusalError, OSError) as error:

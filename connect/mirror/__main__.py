@@ -21,6 +21,7 @@ from connect.mirror.mirror_maker_settings import MirrorMakerSettings, Pair
 from connect.mirror.one_copy import copy_once, ranges, verify
 from connect.mirror.status import flow_status, status_body, status_lines
 from connect.plugins.scan import find_plugins
+from connect.worker.collector import collect_seldom
 from millrace.connect.errors import ConfigException, KafkaException
 
 _ONCE: Final = {"offset.flush.interval.ms": "1000"}
@@ -130,7 +131,10 @@ def main() -> int:
     options = parse_arguments(sys.argv[1:])
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
-        return show_status(options) if options.is_status else asyncio.run(serve(options))
+        if options.is_status:
+            return show_status(options)
+        collect_seldom()
+        return asyncio.run(serve(options))
     except (KafkaException, RefusalError, OSError) as error:
         sys.stderr.write(f"millrace mirror: {error}\n")
         return 1
