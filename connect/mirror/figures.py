@@ -4,7 +4,7 @@ Names are those that MirrorMaker 2's metrics get from the exporter for Prometheu
 the lag: how many of the source's offsets have no copy yet.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -39,10 +39,11 @@ class PartitionFigures:
     def lag(self) -> int:
         return max(0, self.end_offset - self.position)
 
-    def was_read(self, offset: int, age_ms: int) -> None:
-        self.read += 1
-        self.record_age_ms.add(age_ms)
-        self.end_offset = max(self.end_offset, offset + 1)
+    def were_read(self, last_offset: int, ages_ms: Sequence[int]) -> None:
+        """Learn of records that were read together, at least one."""
+        self.read += len(ages_ms)
+        self.record_age_ms.add_all(ages_ms)
+        self.end_offset = max(self.end_offset, last_offset + 1)
 
     def was_stored(self, offset: int, size: int, latency_ms: int) -> None:
         """Learn that a record has its copy, or was left out on purpose."""
@@ -51,13 +52,15 @@ class PartitionFigures:
         self.replication_latency_ms.add(latency_ms)
         self.sizes.add(size)
         self.position = offset + 1
-        self._settle()
+        if self.stored == self.read:
+            self._settle()
 
     def ended(self, offset: int) -> None:
         """Learn that nothing is left to read before this offset."""
         self.read_to = offset
         self.end_offset = max(self.end_offset, offset)
-        self._settle()
+        if self.stored == self.read:
+            self._settle()
 
     def pass_time(self, now_ms: int) -> None:
         """Begin another sample when it is time."""
@@ -75,8 +78,8 @@ class PartitionFigures:
         return self.sizes.count / seconds, self.sizes.total / seconds
 
     def _settle(self) -> None:
-        if self.stored == self.read:
-            self.position = max(self.position, self.read_to)
+        """All that was read has its copy: what is left behind it is no record."""
+        self.position = max(self.position, self.read_to)
 
 
 def metrics(

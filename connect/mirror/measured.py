@@ -3,7 +3,7 @@
 As Kafka's own metrics, over the last sample and the one before it: half a minute each.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -33,6 +33,15 @@ class Measured:
             sample.greatest = value
         sample.count += 1
         sample.total += value
+
+    def add_all(self, values: Sequence[int]) -> None:
+        """Add at least one."""
+        sample, least, greatest = self._now, min(values), max(values)
+        self.last = values[-1]
+        sample.least = min(sample.least, least) if sample.count else least
+        sample.greatest = max(sample.greatest, greatest) if sample.count else greatest
+        sample.count += len(values)
+        sample.total += sum(values)
 
     def roll(self) -> None:
         """Begin another sample; the one before the last is forgotten."""

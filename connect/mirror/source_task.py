@@ -25,6 +25,7 @@ from connect.clock import now_ms, timestamp_ms
 from connect.mirror.cluster import MirrorCluster
 from connect.mirror.definitions import SOURCE
 from connect.mirror.figures import PartitionFigures, metrics
+from connect.mirror.runs import Run, runs_of
 from connect.mirror.settings import MirrorSettings
 from connect.mirror.source_offsets import TOPIC_ID, Place, resume_offset
 from connect.mirror.sync_queue import SyncQueue
@@ -61,8 +62,8 @@ class MirrorSourceTask(SourceTask):
         self._partitions = decoded(settings["task.assigned.partitions"])
         self._topic_ids = _topic_ids(settings.get("task.assigned.topic.ids", ""))
         self._identity = TopicIdentity()
-        self._unproven: list[Any] = []
-        """Records that were read, and whose topics could not be asked for yet."""
+        self._unproven: list[Run] = []
+        """What was read, and whose topics could not be asked for yet."""
         admin = made.admin("source", "identity-admin")
         self._source = MirrorCluster(made.source, admin, made.timeout_seconds)
         self._places = {at: Place(made.source, at) for at in self._partitions}
@@ -105,12 +106,12 @@ class MirrorSourceTask(SourceTask):
                 return None
             if now_ms() >= self._next_ends_ms:
                 self._look_at_ends(self._consumer)
-            messages = self._unproven or self._read(self._consumer)
+            runs = self._unproven or list(runs_of(self._read(self._consumer)))
             self._unproven = []
-            records = self._proven(self._consumer, messages) if messages else []
+            proven = self._proven(self._consumer, runs) if runs else []
         self._serve_syncs()
         now = timestamp_ms()
-        return [self._record(each, now) for each in records]
+        return [record for each in proven for record in self._records(each, now)]
 
     def _read(self, consumer: Consumer) -> list[Any]:
         """Wait for records a while. That a partition ended is no reason to come back without.
@@ -123,23 +124,21 @@ class MirrorSourceTask(SourceTask):
             if first is None:
                 return []
             messages = [first, *consumer.consume(_MAX_RECORDS - 1, 0)]
-            records = [each for each in messages if self._is_record(each)]
+            records = [each for each in messages if each.error() is None or self._is_record(each)]
             if records or now_ms() >= deadline_ms:
                 return records
 
-    def _proven(self, consumer: Consumer, messages: list[Any]) -> list[Any]:
+    def _proven(self, consumer: Consumer, runs: list[Run]) -> list[Run]:
         """Leave out what is of another topic than is meant; that is copied from its beginning."""
-        read = (
-            (TopicPartition(each.topic(), each.partition()), each.offset()) for each in messages
-        )
+        read = ((each.at, each.offsets) for each in runs)
         doubtful = self._identity.doubtful(read, now_ms()) & self._topic_ids.keys()
         if not doubtful:
-            return messages
+            return runs
         try:
             found = self._source.topics(doubtful)
         except ConnectException as error:
             log.warning("topics cannot be asked for now: %s", error)
-            self._unproven = messages
+            self._unproven = runs
             return []
         self._identity.proven(doubtful, now_ms())
         others = {
@@ -149,7 +148,7 @@ class MirrorSourceTask(SourceTask):
         }
         for name, topic_id in others.items():
             self._begin_anew(consumer, name, topic_id)
-        return [each for each in messages if each.topic() not in others]
+        return [each for each in runs if each.at.topic not in others]
 
     def _begin_anew(self, consumer: Consumer, topic: str, topic_id: str) -> None:
         log.warning("topic is another one now and is copied anew topic=%s", topic)
@@ -181,25 +180,27 @@ class MirrorSourceTask(SourceTask):
         log.warning("source says topic=%s error=%s", message.topic(), error)
         return False
 
-    def _record(self, message: Any, now: int) -> SourceRecord:
-        topic, partition, place = message.topic(), message.partition(), message.offset()
-        at = TopicPartition(topic, partition)
-        headers = message.headers()
-        _, timestamp = message.timestamp()
-        self.figures[at].was_read(place, now - timestamp)
-        offset: dict[str, Any] = {"offset": place}
-        if (topic_id := self._topic_ids.get(topic)) is not None:
-            offset[TOPIC_ID] = topic_id
-        return SourceRecord(
-            topic=self._remote[topic],
-            kafka_partition=partition,
-            key=message.key(),
-            value=message.value(),
-            timestamp_ms=None if timestamp < 0 else timestamp,
-            headers=Headers(Header(*each) for each in headers) if headers else NO_HEADERS,
-            source_partition=self._places[at],
-            source_offset=offset,
-        )
+    def _records(self, run: Run, now: int) -> list[SourceRecord]:
+        """Make records of a run. What they have in common is looked up once."""
+        (topic, partition), messages, offsets = run
+        timestamps = [each.timestamp()[1] for each in messages]
+        self.figures[run.at].were_read(offsets[-1], [now - each for each in timestamps])
+        remote, place = self._remote[topic], self._places[run.at]
+        topic_id = self._topic_ids.get(topic)
+        of_topic = {} if topic_id is None else {TOPIC_ID: topic_id}
+        return [
+            SourceRecord(
+                topic=remote,
+                kafka_partition=partition,
+                key=message.key(),
+                value=message.value(),
+                timestamp_ms=None if timestamp < 0 else timestamp,
+                headers=_headers(message.headers()),
+                source_partition=place,
+                source_offset={"offset": offset, **of_topic},
+            )
+            for message, offset, timestamp in zip(messages, offsets, timestamps, strict=True)
+        ]
 
     def metrics(self) -> Iterable[TaskMetric]:
         return metrics(self._flow, self.figures, now_ms())
@@ -255,6 +256,10 @@ class MirrorSourceTask(SourceTask):
             if self._producer is not None:
                 self._producer.flush(_FLUSH_SECONDS)
             consumer.close()
+
+
+def _headers(told: Any) -> Headers:
+    return Headers(Header(*each) for each in told) if told else NO_HEADERS
 
 
 def _topic_ids(text: str) -> dict[str, str]:

@@ -22,6 +22,12 @@ class _Partition:
     upstream_offset: int
     downstream_offset: int
     synced_downstream_offset: int
+    is_first_due: bool = True
+    """Whether its first sync is not yet taken: no other one may be before."""
+    is_waiting: bool = False
+    """Whether the last record that was stored is to be told of when offsets are committed."""
+    lost: OffsetSync | None = None
+    """Written in vain, and waits when nothing newer does."""
 
 
 class SyncQueue:
@@ -30,10 +36,7 @@ class SyncQueue:
     def __init__(self, offset_lag_max: int) -> None:
         self._offset_lag_max = offset_lag_max
         self._partitions: dict[TopicPartition, _Partition] = {}
-        self._waiting: dict[TopicPartition, OffsetSync] = {}
         self._due: dict[TopicPartition, OffsetSync] = {}
-        self._firsts: set[TopicPartition] = set()
-        """Partitions whose first sync is due."""
         self._in_flight = 0
 
     def stored(self, at: TopicPartition, upstream_offset: int, downstream_offset: int) -> bool:
@@ -42,22 +45,18 @@ class SyncQueue:
         The first sync of a partition is not replaced by a later one: it is all that says anything
         of groups that are at the beginning.
         """
-        sync = OffsetSync(at, upstream_offset, downstream_offset)
-        is_first = at not in self._partitions
-        if not self._is_due(at, upstream_offset, downstream_offset) or at in self._firsts:
-            self._waiting[at] = sync
-            return False
-        if is_first:
-            self._firsts.add(at)
-        self._waiting.pop(at, None)
-        self._due[at] = sync
-        return True
-
-    def _is_due(self, at: TopicPartition, upstream_offset: int, downstream_offset: int) -> bool:
         last = self._partitions.get(at)
         if last is None:
             self._partitions[at] = _Partition(upstream_offset, downstream_offset, downstream_offset)
-            return True
+        elif not self._is_due(last, upstream_offset, downstream_offset) or last.is_first_due:
+            last.is_waiting = True
+            return False
+        else:
+            last.is_waiting, last.lost = False, None
+        self._due[at] = OffsetSync(at, upstream_offset, downstream_offset)
+        return True
+
+    def _is_due(self, last: _Partition, upstream_offset: int, downstream_offset: int) -> bool:
         # What is behind a sync is translated to the offset behind it: that is one record less lag.
         lag = downstream_offset - (last.synced_downstream_offset + 1)
         is_due = (
@@ -72,13 +71,13 @@ class SyncQueue:
 
     def promote(self) -> None:
         """Have all that wait be written: offsets were committed."""
-        promoted = {at: sync for at, sync in self._waiting.items() if at not in self._firsts}
-        for at, sync in promoted.items():
-            del self._waiting[at]
-            self._due[at] = sync
-            last = self._partitions[at]
+        for at, last in self._partitions.items():
+            if last.is_first_due or (waiting := _waiting(at, last)) is None:
+                continue
+            last.is_waiting, last.lost = False, None
+            self._due[at] = waiting
             last.synced_downstream_offset = max(
-                last.synced_downstream_offset, sync.downstream_offset
+                last.synced_downstream_offset, waiting.downstream_offset
             )
 
     def take(self) -> list[OffsetSync]:
@@ -86,7 +85,7 @@ class SyncQueue:
         taken = [self._due[at] for at in list(self._due)[: MAX_IN_FLIGHT - self._in_flight]]
         for sync in taken:
             del self._due[sync.topic_partition]
-            self._firsts.discard(sync.topic_partition)
+            self._partitions[sync.topic_partition].is_first_due = False
         self._in_flight += len(taken)
         return taken
 
@@ -97,10 +96,18 @@ class SyncQueue:
         """Learn that a sync was not written: it waits, unless a later one took its place."""
         self._in_flight -= 1
         at = sync.topic_partition
-        if at not in self._due and at not in self._waiting:
-            self._waiting[at] = sync
+        last = self._partitions[at]
+        if at not in self._due and _waiting(at, last) is None:
+            last.lost = sync
 
     @property
     def is_idle(self) -> bool:
         """Whether every sync is written."""
-        return not (self._due or self._waiting or self._in_flight)
+        waiting = any(_waiting(at, last) for at, last in self._partitions.items())
+        return not (self._due or waiting or self._in_flight)
+
+
+def _waiting(at: TopicPartition, last: _Partition) -> OffsetSync | None:
+    if last.is_waiting:
+        return OffsetSync(at, last.upstream_offset, last.downstream_offset)
+    return last.lost

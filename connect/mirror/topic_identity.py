@@ -8,7 +8,9 @@ record is of the same topic. A check every second besides is for a consumer that
 records come out of its own queue.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from operator import lt
 from typing import Final
 
 from millrace.connect.connectors import TopicPartition
@@ -25,12 +27,14 @@ class TopicIdentity:
         self._read_ms: dict[str, int] = {}
         self._proven_ms: dict[str, int] = {}
 
-    def doubtful(self, read: Iterable[tuple[TopicPartition, int]], now_ms: int) -> set[str]:
+    def doubtful(
+        self, read: Iterable[tuple[TopicPartition, Sequence[int]]], now_ms: int
+    ) -> set[str]:
         """Take offsets in the order they were read; returns the topics to be looked at first."""
         found = set()
-        for at, offset in read:
-            went_back = offset <= self._offsets.get(at, -1)
-            self._offsets[at] = offset
+        for at, offsets in read:
+            went_back = offsets[0] <= self._offsets.get(at, -1) or not _is_rising(offsets)
+            self._offsets[at] = offsets[-1]
             if went_back or not self._is_fresh(at.topic, now_ms):
                 found.add(at.topic)
             self._read_ms[at.topic] = now_ms
@@ -51,3 +55,7 @@ class TopicIdentity:
         """Forget a topic: another of its name is read from its beginning."""
         self._offsets = {at: each for at, each in self._offsets.items() if at.topic != topic}
         self._read_ms.pop(topic, None)
+
+
+def _is_rising(offsets: Sequence[int]) -> bool:
+    return all(map(lt, offsets, islice(offsets, 1, None)))

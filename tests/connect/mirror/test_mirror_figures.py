@@ -13,8 +13,8 @@ from tests.connect.mirror.test_policies import flow
 
 def test_lag_is_what_has_no_copy() -> None:
     figures = PartitionFigures()
-    for offset in range(10):
-        figures.was_read(offset, 5)
+    figures.were_read(3, [5] * 4)
+    figures.were_read(9, [5] * 6)
     for offset in range(4):
         figures.was_stored(offset, 100, 9)
     assert (figures.position, figures.lag, figures.stored_bytes) == (4, 6, 400)
@@ -22,7 +22,7 @@ def test_lag_is_what_has_no_copy() -> None:
 
 def test_behind_the_last_record_there_may_be_markers() -> None:
     figures = PartitionFigures()
-    figures.was_read(0, 0)
+    figures.were_read(0, [0])
     figures.ended(3)
     assert figures.lag == 3
     figures.was_stored(0, 1, 0)
@@ -38,8 +38,8 @@ def measured(figures: PartitionFigures, now_ms: int) -> dict[str, float]:
 def test_figures_are_those_of_the_last_minute() -> None:
     figures = PartitionFigures()
     figures.pass_time(1)
+    figures.were_read(2, [4, 10, 7])
     for offset, age_ms in enumerate((4, 10, 7)):
-        figures.was_read(offset, age_ms)
         figures.was_stored(offset, 100, 2 * age_ms)
     found = measured(figures, 1)
     ages = [found[f"record_age_ms{kind}"] for kind in ("", "_min", "_max", "_avg")]
@@ -47,7 +47,7 @@ def test_figures_are_those_of_the_last_minute() -> None:
     assert (ages, latencies) == ([7, 4, 10, 7], [14, 8, 20, 14])
     assert (found["record_rate"], found["byte_rate"]) == (0.1, 10)
     figures.pass_time(30_001)
-    figures.was_read(3, 1)
+    figures.were_read(3, [1])
     found = measured(figures, 60_001)
     assert (found["record_age_ms_min"], found["record_age_ms_max"]) == (1, 10)
     assert found["record_rate"] == 0.05

@@ -9,8 +9,8 @@ AT = TopicPartition("orders", 0)
 OTHER = TopicPartition("payments", 0)
 
 
-def read(*offsets: int, at: TopicPartition = AT) -> Iterable[tuple[TopicPartition, int]]:
-    return [(at, offset) for offset in offsets]
+def read(*offsets: int, at: TopicPartition = AT) -> Iterable[tuple[TopicPartition, list[int]]]:
+    return [(at, [*offsets])]
 
 
 def proven() -> TopicIdentity:
