@@ -4,7 +4,13 @@ One partition of a source whose log has gaps (compaction, markers of transaction
 moves (retention, of what was copied and of what was not), its copy, the task that copies and writes
 syncs, the task that writes checkpoints, and a group that reads the source. After every step:
 whoever failed over now, with the last checkpoint, would find at least one copy of every record that
-the group had not read.
+the group had not read and that the source held when the mirror came past it last.
+
+Those are all but one kind: a crash sets the mirror back, and before records come again retention
+removes them. Their first copies lie before all that comes again, and a group that is translated to
+what comes again does not find them, as it does not in the source. MirrorMaker 2 passes them by as
+well. Nor is it to be told: no sync says how far the mirror had been when it crashed, and no group
+goes back to copies that it was told it had behind it.
 """
 
 import random
@@ -33,6 +39,8 @@ class Mirror:
         self.target: list[int] = []
         """Which record of the source each offset is a copy of; -1 for a marker."""
         self.read_on = self.committed = 0
+        self.retired: set[int] = set()
+        """Offsets that were not in the source any more when they were passed last."""
         self.queue = SyncQueue(self.random.choice([0, 5, 100]))
         self.sync_log: list[OffsetSync] = []
         self.checkpoint_log: list[Checkpoint] = []
@@ -68,6 +76,8 @@ class Mirror:
                 self.target.append(-1)
             self.target.append(offset)
             self.queue.stored(AT, offset, len(self.target) - 1)
+            self.retired.update(range(self.read_on, offset))
+            self.retired.discard(offset)
             self.read_on = offset + 1
             self.write_syncs()
 
@@ -128,7 +138,7 @@ class Mirror:
             assert 0 <= last.downstream_offset <= len(self.target)
             found_there = set(self.target[last.downstream_offset :])
             # In the copy is what the source has retired since, too.
-            held = {*self.source, *self.target}
+            held = {*self.source, *self.target} - self.retired
             unread = {each for each in held if last.upstream_offset <= each < self.read_on}
             assert unread <= found_there, f"skipped {sorted(unread - found_there)} by {last}"
 
