@@ -18,6 +18,8 @@ from streams.positions import TopicPartition
 
 _FETCH_MAX_WAIT_MS = 50
 _POLL_MS = 200
+_METADATA_MAX_AGE_MS = 5_000
+"""Short: aiokafka goes on asking a broker for a position that says it does not lead."""
 _COMMITTED, _WRITTEN = "read_committed", "read_uncommitted"
 
 
@@ -99,4 +101,5 @@ class LogReader:
             auto_offset_reset="earliest",
             isolation_level=isolation_level,
             fetch_max_wait_ms=_FETCH_MAX_WAIT_MS,
+            metadata_max_age_ms=_METADATA_MAX_AGE_MS,
         )

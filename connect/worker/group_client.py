@@ -23,6 +23,10 @@ from connect.worker.client_settings import librdkafka_settings
 from connect.worker.settings import WorkerSettings
 
 _SPARE_MS: Final = 10_000
+_ELSEWHERE: Final = {
+    errors.NotCoordinatorForGroupError.errno,
+    errors.GroupCoordinatorNotAvailableError.errno,
+}
 
 
 class Joined(NamedTuple):
@@ -85,7 +89,7 @@ class GroupClient:
             if joined.error_code != errors.MemberIdRequired.errno:
                 break
             self.member_id = joined.member_id
-        _check(joined.error_code)
+        self._check(joined.error_code)
         self.member_id, self.generation = joined.member_id, joined.generation_id
         members = {each[0]: bytes(each[-1]) for each in joined.members}
         is_leader = joined.leader_id == joined.member_id
@@ -98,7 +102,7 @@ class GroupClient:
                 self._group, self.generation, self.member_id, None, list(assignments.items())
             )
         )
-        _check(synced.error_code)
+        self._check(synced.error_code)
         return bytes(synced.member_assignment)
 
     async def heartbeat(self) -> bool:
@@ -106,7 +110,7 @@ class GroupClient:
         answer = await self._ask(HeartbeatRequest(self._group, self.generation, self.member_id))
         if answer.error_code == errors.RebalanceInProgressError.errno:
             return True
-        _check(answer.error_code)
+        self._check(answer.error_code)
         return False
 
     async def leave(self) -> None:
@@ -126,7 +130,9 @@ class GroupClient:
             self._coordinator = None
             raise
 
-
-def _check(error_code: int) -> None:
-    if error_code:
-        raise for_code(error_code)
+    def _check(self, error_code: int) -> None:
+        if error_code in _ELSEWHERE:
+            # A node that died and is back answers, and coordinates the group no more.
+            self._coordinator = None
+        if error_code:
+            raise for_code(error_code)

@@ -7,6 +7,7 @@ number of partitions, so a topic that exists with another number is refused at s
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -122,6 +123,10 @@ async def _check_partition_counts(
             )
 
 
+METADATA_MAX_AGE_MS: Final = 5_000
+"""How long a consumer believes who leads a partition. Short, since aiokafka asks nobody when a
+position it looks for is refused by a broker that leads no more: it asks that broker again."""
+
 Replay = Callable[[ConsumerRecord], Awaitable[None]]
 ReadToEnd = Callable[[Iterable[TopicPartition], Replay], Awaitable[dict[TopicPartition, int]]]
 """`read_to_end` with the broker's address given."""
@@ -179,6 +184,7 @@ async def read_to_end(
         auto_offset_reset="earliest",
         isolation_level="read_committed",
         fetch_max_wait_ms=100,
+        metadata_max_age_ms=METADATA_MAX_AGE_MS,
     )
     asker = EndOffsets(bootstrap_servers)
     await asker.start()

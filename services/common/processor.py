@@ -35,7 +35,13 @@ from schemas.stopping import stop
 from services.common import traces
 from services.common.clock import now_seconds, timestamp_ms
 from services.common.inbox import Inbox
-from services.common.kafka import EndOffsets, Topic, dead_letter_of, ensure_topics
+from services.common.kafka import (
+    METADATA_MAX_AGE_MS,
+    EndOffsets,
+    Topic,
+    dead_letter_of,
+    ensure_topics,
+)
 from services.common.outbox import Outbox, Outgoing
 from services.common.requests import NotAcceptedError, RequestWriter
 from services.common.settings import Settings
@@ -190,6 +196,7 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             session_timeout_ms=self._settings.session_timeout_ms,
             heartbeat_interval_ms=max(self._settings.session_timeout_ms // 4, 100),
             partition_assignment_strategy=(self.assignor,),
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
         consumer.subscribe([topic.name for topic in topics], listener=self)
         # Partitions may be assigned before the start is over.

@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord
 
 from schemas.stopping import stop
-from services.common.kafka import EndOffsets, Topic, ensure_topics
+from services.common.kafka import METADATA_MAX_AGE_MS, EndOffsets, Topic, ensure_topics
 from services.common.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -80,6 +80,7 @@ class FollowedTable:
             bootstrap_servers=self._bootstrap_servers,
             auto_offset_reset="earliest",
             isolation_level="read_committed",
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
         await consumer.start()
         try:

@@ -14,6 +14,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from confluent_kafka import Consumer, Producer
 
 from millrace.cluster_layout import free_ports
+from millrace.demo.connect import CONNECTORS
 from millrace.testing.containers import MillraceContainer
 from tests.lib.docker_compose import compose_command
 from tests.lib.pipeline_processes import call
@@ -27,6 +28,8 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).parents[2]
+LOGS = ROOT / "build" / "containers.log"
+"""What all of them said, of the last run."""
 BROKERS = ("broker-1", "broker-2", "broker-3")
 PORTS = (
     *(f"KAFKA_{number}" for number in (1, 2, 3)),
@@ -107,6 +110,19 @@ class Containers:
                 return states
             place = f"&cursor={page['next']}"
 
+    def connectors(self) -> dict[str, list[str]]:
+        """Return the states of each connector, its tasks' too, as its worker tells them."""
+        url = f"http://127.0.0.1:{self.ports['CONNECT']}/connectors?expand=status"
+        told = {name: each["status"] for name, each in call("GET", url).body.items()}
+        return {
+            name: [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
+            for name, status in told.items()
+        }
+
+    def parquet_files(self) -> int:
+        listed = "find /data/files -name '*.parquet' | wc -l"
+        return int(self.compose("exec", "-T", "connect", "sh", "-c", listed))
+
     def mails(self) -> int:
         listed = self.compose("exec", "-T", "email", "sh", "-c", "ls /data/mailbox | wc -l")
         return int(listed)
@@ -122,6 +138,7 @@ def containers(docker: dict[str, str]) -> Iterator[Containers]:
         until(lambda: containers.is_healthy("orders"))
         yield containers
     finally:
+        LOGS.write_text(containers.compose("logs", "--no-color", "--timestamps"))
         containers.compose("down", "--volumes")
 
 
@@ -172,6 +189,15 @@ def test_every_order_ends_once_though_a_service_and_a_broker_are_killed(
     # One mail for each order and final state, whoever was killed when.
     until(lambda: containers.mails() >= 500)
     assert containers.mails() == 500
+
+
+def test_the_worker_brings_the_catalogue_in_and_orders_out(containers: Containers) -> None:
+    # That products came in by it was waited for by `catalogue`.
+    running = {name: ["RUNNING", "RUNNING"] for name in CONNECTORS}
+    until(lambda: containers.connectors() == running)
+    order = containers.order("for-a-file")
+    until(lambda: containers.state_of_order(order) in ENDED)
+    until(lambda: containers.parquet_files() > 0)
 
 
 def test_orders_outlive_all_containers(containers: Containers) -> None:
