@@ -77,7 +77,7 @@ def check_transfers(transfers: Sequence[Transfer], reads: Sequence[Accounts]) ->
     seen: dict[tuple[Partition, int], Half] = {}
     for at, read in enumerate(reads):
         yield from _check_read(at, read, known)
-        yield from _check_same(at, read, seen)
+        yield from _check_same(at, read, seen, is_last=at == len(reads) - 1)
     for at, read in enumerate(reads[:-1]):
         yield from _check_cut(at, read, known, places)
     if reads:
@@ -102,14 +102,21 @@ def _check_read(at: int, read: Accounts, known: Mapping[int, Transfer]) -> Itera
 
 
 def _check_same(
-    at: int, read: Accounts, seen: dict[tuple[Partition, int], Half]
+    at: int, read: Accounts, seen: dict[tuple[Partition, int], Half], *, is_last: bool
 ) -> Iterator[Anomaly]:
-    """What stood below the end of a read must stand there in every later one."""
+    """What stood somewhere must stand there in every later read that comes so far.
+
+    One that is made while a leader is new may end before an earlier one did: until its followers
+    have fetched, it knows of less that is committed than the leader before (KIP-207). The last is
+    made when all is well, and has everything.
+    """
     for partition, halves in sorted(read.items()):
         key = f"account/{partition}"
         now = {half.offset: half for half in halves}
+        end = max(now, default=-1)
         for (where, offset), before in list(seen.items()):
-            if where == partition and now.get(offset) != before:
+            is_reached = is_last or offset <= end
+            if where == partition and is_reached and now.get(offset) != before:
                 text = f"read {at}: at {offset} stands {now.get(offset)}, before it was {before}"
                 yield Anomaly("inconsistent-read", key, before.number, text)
                 del seen[where, offset]

@@ -55,6 +55,8 @@ def rules_of_transfers(*reads) -> list[str]:
         [{}, WHOLE, BOTH, BOTH],
         [{0: [Half(0, 1, -5)]}, WHOLE],  # one half's marker comes before the other's
         [{0: [Half(0, 1, -5)], 2: [Half(4, 3, -9)]}, BOTH],
+        # The second of three ends before the first did: its leader was a new one.
+        [BOTH, WHOLE, BOTH],
     ],
 )
 def test_reads_of_whole_transfers_are_good(reads):
@@ -77,6 +79,8 @@ def test_reads_of_whole_transfers_are_good(reads):
         ([{0: [Half(2, 3, 9)], 1: [Half(0, 1, 5)], 2: [Half(4, 3, -9)]}, BOTH], ["money"]),
         ([{1: [Half(0, 1, 5)]}, {0: []}], ["money", "lost-transfer"]),
         ([BOTH, WHOLE], ["inconsistent-read"]),
+        # It ends behind what is missing.
+        ([BOTH, {**BOTH, 0: BOTH[0][1:]}, BOTH], ["inconsistent-read", "money"]),
         ([WHOLE, {0: [Half(3, 1, -5)], 1: [Half(0, 1, 5)]}], ["inconsistent-read", "money"]),
     ],
 )
