@@ -193,8 +193,9 @@ def info_body(herder: Herder, name: str, config: Config, kind: str) -> dict[str,
 
 
 def status_body(herder: Herder, name: str, kind: str) -> dict[str, Any]:
+    """Tell how a connector is. One that was deleted is gone at once, though its tasks still end."""
     status = herder.statuses.connectors.get(name)
-    if status is None:
+    if status is None or name not in herder.config.connector_configs:
         raise not_found(f"No status found for connector {name}")
     tasks = [{"id": task.task, **each.body()} for task, each in herder.statuses.tasks_of(name)]
     return {"name": name, "connector": status.body(), "tasks": tasks, "type": kind}

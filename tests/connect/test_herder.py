@@ -194,6 +194,17 @@ def test_deleting_stops_everything_and_then_forgets_it() -> None:
     assert worker.shown() == {}
 
 
+def test_what_was_deleted_is_gone_at_once_though_its_tasks_still_end() -> None:
+    worker = Worker()
+    worker.run()
+    assert requests.status_body(worker.herder, C, "source")["connector"]["state"] == "RUNNING"
+    worker.read(*requests.delete(worker.herder, C))
+    worker.step()
+    assert worker.shown() != {}
+    with pytest.raises(RefusalError, match=f"No status found for connector {C}"):
+        requests.status_body(worker.herder, C, "source")
+
+
 def test_a_connector_created_stopped_never_runs() -> None:
     worker = Worker()
     assert worker.configure(target_state=TargetState.STOPPED) == []
