@@ -8,6 +8,7 @@ from struct import error as StructError  # noqa: N812 - an exception class in di
 from struct import unpack_from
 from typing import Any, NamedTuple, TypeAlias
 
+from broker.cli.java_text import java_text
 from broker.cli.record_schemas_security import SECURITY_RECORDS
 from broker.cli.record_schemas_share import (
     ShareSnapshotKey,
@@ -76,7 +77,7 @@ def plain_text(record: Record) -> RecordText:
 
 
 def _text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode(errors="replace")
+    return None if data is None else java_text(data)
 
 
 def _camel_case(name: str) -> str:

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from broker.cli.arguments import ToolFailed
 from broker.cli.clients.line_reader import is_true
+from broker.cli.java_text import java_text
 from broker.cli.record_text import (
     GROUP_SCHEMAS,
     OFFSET_SCHEMAS,
@@ -149,8 +150,8 @@ def _number(layout: str) -> Callable[[bytes], str]:
 
 # By the names of the classes in org.apache.kafka.common.serialization.
 DESERIALIZERS: dict[str, Callable[[bytes], str]] = {
-    "StringDeserializer": lambda data: data.decode(errors="replace"),
-    "ByteArrayDeserializer": lambda data: data.decode(errors="replace"),
+    "StringDeserializer": java_text,
+    "ByteArrayDeserializer": java_text,
     "ShortDeserializer": _number(">h"),
     "IntegerDeserializer": _number(">i"),
     "LongDeserializer": _number(">q"),

@@ -1,0 +1,30 @@
+"""Bytes as the text that Kafka's tools print: UTF-8 as Java decodes it.
+
+Java and Python put one replacement for the same malformed bytes, except for a surrogate (U+D800 to
+U+DFFF, bytes ED A0 80 to ED BF BF), whole or cut short: that is one in Java, and one a byte in
+Python. Random bytes hold one now and then: in the middle of a topic's id, say.
+"""
+
+import codecs
+from typing import Final
+
+_HANDLER: Final = "millrace-java-replace"
+_REPLACEMENT: Final = "\ufffd"
+_SURROGATE, _SECOND, _CONTINUATION = 0xED, range(0xA0, 0xC0), range(0x80, 0xC0)
+
+
+def java_text(data: bytes) -> str:
+    """Decode whatever it is."""
+    return data.decode("utf-8", _HANDLER)
+
+
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    data, start, end = error.object, error.start, error.end
+    if data[start] == _SURROGATE and len(data) > start + 1 and data[start + 1] in _SECOND:
+        is_whole = len(data) > start + 2 and data[start + 2] in _CONTINUATION
+        end = start + (3 if is_whole else 2)
+    return _REPLACEMENT, end
+
+
+codecs.register_error(_HANDLER, _replace)
