@@ -329,13 +329,17 @@ class Partitions:
             self.rouse(partition)
 
     def rouse(self, partition: Partition, size_bytes: int = 0) -> None:
-        """Have followers look at a partition that was at rest for them, at once if it grew."""
+        """Have followers look at a partition that was at rest for them, at once if it grew.
+
+        Whoever still waits afterwards is kept: nothing else tells it of what is appended next.
+        """
         resting = partition.resting
-        for rest, key in resting.values():
+        for follower_id, (rest, key) in list(resting.items()):
             fetch = rest.rouse(key, size_bytes)
             if fetch is not None:
                 self._wake((fetch,))
-        resting.clear()
+            if not rest.is_waiting:
+                del resting[follower_id]
 
     @staticmethod
     def _readable(partition: Partition, size_bytes: int) -> int:

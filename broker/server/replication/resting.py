@@ -4,9 +4,10 @@ A partition is at rest for a follower in sync that has all of it, and was told s
 the partition rouses it: an append, another high watermark or start, another role or in-sync set.
 So a fetch costs what is new, not how much there is.
 
-Invariant: each partition of the session is in `news`, or has this in its `resting`, under the
-follower's id. The start of a log may move without a word (retention), and that a follower is heard
-of is noted where it is looked at: so all are looked at now and then.
+Invariants: each partition of the session is in `news`, or has this in its `resting`, under the
+follower's id; while a fetch of the session waits, each has it there or knows the fetch itself. The
+start of a log may move without a word (retention), and that a follower is heard of is noted where
+it is looked at: so all are looked at now and then.
 """
 
 from collections.abc import Iterable
@@ -45,6 +46,11 @@ class SessionRest:
     def look_at_all(self, all_keys: Iterable[PartitionKey]) -> None:
         """Let nothing rest."""
         self.news.update(dict.fromkeys(all_keys))
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a fetch of this session waits."""
+        return self.parked is not None and not self.parked.is_done
 
     def rouse(self, key: PartitionKey, size_bytes: int) -> ParkedFetch | None:
         """Note that something comes of a partition; return the fetch that has enough by this."""

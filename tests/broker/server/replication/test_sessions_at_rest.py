@@ -136,6 +136,22 @@ def test_an_append_wakes_who_rests_and_is_read_once(reads: list[object]) -> None
     assert len(reads) == 1
 
 
+def test_an_append_wakes_who_rests_also_after_the_high_watermark_moved() -> None:
+    node = ServedReplica()
+    session = Session(node)
+    node.produce()
+    session.ask(offset=1)
+    session.offset = 1
+    waits = session.ask(wait_ms=500)
+    node.follow(3, 1)
+    assert node.high_watermark == 1
+    node.loop.advance()
+    assert waits.answer is None
+    node.produce()
+    node.loop.advance()
+    assert fetched(waits).records
+
+
 def test_who_rests_hears_of_a_high_watermark_and_of_a_log_start_that_moved() -> None:
     node = ServedReplica()
     session = Session(node)
