@@ -49,8 +49,6 @@ class ProducerState:
         """First offset of each open transaction -> its producer."""
         self.unreplicated: dict[int, int] = {}
         """First offset of each ended transaction -> its marker's offset."""
-        self.has_ended_some = False
-        """Whether transactions were forgotten as ended since somebody asked and set it back."""
         self._verifications: dict[int, Verification] = {}
         self._guards = count(NO_GUARD + 1)
         self.snapshot_offsets: list[int] = []
@@ -206,9 +204,9 @@ class ProducerState:
     def on_high_watermark(self, high_watermark: int) -> None:
         """Forget ended transactions whose marker is below the high watermark."""
         if self.unreplicated:
-            kept = {x: last for x, last in self.unreplicated.items() if last >= high_watermark}
-            self.has_ended_some |= len(kept) < len(self.unreplicated)
-            self.unreplicated = kept
+            self.unreplicated = {
+                first: last for first, last in self.unreplicated.items() if last >= high_watermark
+            }
 
     def last_data_offsets(self) -> dict[int, tuple[int, int]]:
         """Give each producer's (last data offset, epoch): the cleaner keeps those batches."""

@@ -174,7 +174,8 @@ class Fetch:
             first.partitions,
             request.min_bytes - first.size_bytes,
             answer,
-            is_follower=first.question.follower is not None,
+            is_follower=question.follower is not None,
+            is_read_committed=question.is_read_committed,
         )
         self._parked_fetches.park(question.context.connection, parked, request.max_wait_ms)
         rest = question.rest

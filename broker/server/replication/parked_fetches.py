@@ -26,7 +26,15 @@ class Awaited(Protocol):
 class ParkedFetch:
     """A fetch that waits for `missing_bytes` more, until its deadline."""
 
-    __slots__ = ("_answer", "is_done", "is_follower", "missing_bytes", "partitions", "timer")
+    __slots__ = (
+        "_answer",
+        "is_done",
+        "is_follower",
+        "is_read_committed",
+        "missing_bytes",
+        "partitions",
+        "timer",
+    )
 
     def __init__(
         self,
@@ -35,6 +43,7 @@ class ParkedFetch:
         answer: Callable[[bool], bool],
         *,
         is_follower: bool = False,
+        is_read_committed: bool = False,
     ) -> None:
         self.partitions = partitions
         self.missing_bytes = missing_bytes
@@ -42,6 +51,8 @@ class ParkedFetch:
         self.is_done = False
         self.timer: asyncio.TimerHandle | None = None
         self.is_follower = is_follower
+        self.is_read_committed = is_read_committed
+        """Whether it waits for what is decided, not for all that is committed."""
         for partition in partitions:
             self._places_of(partition)[self] = None
 

@@ -5,7 +5,8 @@ Invariants:
 - `Partition.leader` is its replica's leader role, None while it follows: so a produce finds out
   with one look whether it may append.
 - An append counts down the bytes that each follower's fetch parked here still misses; a consumer's
-  fetch is counted down when the high watermark moves. Those that have enough are woken.
+  fetch is counted down when the high watermark moves, or the last stable offset for one that reads
+  only what is decided. Those that have enough are woken.
 - Whatever may change what a follower at rest is told, or counts, ends in `rouse`.
 - Whatever may have moved a high watermark ends in `on_high_watermark`: appends that wait for it are
   answered there and nowhere else.
@@ -42,6 +43,7 @@ class Partition:
     """One replica: its log, its role, and who waits for it."""
 
     __slots__ = (
+        "is_held_back",
         "is_removed",
         "lag",
         "leader",
@@ -51,6 +53,7 @@ class Partition:
         "quiet_bytes",
         "replica",
         "resting",
+        "stable_offset",
         "topic_partition",
         "uncommitted_bytes",
     )
@@ -66,6 +69,10 @@ class Partition:
         self.parked: dict[ParkedFetch, None] = {}
         """Consumers, in order of arrival."""
         self.parked_followers: dict[ParkedFetch, None] = {}
+        self.stable_offset = log.last_stable_offset
+        """Where readers of what is decided stopped when it was told last."""
+        self.is_held_back = False
+        """Whether more was committed than decided then."""
         self.quiet_bytes = 0
         """What was appended that nobody waits for: no follower has been woken for it."""
         self.resting: dict[int, tuple[SessionRest, PartitionKey]] = {}
@@ -281,8 +288,8 @@ class Partitions:
                 self._on_appended(partition, leader, len(records), is_awaited=is_awaited)
             return info
         log.advance_high_watermark(log.log_end_offset)
-        if partition.parked and log.log_end_offset > before:
-            self._count_down(partition.parked, self._readable(partition, len(records)))
+        if log.log_end_offset > before:
+            self._tell_consumers(partition, len(records))
         return info
 
     def _on_appended(
@@ -317,10 +324,8 @@ class Partitions:
             error_code = leader.append_error()
             for waits in leader.take_fulfilled():
                 waits.on_committed(error_code)
-        if partition.parked:
-            # Perhaps not all of these bytes are committed: who is woken too early looks, and waits.
-            size_bytes = self._readable(partition, partition.uncommitted_bytes)
-            self._count_down(partition.parked, size_bytes)
+        # Perhaps not all of these bytes are committed: who is woken too early looks, and waits.
+        self._tell_consumers(partition, partition.uncommitted_bytes)
         partition.uncommitted_bytes = 0
         if self.tells_followers_at_once:
             self._count_down(partition.parked_followers, UNKNOWN_BYTES)
@@ -341,15 +346,19 @@ class Partitions:
             if not rest.is_waiting:
                 del resting[follower_id]
 
-    @staticmethod
-    def _readable(partition: Partition, size_bytes: int) -> int:
-        """Return at least what a consumer can read more, who reads perhaps what is decided only."""
-        producers = partition.log.producers
-        if not producers.has_ended_some:
-            return size_bytes
-        # With the end of a transaction all that was held back behind it can be read.
-        producers.has_ended_some = False
-        return UNKNOWN_BYTES
+    def _tell_consumers(self, partition: Partition, size_bytes: int) -> None:
+        """Count what is committed now; who reads only what is decided waits until it is.
+
+        With the end of a transaction all that was held back behind it can be read.
+        """
+        log, was_held_back = partition.log, partition.is_held_back
+        before, stable = partition.stable_offset, log.last_stable_offset
+        partition.stable_offset, partition.is_held_back = stable, stable < log.high_watermark
+        for fetch in partition.parked:
+            if not fetch.is_read_committed:
+                self._count_down((fetch,), size_bytes)
+            elif stable != before:
+                self._count_down((fetch,), UNKNOWN_BYTES if was_held_back else size_bytes)
 
     # --- followers and the in-sync set ---
 

@@ -22,6 +22,7 @@ from broker.protocol.records.metadata import UnregisterBrokerRecord
 from broker.records.build import build_batch
 from broker.server.handlers.describe_producers import DescribeProducers
 from broker.server.handlers.write_txn_markers import WriteTxnMarkers
+from broker.server.replication.fetch_read import FetchRead
 from tests.lib.logs import NOW_MS
 from tests.lib.scripted_coordinator import ScriptedCoordinator, state_topic
 from tests.lib.served_replica import TOPIC, Context, ServedReplica, fetched, produced
@@ -337,6 +338,28 @@ def test_who_reads_what_is_committed_waits_for_the_marker_however_little_it_weig
     assert found.last_stable_offset == 3
     (aborted,) = found.aborted_transactions
     assert (aborted.producer_id, aborted.first_offset) == (9, 0)
+
+
+def test_who_reads_what_is_committed_is_not_looked_at_for_what_is_not_decided(monkeypatch):
+    leader, looks, run = Leader(), [], FetchRead.run
+
+    def counted(read, asked):
+        looks.append(read.question.follower)
+        run(read, asked)
+
+    leader.begin()
+    leader.replicate()
+    reads = leader.node.fetch(0, request=READ_COMMITTED)
+    monkeypatch.setattr(FetchRead, "run", counted)
+    leader.produce(1)
+    leader.replicate()
+    leader.node.loop.advance()
+    assert (reads.answer, looks.count(None)) == (None, 0)
+    leader.end()
+    leader.replicate()
+    leader.node.loop.advance()
+    assert fetched(reads).records
+    assert looks.count(None) == 1
 
 
 def test_who_reads_all_does_not_wait():
