@@ -34,19 +34,39 @@ class ReceiveBuffers:
         """Leave the shared buffer to whoever refers to it, and go on with a new one."""
         self.shared = memoryview(bytearray(SHARED_BYTES))
 
+    def begin(self, total_bytes: int) -> bytearray:
+        """Return a buffer for the beginning of a frame: a spare one that takes all of it, if any.
+
+        What is there already costs nothing more, however little of the frame ever arrives.
+        """
+        fitting = [spare for spare in self._spares if len(spare) >= total_bytes]
+        if not fitting:
+            return self.take(min(total_bytes, FIRST_BYTES))
+        best = min(fitting, key=len)
+        self._remove(best)
+        return best
+
     def take(self, minimum_bytes: int) -> bytearray:
-        """Return a buffer of at least `minimum_bytes`, a spare one where it fits."""
-        for index, spare in enumerate(self._spares):
+        """Return a buffer of at least `minimum_bytes`, a spare one where it fits.
+
+        Sizes are powers of two, so that the next frame, of a few bytes more, fits as well.
+        """
+        for spare in self._spares:
             if len(spare) >= minimum_bytes:
-                return self._spares.pop(index)
-        return bytearray(max(minimum_bytes, FIRST_BYTES))
+                self._remove(spare)
+                return spare
+        return bytearray(max(1 << (minimum_bytes - 1).bit_length(), FIRST_BYTES))
+
+    def _remove(self, spare: bytearray) -> None:
+        self._spares = [other for other in self._spares if other is not spare]
 
     def give_back(self, buffer: Buffer) -> None:
         """Keep `buffer` for the next large frame, unless it is too large or we have enough."""
-        if isinstance(buffer, mmap.mmap):
+        if isinstance(buffer, mmap.mmap) or len(buffer) > SPARE_BYTES_MAX:
             return
-        if len(buffer) <= SPARE_BYTES_MAX and len(self._spares) < SPARE_COUNT_MAX:
-            self._spares.append(buffer)
+        self._spares.append(buffer)
+        if len(self._spares) > SPARE_COUNT_MAX:
+            self._remove(min(self._spares, key=len))
 
 
 class PartialFrame:
@@ -57,7 +77,7 @@ class PartialFrame:
     def __init__(self, buffers: ReceiveBuffers, start: memoryview, total_bytes: int) -> None:
         self.total_bytes = total_bytes  # 0 while fewer than four bytes are here
         self.filled_bytes = len(start)
-        self.buffer: Buffer = buffers.take(min(total_bytes, FIRST_BYTES) or 4)
+        self.buffer: Buffer = buffers.begin(total_bytes or 4)
         self.buffer[: self.filled_bytes] = start
 
     def writable(self, buffers: ReceiveBuffers) -> memoryview:

@@ -56,3 +56,25 @@ def test_a_mapped_buffer_is_not_kept() -> None:
     mapped = mmap.mmap(-1, 4096)
     buffers.give_back(mapped)
     assert buffers.take(1) is not mapped
+
+
+def test_the_next_frame_of_about_the_same_size_is_not_moved_at_all() -> None:
+    buffers = ReceiveBuffers()
+    buffers.give_back(received(buffers, bytes(1_000_000), FIRST_BYTES).buffer)
+    partial = PartialFrame(buffers, memoryview(bytes(FIRST_BYTES)), 1_000_100)
+    assert len(partial.buffer) >= partial.total_bytes
+    another = PartialFrame(buffers, memoryview(b"\0\0\0\0"), 1_000_100)
+    assert len(another.buffer) < another.total_bytes, "there was one spare of that size"
+
+
+def test_the_largest_spares_are_kept() -> None:
+    buffers = ReceiveBuffers()
+    for size_bytes in (1000, 4000, 2000, 3000, 5000, SPARE_BYTES_MAX + 1):
+        buffers.give_back(bytearray(size_bytes))
+    assert sorted(len(buffers.begin(size)) for size in (2000, 3000, 4000, 5000)) == [
+        2000,
+        3000,
+        4000,
+        5000,
+    ]
+    assert len(buffers.begin(1000)) == FIRST_BYTES
