@@ -8,6 +8,7 @@ A broker is single-threaded: the event loop is its only owner.
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 
 from broker.config.broker_config import BrokerConfig
 from broker.log.log_directories import LogDirectories
@@ -79,13 +80,15 @@ class Broker:
         self.ask = quorum.channel.ask
         self.on_fatal: Callable[[str], None] = log.critical
         """Told why this broker cannot go on; the node stops."""
+        self.spared: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Keeps the garbage collector from what is made within it, and stays."""
         self.metrics = Metrics()
         self.listeners = Listeners()
         self._make_cluster_parts(loop)
         self._make_partitions(loop)
         self._make_replication(loop)
         self._make_background_work(loop)
-        shard_parts = ShardParts(loop, clock, quorum, self.partitions)
+        shard_parts = ShardParts(loop, clock, quorum, self.partitions, spared=lambda: self.spared())
         self.groups = Groups(shard_parts, config.group, random_source)
         self.producer_ids = ProducerIds(
             config.node_id, broker_epoch=lambda: self.lifecycle.epoch, ask=self.ask

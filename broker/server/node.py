@@ -102,12 +102,13 @@ class Node:
         if self._config.is_broker:
             self._broker = self._make_broker(quorum, directories, clock, loop)
             self._broker.on_fatal = stop.fail
+            self._broker.spared = self._collector.spared
+        self._collector.start()
         await self._start_http()
         quorum.start()
         self._register_controller(quorum, loop)
         if self._broker is not None:
             await self._join(self._broker, stop)
-        self._collector.start()
         self._is_ready = not stop.event.is_set()
 
     def _register_controller(self, quorum: Quorum, loop: asyncio.AbstractEventLoop) -> None:

@@ -6,7 +6,7 @@
       └──────────────────────────┘      │      └──────────────────────────────┘        │ the leader
         the last member is gone         │        a member comes, changes or goes       │ assigns
                                         └────────────────────────────────── STABLE ◄───┘
-    any state ──► DEAD: deleted, expired or unloaded; final.
+    any state ──► DEAD: deleted or expired; final.
 
 EMPTY                 no members; kept for its offsets and its generation. A group that only
                       commits offsets (a *simple* group) never leaves it.
@@ -62,7 +62,7 @@ class GroupEvent(Enum):
     JOINED = "everyone who counts has joined"
     EMPTIED = "the last member is gone"
     ASSIGNED = "the leader sent the assignment"
-    REMOVED = "deleted, expired or unloaded"
+    REMOVED = "deleted or expired"
 
 
 TRANSITIONS: dict[GroupState, dict[GroupEvent, GroupState]] = {

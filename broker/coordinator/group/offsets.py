@@ -355,11 +355,10 @@ def remove_offset(step: Step, group_id: str, partition: TopicPartition) -> None:
     step.shard.offsets.remove(group_id, partition)
 
 
-def create_simple_groups(step: Step) -> None:
+def create_simple_group(step: Step, group_id: str) -> None:
     """After loading: offsets without a group belong to a simple group, which has no record."""
-    for group_id in step.shard.offsets.group_ids():
-        if group_id not in step.shard.consumer_groups:
-            step.shard.groups.setdefault(group_id, ClassicGroup(group_id))
+    if group_id not in step.shard.consumer_groups and group_id not in step.shard.groups:
+        step.shard.groups[group_id] = ClassicGroup(group_id)
 
 
 def remove_topic(step: Step, topic: str, topic_id: bytes) -> None:

@@ -14,7 +14,7 @@ park: everything else is answered in the output of its own call.
 Any input can move the next deadline: ask `next_deadline_ms()` after each.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Final, TypeVar
@@ -39,10 +39,9 @@ from broker.coordinator.group import (
     sync,
     transactional_offsets,
 )
-from broker.coordinator.group.classic_group import GroupEvent
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.records import OffsetRecord, decode_record
-from broker.coordinator.group.step import Deadline, DeadlineKind, ShardState, Step
+from broker.coordinator.group.step import Deadline, DeadlineKind, Parked, ShardState, Step
 from broker.coordinator.output import (
     TIMELESS,
     EndOfTransaction,
@@ -68,8 +67,8 @@ from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRespo
 from broker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from broker.records.header import NO_PRODUCER_ID
 
-MEMBERS_AT_ONCE = 1_000
-"""As many are given their sessions in one step after loading."""
+KEYS_AT_ONCE = 1_000
+"""With so many groups and members one step after loading is done: a millisecond or two."""
 
 RequestT = TypeVar("RequestT")
 GroupRequestT = TypeVar(
@@ -130,44 +129,41 @@ class GroupShard:
     def loaded(self, now: Instant) -> LoadedSteps:
         """Give every loaded member a full session; groups over group.max.size rebalance."""
         step = Step(self.state, now)
-        offsets.create_simple_groups(step)
-        left = MEMBERS_AT_ONCE
+        left = KEYS_AT_ONCE
+        for count in self._take_over(step):
+            left -= count
+            if left <= 0:
+                left = KEYS_AT_ONCE
+                yield
+        return step.output
+
+    def _take_over(self, step: Step) -> Iterator[int]:
+        """Do so one group after the other; yield how much each was."""
+        for group_id in self.state.offsets.group_ids():
+            offsets.create_simple_group(step, group_id)
+            yield 1
         for group in self.state.groups.values():
             for member in group.members.values():
                 step.restart_session(group, member)
             if len(group.members) > self.state.config.group_max_size:
                 rebalance.prepare_rebalance(step, group, "loaded with more than group.max.size")
-            left -= len(group.members)
-            if left <= 0:
-                left = MEMBERS_AT_ONCE
-                yield
+            yield max(1, len(group.members))
         for consumer_group in self.state.consumer_groups.values():
             departures.restart_timers(step, consumer_group)
-            left -= len(consumer_group.members)
-            if left <= 0:
-                left = MEMBERS_AT_ONCE
-                yield
-        return step.output
+            yield max(1, len(consumer_group.members))
 
     def unload(self, code: ErrorCode) -> list[Reply]:
-        """End the shard; return a refusal for everyone parked (NOT_COORDINATOR when it moved)."""
-        replies: list[Reply] = []
-        for group in self.state.groups.values():
-            replies += [
-                Reply(each.token, rebalance.join_refusal(code, member_id, each.api_version))
-                for member_id, each in group.awaiting_join.items()
-                if each is not None
-            ]
-            replies += [
-                Reply(each.token, SyncGroupResponse(error_code=code))
-                for each in group.awaiting_sync.values()
-                if each is not None
-            ]
-            group.move(GroupEvent.REMOVED, group.current_state_timestamp_ms)
-        self.state.parked.clear()
-        self.state.groups.clear()
-        self.state.consumer_groups.clear()
-        return replies
+        """End the shard; return a refusal for everyone parked (NOT_COORDINATOR when it moved).
+
+        Only those are looked at: of all its groups there may be very many.
+        """
+        return [self._refusal_of(*parked, code) for parked in self.state.parked.items()]
+
+    def _refusal_of(self, token: Token, where: Parked, code: ErrorCode) -> Reply:
+        joining = self.state.groups[where.group_id].awaiting_join.get(where.member_id)
+        if joining is not None and joining.token == token:
+            return Reply(token, rebalance.join_refusal(code, where.member_id, joining.api_version))
+        return Reply(token, SyncGroupResponse(error_code=code))
 
     # Membership. The answers of join_group and sync_group may be parked.
 

@@ -14,6 +14,7 @@ What kind of shard it is, a `ShardKind` says; `Groups` and its like add what onl
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
@@ -91,6 +92,8 @@ class ShardParts(NamedTuple):
     clock: Clock
     metadata: ClusterMetadata
     partitions: Partitions
+    spared: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Keeps the garbage collector from what is loaded within it."""
 
 
 class _Loading(NamedTuple, Generic[ShardT]):
@@ -105,7 +108,7 @@ class Shards(Generic[ShardT]):
     """Every shard of one kind that this broker owns."""
 
     def __init__(self, parts: ShardParts, kind: ShardKind[ShardT]) -> None:
-        self._loop, self._clock, self._metadata, self._partitions = parts
+        self._loop, self._clock, self._metadata, self._partitions, self._spared = parts
         self._kind = kind
         self._shards: dict[int, ShardT] = {}
         self._commits: dict[int, ShardCommits] = {}
@@ -122,6 +125,8 @@ class Shards(Generic[ShardT]):
         self._timers: dict[int, tuple[float, asyncio.Handle]] = {}
         self._due: dict[int, None] = {}
         """Shards whose deadline has come, in turn: one of them in a turn of the loop."""
+        self._gone: list[ShardT] = []
+        """Unloaded, and not freed yet."""
         self._open: dict[Connection, dict[AskedShard, None]] = {}
         """What is asked and not answered."""
 
@@ -149,11 +154,24 @@ class Shards(Generic[ShardT]):
         self._kind.abandon(number)
         self._commits.pop(number).refuse_all(ErrorCode.NOT_COORDINATOR)
         self._refuse(self._turns.pop(number, ()))
-        for reply in self._shards.pop(number).unload(ErrorCode.NOT_COORDINATOR):
+        shard = self._shards.pop(number)
+        for reply in shard.unload(ErrorCode.NOT_COORDINATOR):
             self._deliver(reply)
+        self._let_go(shard)
         running = self._timers.pop(number, None)
         if running is not None:
             running[1].cancel()
+
+    def _let_go(self, shard: ShardT) -> None:
+        """Forget a shard soon, one a turn of the loop: to free one's groups takes milliseconds."""
+        if not self._gone:
+            self._loop.call_soon(self._forget_one)
+        self._gone.append(shard)
+
+    def _forget_one(self) -> None:
+        self._gone.pop()
+        if self._gone:
+            self._loop.call_soon(self._forget_one)
 
     def _begin_to_load(self, number: int) -> None:
         shard = self._kind.make()
@@ -167,8 +185,9 @@ class Shards(Generic[ShardT]):
     def _go_on_loading(self) -> None:
         """Load one shard after another, for as long as a turn of the loop may take."""
         end = self._loop.time() + _LOADING_SECONDS
-        while self._loading and self._loop.time() < end:
-            self._load_piece(*next(iter(self._loading.items())))
+        with self._spared():
+            while self._loading and self._loop.time() < end:
+                self._load_piece(*next(iter(self._loading.items())))
         self._is_loading_on = bool(self._loading)
         if self._is_loading_on:
             self._loop.call_soon(self._go_on_loading)

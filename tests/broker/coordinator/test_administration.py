@@ -185,6 +185,25 @@ def test_unloading_refuses_everyone_who_is_parked():
     assert isinstance(replies[other.join_token], JoinGroupResponse)
 
 
+def test_to_unload_very_many_groups_only_those_are_looked_at_where_somebody_waits():
+    scenario = Scenario()
+    waiting = scenario.client(group_id="waits")
+    waiting.join()
+    scenario.shard.state.groups = Unwalked(scenario.shard.state.groups)
+    assert [token for token, _ in scenario.shard.unload(ErrorCode.NOT_COORDINATOR)] == [
+        waiting.join_token
+    ]
+
+
+class Unwalked(dict):
+    """Fails who looks at everything in it."""
+
+    def __iter__(self):
+        raise AssertionError("all of it is looked at")
+
+    keys = values = items = __iter__
+
+
 def test_an_answer_that_cannot_be_given_becomes_a_refusal_of_its_kind():
     code = ErrorCode.NOT_COORDINATOR
     join = refuse(Reply("t", JoinGroupResponse(member_id="m", generation_id=4)), code)

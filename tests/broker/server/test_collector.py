@@ -60,6 +60,26 @@ def test_it_is_called_from_start_to_stop_and_freezes_what_is_there() -> None:
     assert gc.get_threshold() == thresholds
 
 
+def test_what_is_made_to_stay_is_not_looked_at_and_frozen() -> None:
+    collections = Collections()
+    collections.policy.start()
+    try:
+        with collections.policy.spared():
+            assert not gc.isenabled()
+            assert collections.done == ["freeze"]
+        assert gc.isenabled()
+        assert collections.done == ["freeze", "freeze"]
+    finally:
+        collections.policy.stop()
+
+
+def test_where_no_node_has_started_nothing_is_spared() -> None:
+    collections = Collections()
+    with collections.policy.spared():
+        assert gc.isenabled()
+    assert collections.done == []
+
+
 def test_frozen_objects_are_still_freed_by_their_count_and_looked_at_no_more() -> None:
     """What the policy rests on."""
     kept = [[number] for number in range(1000)]

@@ -7,9 +7,11 @@ import pytest
 from broker.coordinator.group.classic_group import ClassicGroup, GroupState
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.member import Member, MemberProtocol
-from broker.coordinator.group.records import group_record
+from broker.coordinator.group.offset import OffsetAndMetadata
+from broker.coordinator.group.records import group_record, offset_record
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.output import Instant
+from broker.model import TopicPartition
 from broker.records.build import build_batch
 from broker.server.coordinators import shard_loading
 from broker.server.coordinators.shard_loading import load, load_with_transactions
@@ -74,9 +76,21 @@ def stable_group(group_id):
 
 
 def test_the_sessions_of_very_many_members_begin_in_steps(monkeypatch):
-    monkeypatch.setattr("broker.coordinator.group.shard.MEMBERS_AT_ONCE", 10)
+    monkeypatch.setattr("broker.coordinator.group.shard.KEYS_AT_ONCE", 10)
     shard = GroupShard(GroupConfig(), Random(7))
     for number in range(25):
         shard.replay(*stable_group(f"group-{number}"))
     counts = [len(shard.state.timers) for _ in shard.loaded(Instant(0, 0))]
     assert (counts, len(shard.state.timers)) == ([10, 20], 25)
+
+
+def test_very_many_groups_without_a_member_are_taken_over_in_steps(monkeypatch):
+    monkeypatch.setattr("broker.coordinator.group.shard.KEYS_AT_ONCE", 10)
+    shard = GroupShard(GroupConfig(), Random(7))
+    for number in range(25):
+        committed = OffsetAndMetadata(offset=1, commit_timestamp_ms=0)
+        partition = TopicPartition("topic", 0)
+        shard.replay(*offset_record(f"simple-{number}", partition, committed))
+    counts = [len(shard.state.groups) for _ in shard.loaded(Instant(0, 0))]
+    # The last two are steps over the groups that were made: for each, once more.
+    assert counts == [10, 20, 25, 25, 25]

@@ -1,7 +1,9 @@
 """The shell around shards: what is held until it is committed, and the timer under uvloop."""
 
 import asyncio
+from contextlib import contextmanager
 from types import SimpleNamespace
+from weakref import ref
 
 import pytest
 import uvloop
@@ -28,6 +30,9 @@ class Shard:
     def on_deadline(self, now):
         self.deadline_ms = None
         return Output()
+
+    def unload(self, code):
+        return []
 
 
 class Clock:
@@ -83,9 +88,16 @@ def test_shards_are_loaded_one_after_another_for_a_few_ms_a_turn():
         for number in range(2)
     ]
     partitions = SimpleNamespace(topic=lambda name: led, get=lambda name, number: led[number])
-    numbers = iter(range(2))
+    numbers, spared = iter(range(2)), []
+
+    @contextmanager
+    def spare():
+        before = len(loaded)
+        yield
+        spared.append(len(loaded) - before)
+
     of_numbers = ShardKind(TOPIC, lambda: next(numbers), refuse, commit_timeout_ms=1, load=load)
-    shards = Shards(ShardParts(loop, Clock(), None, partitions), of_numbers)
+    shards = Shards(ShardParts(loop, Clock(), None, partitions, spare), of_numbers)
     shards.follow_partitions()
     assert loaded == [0, 0]
     shards.follow_partitions()
@@ -95,6 +107,26 @@ def test_shards_are_loaded_one_after_another_for_a_few_ms_a_turn():
     while loop.soon:
         loop.turn()
     assert loaded == [0] * 5 + [1] * 5
+    assert sum(spared) == len(loaded)
+
+
+def test_shards_whose_partitions_go_are_freed_one_a_turn():
+    loop = Loop()
+    partitions = SimpleNamespace(topic=lambda name: [])
+    shards = Shards(ShardParts(loop, Clock(), None, partitions), kind())
+    for number in range(3):
+        shards._shards[number] = Shard(deadline_ms=None)
+        shards._commits[number] = ShardCommits(
+            loop, None, 1, Outlets(None, None, None), on_awaited=None
+        )
+    alive = [ref(shard) for shard in shards._shards.values()]
+    shards.follow_partitions()
+    counts = []
+    while loop.soon:
+        counts.append(sum(each() is not None for each in alive))
+        loop.turn()
+    assert counts == [3, 2, 1]
+    assert [each() for each in alive] == [None] * 3
 
 
 @pytest.mark.parametrize("new_loop", [uvloop.new_event_loop, asyncio.new_event_loop])
