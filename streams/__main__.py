@@ -16,6 +16,7 @@ from contextlib import AsyncExitStack, suppress
 
 from aiohttp import web
 
+from pages.serving import serve_on
 from streams import clock
 from streams.app import Topologies, build_app
 from streams.delivery import AWAY
@@ -55,7 +56,7 @@ class Program:
             await site.setup()
             try:
                 host, port = self._settings.http_host, self._settings.http_port
-                await web.TCPSite(site, host, port).start()
+                await serve_on(site, host, port)
                 await self._serve(f"http://{host}:{site.addresses[0][1]}")
             finally:
                 await site.cleanup()

@@ -104,7 +104,7 @@ class Node:
             self._broker.on_fatal = stop.fail
             self._broker.spared = self._collector.spared
         self._collector.start()
-        await self._start_http()
+        self._start_http()
         quorum.start()
         self._register_controller(quorum, loop)
         if self._broker is not None:
@@ -119,10 +119,10 @@ class Node:
             registration.start(quorum.controller_ports, socket.gethostname)
             self._controller_registration = registration
 
-    async def _start_http(self) -> None:
+    def _start_http(self) -> None:
         endpoint = self._config.http_listener
         if endpoint is not None:
-            port = await self._http.start(endpoint.host or ALL_INTERFACES, endpoint.port)
+            port = self._http.start(endpoint.host or ALL_INTERFACES, endpoint.port)
             log.info("health and metrics on http://%s:%d", endpoint.host, port)
 
     async def _join(self, broker: Broker, stop: "Stop") -> None:

@@ -16,7 +16,7 @@ from connect.rest.metrics import own_metrics
 from millrace.connect.errors import ConfigException
 from pages.front import FrontPage, Link, Step
 from pages.neighbours import parse_neighbours
-from pages.serving import Handler, front_page_handler
+from pages.serving import Handler, front_page_handler, serve_on
 
 _DEFAULT: Final = "http://127.0.0.1:8084"
 _WHAT: Final = "It follows clusters: topics with their settings, records, how far groups have read."
@@ -47,7 +47,7 @@ class Front:
         )
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
-        await web.TCPSite(self._runner, self.host, self._port).start()
+        await serve_on(self._runner, self.host, self._port)
         self._port = self._runner.addresses[0][1]
 
     @property

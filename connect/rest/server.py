@@ -26,6 +26,7 @@ from connect.worker.settings import WorkerSettings
 from connect.worker.topic_log import TooLargeError
 from connect.worker.worker import Worker
 from millrace.connect.errors import ConfigException, ConnectException
+from pages.serving import Site
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ class RestServer:
             app.add_routes(Internal(desk, cluster).routes())
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
-        await web.SockSite(self._runner, self._socket).start()
+        await Site(self._runner, self._socket).start()
 
     async def stop(self) -> None:
         if self._runner is not None:

@@ -10,6 +10,7 @@ import sys
 
 from aiohttp import web
 
+from pages.serving import Site
 from schemas.registry.compatibility import LEVELS
 from schemas.registry.leader import Identity, Leadership
 from schemas.registry.rest.app import build_app
@@ -77,7 +78,7 @@ async def serve(arguments: argparse.Namespace) -> None:
     runner = web.AppRunner(build_app(topic, leadership, arguments.neighbours), access_log=None)
     await runner.setup()
     try:
-        await web.SockSite(runner, listening).start()
+        await Site(runner, listening).start()
         ready = asyncio.ensure_future(_ready(topic, leadership))
         stopped = asyncio.ensure_future(stopping.wait())
         await asyncio.wait([ready, stopped], return_when=asyncio.FIRST_COMPLETED)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
+from pages.serving import serve_on
 from services.common import clock, traces
 from services.common.events import Events, SchemaRegistryClient
 from services.common.faults import add_fault_switch
@@ -95,7 +96,7 @@ async def _serve(
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
     await runner.setup()
     try:
-        await web.TCPSite(runner, settings.http_host, settings.http_port).start()
+        await serve_on(runner, settings.http_host, settings.http_port)
         url = f"http://{settings.http_host}:{runner.addresses[0][1]}"
         async with SchemaRegistryClient(settings.registry_url) as registry:
             await _work(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from pages.serving import serve_on
 from spark_analytics.dashboard.app import FEED_KEY, STOPPING_KEY, build_dashboard
 from spark_analytics.settings import Settings, read_settings
 from spark_analytics.web import announce, configure_logging
@@ -25,7 +26,7 @@ async def serve(settings: Settings) -> None:
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
     await runner.setup()
     try:
-        await web.TCPSite(runner, settings.http_host, settings.http_port).start()
+        await serve_on(runner, settings.http_host, settings.http_port)
         async with asyncio.TaskGroup() as group:
             following = group.create_task(app[FEED_KEY].run())
             announce("dashboard", f"http://{settings.http_host}:{runner.addresses[0][1]}")

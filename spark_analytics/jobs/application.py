@@ -15,7 +15,7 @@ from aiohttp import web
 
 from pages.front import FrontPage, Step
 from pages.neighbours import parse_neighbours
-from pages.serving import front_page_handler
+from pages.serving import front_page_handler, serve_on
 from spark_analytics.jobs.metrics import JobMetrics
 from spark_analytics.jobs.settings import JobSettings
 from spark_analytics.jobs.stream import OrderStream
@@ -45,7 +45,7 @@ async def _serve(settings: JobSettings) -> int:
     await runner.setup()
     status = 1
     try:
-        await web.TCPSite(runner, settings.http_host, settings.http_port).start()
+        await serve_on(runner, settings.http_host, settings.http_port)
         url = f"http://{settings.http_host}:{runner.addresses[0][1]}"
         async with asyncio.TaskGroup() as group:
             announcing = group.create_task(_announce(stream, url))

@@ -96,6 +96,10 @@ class Program:
         self._process.send_signal(signal.SIGCONT)
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def exit_status(self) -> int | None:
         return self._process.returncode
 

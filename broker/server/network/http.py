@@ -15,7 +15,9 @@ from typing import NamedTuple, cast
 import h11
 
 from broker.server.clock import monotonic_seconds
+from broker.server.network.listener import bind
 from broker.server.network.turns import Turns
+from pages.accepting import ProtocolServer
 
 log = logging.getLogger("millrace.http")
 
@@ -55,16 +57,18 @@ class HttpServer:
     ) -> None:
         self._pages = pages
         self._front_page = front_page
-        self._server: asyncio.Server | None = None
+        self._server: ProtocolServer | None = None
 
-    async def start(self, host: str, port: int) -> int:
+    def start(self, host: str, port: int) -> int:
         """Listen, and return the port; raises OSError when the address is taken."""
         loop = asyncio.get_running_loop()
         turns = Turns(loop, monotonic_seconds)
-        self._server = await loop.create_server(
-            lambda: _HttpConnection(self._pages, self._front_page, turns), host, port
+        listening = bind(host, port)
+        self._server = ProtocolServer(
+            lambda: _HttpConnection(self._pages, self._front_page, turns), [listening]
         )
-        return int(self._server.sockets[0].getsockname()[1])
+        self._server.start()
+        return int(listening.getsockname()[1])
 
     def stop(self) -> None:
         """Stop listening."""

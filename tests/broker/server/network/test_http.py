@@ -21,7 +21,7 @@ class Pages:
 def serve(pages: Pages, scenario: Any) -> None:
     async def run() -> None:
         server = HttpServer({"/metrics": pages.page, "/health/live": lambda: text("alive")})
-        port = await server.start("127.0.0.1", 0)
+        port = server.start("127.0.0.1", 0)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         try:
             await scenario(reader, writer)

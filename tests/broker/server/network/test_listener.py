@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from broker.server.network import listener as listener_module
 from broker.server.network.connection import Peer
-from broker.server.network.listener import QUIET_SECONDS, RETRY_SECONDS, Listener
+from broker.server.network.listener import Listener
+from pages import accepting
+from pages.accepting import QUIET_SECONDS, RETRY_SECONDS
 
 
 class Loop:
@@ -48,6 +49,8 @@ class Listening:
 
     def fileno(self) -> int:
         return 7
+
+    def setblocking(self, blocking: bool) -> None: ...
 
     def listen(self, backlog: int) -> None: ...
 
@@ -146,8 +149,8 @@ def test_the_last_descriptors_are_left_for_files(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = iter([55, 56])
-    monkeypatch.setattr(listener_module.resource, "getrlimit", lambda which: (64, 64))
-    monkeypatch.setattr(listener_module, "_lowest_free_descriptor", lambda: next(free))
+    monkeypatch.setattr(accepting.resource, "getrlimit", lambda which: (64, 64))
+    monkeypatch.setattr(accepting, "_lowest_free_descriptor", lambda: next(free))
     listener, loop, listening = listen(Accepted(), Accepted())
     loop.wake_up()
     assert len(listener.connections) == 1

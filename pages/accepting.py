@@ -1,0 +1,164 @@
+"""Accepts connections for a server, and never takes the last file descriptors for them.
+
+A program needs those for its own files and connections. When there are too few, accepting pauses:
+whoever comes waits in the system's queue. It is tried again when `go_on` is called and after a
+moment, for others close files too. It is said once, and again only if there were enough for a
+minute: who opens and closes connections all the time does not fill the log.
+
+The loops do worse by themselves. They give away the last descriptor; then asyncio's writes
+thousands of stack traces a second, and uvloop's closes whoever comes.
+"""
+
+import asyncio
+import errno
+import logging
+import os
+import resource
+import socket
+from collections.abc import Callable, Sequence
+
+log = logging.getLogger("millrace.listener")
+
+ACCEPTS_PER_WAKE_UP = 64
+RETRY_SECONDS = 0.25
+QUIET_SECONDS = 60.0
+OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+MAX_RESERVED_DESCRIPTORS = 64
+"""So many, or an eighth of a small limit, are left for files."""
+_BACKLOG = 128
+Take = Callable[[socket.socket, str], None]
+"""Is given each accepted socket, which does not block, and the address of its other end."""
+
+
+class Accepting:
+    """Owns one listening socket."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, listening: socket.socket, take: Take
+    ) -> None:
+        self._loop = loop
+        self._socket = listening
+        self._take = take
+        self._retry: asyncio.TimerHandle | None = None  # while accepting pauses
+        self._short_at = -QUIET_SECONDS
+
+    def start(self, backlog: int = _BACKLOG) -> None:
+        """Begin to listen; a socket that only had an address refused whoever came."""
+        self._socket.setblocking(False)
+        self._socket.listen(backlog)
+        self._loop.add_reader(self._socket.fileno(), self._on_acceptable)
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on: the real one where 0 was asked for."""
+        return int(self._socket.getsockname()[1])
+
+    def go_on(self) -> None:
+        """Try again at once if accepting pauses: a descriptor has become free."""
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+            self._loop.add_reader(self._socket.fileno(), self._on_acceptable)
+
+    def stop(self) -> None:
+        """Close the listening socket; what was accepted goes on."""
+        if self._socket.fileno() == -1:
+            return
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        self._loop.remove_reader(self._socket.fileno())
+        self._socket.close()
+
+    def _on_acceptable(self) -> None:
+        for _ in range(ACCEPTS_PER_WAKE_UP):
+            # Looked at before: who is accepted is served, and not closed at once.
+            if _lowest_free_descriptor() >= _descriptors_for_clients():
+                self._pause("the last file descriptors are for files")
+                return
+            try:
+                accepted, address = self._socket.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in OUT_OF_RESOURCES:
+                    self._pause(str(error))
+                    return
+                continue  # that client is gone already
+            accepted.setblocking(False)
+            self._take(accepted, str(address[0]))
+
+    def _pause(self, why: str) -> None:
+        """Accept nobody for a while; level-triggered, the socket would call at every turn."""
+        now = self._loop.time()
+        if now - self._short_at >= QUIET_SECONDS:
+            log.error("accepting pauses: %s; port=%d", why, self.port)
+        self._short_at = now
+        self._loop.remove_reader(self._socket.fileno())
+        self._retry = self._loop.call_later(RETRY_SECONDS, self.go_on)
+
+
+class ProtocolServer:
+    """Serves whoever connects to one of its sockets by an asyncio protocol of its own."""
+
+    def __init__(
+        self, make_protocol: Callable[[], asyncio.BaseProtocol], listening: Sequence[socket.socket]
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._make_protocol = make_protocol
+        self.sockets = tuple(listening)
+        self._accepting = [Accepting(self._loop, each, self._take) for each in listening]
+        self._connecting: set[asyncio.Future[None]] = set()
+
+    def start(self, backlog: int = _BACKLOG) -> None:
+        """Begin to serve."""
+        for each in self._accepting:
+            each.start(backlog)
+
+    def close(self) -> None:
+        """Stop listening; open connections go on."""
+        for each in self._accepting:
+            each.stop()
+
+    def _take(self, accepted: socket.socket, _: str) -> None:
+        # The loop itself keeps only weak references to what it runs.
+        connecting = asyncio.ensure_future(self._connect(accepted))
+        self._connecting.add(connecting)
+        connecting.add_done_callback(self._connecting.discard)
+
+    async def _connect(self, accepted: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(self._make_protocol, accepted)
+        except OSError:  # that client is gone already
+            accepted.close()
+
+
+async def bound_to(host: str, port: int) -> list[socket.socket]:
+    """Return sockets for all addresses that a host has; OSError if one is taken.
+
+    What a name or no name means is left to the loop.
+    """
+    server = await asyncio.get_running_loop().create_server(
+        asyncio.Protocol, host, port, start_serving=False
+    )
+    sockets = [each.dup() for each in server.sockets]
+    server.close()
+    return sockets
+
+
+def _lowest_free_descriptor() -> int:
+    """Return the descriptor that the next file or socket gets, a great number if there is none."""
+    try:
+        descriptor = os.open(os.devnull, os.O_RDONLY)
+    except OSError:
+        return 1 << 31
+    os.close(descriptor)
+    return descriptor
+
+
+def _descriptors_for_clients() -> int:
+    """Return the first descriptor that no client gets."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return 1 << 30
+    return limit - min(MAX_RESERVED_DESCRIPTORS, limit // 8)
