@@ -1,5 +1,7 @@
 """What a stock client sees of a topic: who leads it, and whether all replicas are in sync."""
 
+import time
+
 import confluent_kafka
 import confluent_kafka.admin
 
@@ -8,6 +10,13 @@ from tests.chaos.history import Key
 
 ASK_SECONDS = 5.0
 CREATE_SECONDS = 60.0
+MOVED_SECONDS = 30.0
+LOOK_SECONDS = 0.2
+MOVED = {
+    confluent_kafka.KafkaError.NOT_LEADER_FOR_PARTITION,
+    confluent_kafka.KafkaError.LEADER_NOT_AVAILABLE,
+}
+"""What is told to who asks by an old view, while leaders go where they are preferred."""
 
 
 class ClusterView:
@@ -41,7 +50,18 @@ class ClusterView:
         ]
 
     def end_offsets(self) -> dict[Key, int]:
-        """Give where each partition ends."""
+        """Give where each partition ends; who leads now is looked up where another did just now."""
+        deadline = time.monotonic() + MOVED_SECONDS
+        while True:
+            try:
+                return self._end_offsets()
+            except confluent_kafka.KafkaException as error:
+                if error.args[0].code() not in MOVED or time.monotonic() > deadline:
+                    raise
+            self._partitions()
+            time.sleep(LOOK_SECONDS)
+
+    def _end_offsets(self) -> dict[Key, int]:
         latest = confluent_kafka.admin.OffsetSpec.latest()
         wanted = {confluent_kafka.TopicPartition(*place_of(key)): latest for key in self.keys}
         answers = self._admin.list_offsets(wanted, request_timeout=ASK_SECONDS)
