@@ -225,19 +225,18 @@ class MirrorSourceTask(SourceTask):
         self._serve_syncs()
 
     def _serve_syncs(self) -> None:
-        if self._producer is None:
+        producer = self._producer  # Another thread may stop the task meanwhile.
+        if producer is None:
             return
-        self._producer.poll(0)
+        producer.poll(0)
         for sync in self._syncs.take():
             written = partial(self._written, sync)
             key, value = sync.record_key(), sync.record_value()
             try:
-                self._producer.produce(
-                    self._syncs_topic, value, key, partition=0, on_delivery=written
-                )
+                producer.produce(self._syncs_topic, value, key, partition=0, on_delivery=written)
             except (BufferError, KafkaException) as error:
                 self._written(sync, error, None)
-        self._producer.poll(0)
+        producer.poll(0)
 
     def _written(self, sync: OffsetSync, error: Any, _: Any) -> None:
         if error is None:
@@ -253,8 +252,9 @@ class MirrorSourceTask(SourceTask):
             consumer, self._consumer = self._consumer, None
             if consumer is None:
                 return
-            if self._producer is not None:
-                self._producer.flush(_FLUSH_SECONDS)
+            producer, self._producer = self._producer, None
+            if producer is not None:
+                producer.flush(_FLUSH_SECONDS)
             consumer.close()
 
 

@@ -147,6 +147,7 @@ class SourceWork:
         self._stop_task()
         if self._producer is not None:
             self._producer.purge()
+            self._producer = None
         for stage in self._parts.stages:
             stage.transformation.close()
         if self._parts.own_offsets is not None:

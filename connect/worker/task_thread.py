@@ -127,6 +127,7 @@ class TaskThread(threading.Thread):
         self.is_left = False
         """Whether nobody waits for it any more: it may write nothing from now on."""
         self.work: Work | None = None
+        """None before it is made, and once its end is told."""
         self._make = make
         self._listener = listener
 
@@ -148,6 +149,8 @@ class TaskThread(threading.Thread):
                     log.exception("task did not end cleanly task=%s", self.task)
             self.caller.close()
         self._tell(self._listener.task_ended, trace)
+        # What it held, clients and their threads, goes now and not when the collector comes.
+        self.work = None
 
     def _ended_by(self, error: BaseException) -> str | None:
         if self.control.is_stopping:
