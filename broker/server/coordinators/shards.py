@@ -146,7 +146,8 @@ class Shards(Generic[ShardT]):
         self._damaged &= led
         for number in sorted(led - self._shards.keys() - self._loading.keys() - self._damaged):
             self._begin_to_load(number)
-        if not self._is_loading_on:
+        # What is spared is frozen: not at every change of the metadata, with nothing to load.
+        if self._loading and not self._is_loading_on:
             self._go_on_loading()
 
     def _unload_shard(self, number: int) -> None:

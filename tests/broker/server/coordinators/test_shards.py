@@ -108,6 +108,9 @@ def test_shards_are_loaded_one_after_another_for_a_few_ms_a_turn():
         loop.turn()
     assert loaded == [0] * 5 + [1] * 5
     assert sum(spared) == len(loaded)
+    turns = len(spared)
+    shards.follow_partitions()
+    assert len(spared) == turns, "there is nothing to load"
 
 
 def test_shards_whose_partitions_go_are_freed_one_a_turn():
