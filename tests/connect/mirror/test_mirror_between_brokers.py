@@ -257,10 +257,17 @@ def test_lag_is_a_metric_of_every_partition(clusters: Clusters) -> None:
 
     eventually(is_zero)
     assert metric_values(clusters, "_replication_offset{", "a.orders") == [100, 100, 100]
-    eventually(lambda: metric_values(clusters, "_checkpoint_latency_ms_avg{", "a.lines"))
     assert "kafka_connect_mirror_mirrorsourceconnector_record_count_total{" in (
         clusters.mirror.text("/metrics")
     )
+
+
+def test_how_long_a_checkpoint_took_is_a_metric_of_its_group(clusters: Clusters) -> None:
+    """Of a group of its own: a task that starts anew, as others come, knows none before news."""
+    make_topic(clusters.a, "calls", 1, {})
+    produce(clusters.a, "calls", range(10))
+    commit(clusters.a, "calls", "callers", 10)
+    eventually(lambda: metric_values(clusters, "_checkpoint_latency_ms_avg{", "a.calls"))
 
 
 def metric_values(clusters: Clusters, name: str, topic: str) -> list[float]:
