@@ -13,10 +13,10 @@ import confluent_kafka.admin
 
 from bench import three_nodes
 from bench.c_client import build_client, client
+from bench.cell_begin import begin_cell
 from bench.first_record import wait_for_first_record
 from bench.results import Results
 from bench.servers import ROOT, ApacheKafka, Millrace, Server, find_kafka
-from bench.touched_memory import touch_memory
 
 IDLE_SECONDS = 10.0
 
@@ -125,7 +125,7 @@ def measure_produce(server: Server, results: Results, cell: Produce, prefix: str
     topic = f"{prefix}-{PRODUCE_CELLS.index(cell)}"
     create_topic(server, topic)
     client("produce", server.bootstrap, topic, cell.count // 10, cell.size, *cell.settings)
-    touch_memory()
+    begin_cell()
     before = server.cpu_seconds()
     done = client("produce", server.bootstrap, topic, cell.count, cell.size, *cell.settings)
     cpu = server.cpu_seconds() - before
@@ -157,6 +157,7 @@ def measure_latency(server: Server, results: Results, rate: int) -> None:
     create_topic(server, topic)
     settings = ("acks=1", "linger.ms=0")
     client("latency", server.bootstrap, topic, rate, 3, 100, *settings)
+    begin_cell()
     done = client("latency", server.bootstrap, topic, rate, LATENCY_SECONDS, 100, *settings)
     for percentile in ("p50_ms", "p99_ms", "p999_ms"):
         results.add(

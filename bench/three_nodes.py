@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.c_client import build_client, client
+from bench.cell_begin import begin_cell
 from bench.node_clusters import NodeCluster, makers
 from bench.results import Results
 from bench.servers import ROOT, find_kafka
-from bench.touched_memory import touch_memory
 
 PARTITIONS = 6
 IDLE_SECONDS = 10.0
@@ -77,7 +77,7 @@ def measure_produce(
     """Measure one produce cell, after a warm-up of a tenth."""
     count, where = int(cell.count * scale), (cluster.bootstrap, topic)
     client("produce", *where, count // 10, cell.size, *SAFE, *cell.settings)
-    touch_memory()
+    begin_cell()
     before, client_before = cluster.cpu_seconds(), client_cpu_seconds()
     done = client("produce", *where, count, cell.size, *SAFE, *cell.settings)
     cpu, client_cpu = cluster.cpu_seconds() - before, client_cpu_seconds() - client_before
@@ -100,6 +100,7 @@ def measure_latency(cluster: NodeCluster, results: Results) -> None:
     """Measure from when a record was due to be sent to its arrival at a consumer."""
     where, settings = (cluster.bootstrap, "latency"), (*SAFE, "linger.ms=0")
     client("latency", *where, LATENCY_RATE, 3, 100, *settings)
+    begin_cell()
     done = client("latency", *where, LATENCY_RATE, LATENCY_SECONDS, 100, *settings)
     for percentile in ("p50", "p99"):
         name = f"end to end 100 B at {LATENCY_RATE:,}/s: {percentile}, ms"
