@@ -191,7 +191,51 @@ def test_a_snapshot_that_was_interrupted_begins_anew(
     reader.task.stop()
     database.execute("DELETE FROM orders WHERE id = 1")
     reader = Reader(server, kept)
-    assert told(reader.read(2)) == [("r", 2), ("r", 3)]
+    # The first row is in nobody's snapshot any more, and was told.
+    assert told(reader.read(4)) == [("r", 2), ("r", 3), ("d", 1), ("tombstone", 1)]
+    reader.task.stop()
+
+
+@pytest.mark.slow
+def test_what_goes_before_an_offset_is_kept_is_told(
+    server: PostgreSql, database: psycopg.Connection[Any]
+) -> None:
+    """A worker is killed that followed the log and had written no offset yet."""
+    database.execute(NEXT.format(1, 1))
+    reader = Reader(server, Kept())
+    reader.read(1)
+    database.execute(NEXT.format(2, 2))
+    assert told(reader.read(1)) == [("c", 2)]
+    reader.task.stop()
+    database.execute("DELETE FROM orders")
+    reader = Reader(server, Kept())
+    deleted = [("d", 1), ("tombstone", 1), ("d", 2), ("tombstone", 2)]
+    assert told(reader.read(5)) == [("c", 2), *deleted]
+    assert reader.is_quiet()
+    reader.task.stop()
+
+
+@pytest.mark.slow
+def test_a_slot_that_the_server_gave_up_is_made_anew_and_that_is_said(
+    server: PostgreSql, database: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    reader = Reader(server, Kept(), snapshot_mode="no_data")
+    assert reader.is_quiet()
+    reader.task.stop()
+    database.execute("ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'")
+    database.execute("SELECT pg_reload_conf()")
+    try:
+        for _ in range(3):
+            database.execute("SELECT pg_logical_emit_message(false, '', repeat('x', 20000000))")
+            database.execute("SELECT pg_switch_wal()")
+            database.execute("CHECKPOINT")
+    finally:
+        database.execute("ALTER SYSTEM RESET max_slot_wal_keep_size")
+        database.execute("SELECT pg_reload_conf()")
+    database.execute(NEXT.format(1, 1))
+    reader = Reader(server, Kept())
+    assert told(reader.read(1)) == [("r", 1)]
+    assert "the server has removed what slot s was to keep" in caplog.text
     reader.task.stop()
 
 

@@ -2,8 +2,13 @@
 
 The slot keeps what was not confirmed, and is moved on only when everything before is stored in
 Kafka. So nothing is lost; what was stored and not confirmed comes again, and is known by the offset
-when that was kept. A snapshot that was interrupted begins anew, with a new slot: its records are
-those of the moment at which the slot was made, whose changes follow.
+when that was kept.
+
+The slot is made with the first snapshot, and its changes follow that. A snapshot begins anew when
+no offset behind it was kept: it was interrupted, or the worker died soon after. Then the slot
+stays, and after the second snapshot come all changes since the first: a row that was given then and
+deleted meanwhile is in no snapshot, and only its change in the log tells. Rows go back for a moment
+when changes come again, and are at the end what the table has.
 """
 
 import logging
@@ -49,6 +54,10 @@ SELECT a.attname, a.attnum = ANY(coalesce(i.indkey::int2[], '{}')), a.atttypid, 
 FROM pg_attribute a LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
 ORDER BY a.attnum
+"""
+_SLOT: Final = """
+SELECT confirmed_flush_lsn - '0/0', wal_status = 'lost' FROM pg_replication_slots
+WHERE slot_name = %s
 """
 _CHANGES: Final = """
 SELECT lsn - '0/0', data FROM pg_logical_slot_peek_binary_changes(%s, NULL, %s,
@@ -208,27 +217,53 @@ class PostgresSourceTask(SourceTask):
         return records
 
     def _begun_snapshot(self, connection: psycopg.Connection[Any]) -> Iterator[SourceRecord]:
-        slot = self._parsed["slot.name"]
         self._close_snapshot()
-        if self._has_slot(connection):
-            connection.execute("SELECT pg_drop_replication_slot(%s)", (slot,))
+        confirmed = self._position_of_slot(connection)
+        snapshot = None
+        if confirmed is None:
+            confirmed, snapshot = self._made_slot()
+        else:
+            log.info("snapshot again, changes since the first one follow it lsn=%s", confirmed)
+        self._seen = confirmed
+        if self._parsed["snapshot.mode"] == "no_data":
+            return iter(())
+        reading = self._opened()
+        self._snapshot_connections.append(reading)
+        reading.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        if snapshot is not None:
+            reading.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot))
+        return self._rows(reading)
+
+    def _position_of_slot(self, connection: psycopg.Connection[Any]) -> int | None:
+        """Return up to where the slot is confirmed, None when there is none that can be read."""
+        slot = self._parsed["slot.name"]
+        found = connection.execute(_SLOT, (slot,)).fetchone()
+        if found is None:
+            return None
+        confirmed, is_lost = found
+        if not is_lost:
+            return int(confirmed)
+        log.warning(
+            "the server has removed what slot %s was to keep: a new one is made, and what was "
+            "deleted since the last snapshot stays in the topics",
+            slot,
+        )
+        connection.execute("SELECT pg_drop_replication_slot(%s)", (slot,))
+        return None
+
+    def _made_slot(self) -> tuple[int, str]:
+        """Make the slot; returns where it begins, and the name of the snapshot of that moment."""
         replication = self._opened(is_replicating=True)
         self._snapshot_connections.append(replication)
         # Parameters are not known to this protocol; the name has letters, digits and _ alone.
+        slot = self._parsed["slot.name"]
         command = f'CREATE_REPLICATION_SLOT "{slot}" LOGICAL pgoutput EXPORT_SNAPSHOT'
         result = replication.pgconn.exec_(command.encode())
         name, lsn = result.get_value(0, 2), result.get_value(0, 1)
         if name is None or lsn is None:
             raise ConnectException(f"The slot is not made: {result.error_message.decode()}")
         high, _, low = lsn.decode().partition("/")
-        self._seen = (int(high, 16) << 32) + int(low, 16)
-        if self._parsed["snapshot.mode"] == "no_data":
-            return iter(())
-        reading = self._opened()
-        self._snapshot_connections.append(reading)
-        reading.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        reading.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(name.decode()))
-        return self._rows(reading)
+        return (int(high, 16) << 32) + int(low, 16), name.decode()
 
     def _rows(self, reading: psycopg.Connection[Any]) -> Iterator[SourceRecord]:
         """Give every row, the last one knowing that it is the last."""
