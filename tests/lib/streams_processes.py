@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,7 @@ from schemas.wire import EventWriter
 from streams.records import PARTITION_COUNT
 from streams.topics import INPUTS, ensure_topics
 from tests.lib.pipeline_processes import Pipeline, Program, call
-from tests.lib.waiting import until
+from tests.lib.waiting import PATIENCE_SECONDS, until
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 GROUP = "millrace-streams"
@@ -67,13 +68,19 @@ class Streams:
 
     def wait_caught_up(self) -> None:
         """Wait until every input is handled to its end, also what the topologies sent."""
-        until(lambda: lag(self._pipeline.bootstrap_servers) == 0, 60)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while lags := lags_by_partition(self._pipeline.bootstrap_servers):
+            assert time.monotonic() < deadline, f"not caught up: {lags}"
+            time.sleep(0.02)  # between two looks at what is committed
 
 
-def lag(bootstrap_servers: str) -> int:
-    """Return how many records the group has not yet committed; a partition never begun counts."""
+def lags_by_partition(bootstrap_servers: str) -> dict[TopicPartition, int]:
+    """Return how many records the group has not yet committed, where there are any.
 
-    async def run() -> int:
+    A partition never begun counts.
+    """
+
+    async def run() -> dict[TopicPartition, int]:
         consumer = AIOKafkaConsumer(
             bootstrap_servers=bootstrap_servers, group_id=GROUP, enable_auto_commit=False
         )
@@ -83,10 +90,11 @@ def lag(bootstrap_servers: str) -> int:
             # Positions first: what is sent on meanwhile then shows as lag.
             committed = {one: await consumer.committed(one) for one in wanted}
             ends = await consumer.end_offsets(wanted)
-            return sum(
-                ends[one] - at if (at := committed[one]) is not None else ends[one] + 1
+            lags = {
+                one: ends[one] - at if (at := committed[one]) is not None else ends[one] + 1
                 for one in wanted
-            )
+            }
+            return {one: behind for one, behind in lags.items() if behind}
         finally:
             await consumer.stop()
 

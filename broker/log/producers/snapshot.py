@@ -17,27 +17,31 @@ _CRC_COVERS_FROM = 6
 _ENTRY = Struct(">qhiqiqiq")
 VERSION = 1
 SUFFIX = ".snapshot"
+_NO_BATCH = AppendedBatch(-1, -1, 0, -1)
 
 
 def encode_snapshot(producers: Iterable[ProducerEntry]) -> bytes:
-    """Write the file's contents."""
-    entries = [_encode_entry(producer) for producer in producers]
+    """Write the file's contents.
+
+    The loop calls nothing of ours: with 100,000 producers everybody waits until it is over.
+    """
+    pack, entries = _ENTRY.pack, []
+    for producer in producers:
+        last = producer.batches[-1] if producer.batches else _NO_BATCH
+        entries.append(
+            pack(
+                producer.producer_id,
+                producer.epoch,
+                last.last_sequence,
+                last.last_offset,
+                last.offset_delta,
+                producer.last_timestamp_ms,
+                producer.coordinator_epoch,
+                producer.transaction_first_offset,
+            )
+        )
     body = len(entries).to_bytes(4, "big") + b"".join(entries)
     return VERSION.to_bytes(2, "big") + crc32c(body).to_bytes(4, "big") + body
-
-
-def _encode_entry(producer: ProducerEntry) -> bytes:
-    last = producer.batches[-1] if producer.batches else AppendedBatch(-1, -1, 0, -1)
-    return _ENTRY.pack(
-        producer.producer_id,
-        producer.epoch,
-        last.last_sequence,
-        last.last_offset,
-        last.offset_delta,
-        producer.last_timestamp_ms,
-        producer.coordinator_epoch,
-        producer.transaction_first_offset,
-    )
 
 
 def decode_snapshot(data: bytes) -> list[ProducerEntry]:
