@@ -185,10 +185,14 @@ class Delivery:
         return starts
 
     async def commit(self) -> None:
-        """Commit the positions that moved; called now and then, and before partitions go."""
-        generation, offsets = self.generation, self.positions.to_commit()
-        if offsets and await self._commit(offsets) and generation == self.generation:
-            self.positions.committed(offsets)
+        """Commit the positions that moved; called now and then, and before partitions go.
+
+        Between transactions: those have newer positions, which must not be written before these.
+        """
+        async with self.writer.between_transactions():
+            generation, offsets = self.generation, self.positions.to_commit()
+            if offsets and await self._commit(offsets) and generation == self.generation:
+                self.positions.committed(offsets)
 
     async def _commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
         if not offsets:
@@ -412,13 +416,12 @@ class Delivery:
             return
         self._check(generation)
         assert self._member is not None
-        offsets = self.positions.behind(agent.reader, ends)
+        offsets = self.positions.claim(agent.reader, ends)
         messages = [*batch.messages, *agent.table.changes(batch.rows)]
         await self.writer.write(Changes(messages, offsets, self._member))
         # What is committed is read back by whoever holds the partitions now.
         self._check(generation)
         agent.table.keep(batch.rows)
-        self.positions.committed(offsets)
 
     def _check(self, generation: int) -> None:
         if generation != self.generation:

@@ -101,15 +101,24 @@ class Positions:
         """Return where the partition ended when the assignment began; no gap begins after that."""
         return self._ends.get(partition, 0)
 
-    def behind(self, reader: str, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Return the positions to commit with what a reader has made of all before `ends`."""
-        return {
-            partition: min(
-                end if other == reader else self._handled[other, partition]
-                for other in self.readers_by_topic[partition.topic]
+    def claim(self, reader: str, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return the positions to commit with what a reader has made of all before `ends`.
+
+        They are taken for committed at once: whoever commits besides must not come with older ones.
+        When it fails, the assignment is over.
+        """
+        claimed = {
+            partition: max(
+                self._committed[partition],
+                min(
+                    end if other == reader else self._handled[other, partition]
+                    for other in self.readers_by_topic[partition.topic]
+                ),
             )
             for partition, end in ends.items()
         }
+        self.committed(claimed)
+        return claimed
 
     def take(self, reader: str, partition: TopicPartition, offset: int) -> None:
         """Note that a record is in hand: the next one is wanted."""

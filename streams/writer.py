@@ -81,6 +81,10 @@ class Writer:
                 await self._producer.committed(member.group_id, wanted)
             self._member = member
 
+    def between_transactions(self) -> asyncio.Lock:
+        """Return what to hold for what no transaction may overtake, and that overtakes none."""
+        return self._lock
+
     async def write(self, changes: Changes) -> None:
         """Return when all of it counts; raise SupersededError or WriteFailedError."""
         pending = _Pending(changes)

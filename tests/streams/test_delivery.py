@@ -19,7 +19,7 @@ from streams.records import Origin, Outgoing, Row, Step
 from streams.settings import Settings, read_settings
 from streams.telemetry import Metrics
 from streams.topology import Record
-from streams.writer import Changes, SupersededError, WriteFailedError
+from streams.writer import Changes, SupersededError, WriteFailedError, Writer
 from transactions.rules import Member
 
 ORDERS = TopicPartition("orders", 0)
@@ -49,6 +49,9 @@ class Written:
         self.offsets: dict[TopicPartition, int] = {}
         self.failure: Exception | None = None
         self.attempts = 0
+
+    def between_transactions(self) -> asyncio.Lock:
+        return asyncio.Lock()
 
     async def write(self, changes: Changes) -> None:
         self.attempts += 1
@@ -186,6 +189,52 @@ def test_what_a_record_comes_to_is_committed_together_with_its_position(tmp_path
     assert bench.written.offsets == {ORDERS: 1}
     assert bench.table.put_rows == [((0, "key"), {"version": 1})]
     assert bench.delivery.positions.to_commit() == {}
+
+
+def test_a_position_that_is_committed_alone_comes_before_those_of_later_transactions(
+    tmp_path: Path,
+) -> None:
+    """Otherwise the group would go back, and whoever holds the partition next handle it twice."""
+    committed: list[int] = []
+    may_arrive = asyncio.Event()
+
+    class Transactions:
+        async def commit(self, messages: Any, offsets: dict[Any, int], member: Member) -> None:
+            committed.append(offsets[ORDERS])
+
+    async def arrive_late(offsets: dict[Any, int]) -> bool:
+        await may_arrive.wait()
+        committed.append(offsets[ORDERS])
+        return True
+
+    async def inner() -> None:
+        async def handle(record: Record) -> None:
+            if record.value == b"with effect":
+                step = Step({"version": 1}, [Outgoing("out", "key", b"value")])
+                await bench.delivery.apply(bench.table, "key", step, record)
+
+        bench = Bench(handle, tmp_path)
+        writer = bench.delivery.writer = Writer("", "test", timeout_ms=1)
+        writer._producer, writer._member = Transactions(), bench.delivery._member
+        bench.app.consumer._commit = arrive_late
+        handled = bench.delivery.positions.handled
+        (agent,) = bench.app.agents.values()
+        async with agent.test_context() as context, asyncio.timeout(60):
+            await context.put(key=b"key", value=b"without")
+            while handled(ORDERS) < 1:
+                await asyncio.sleep(0)
+            committing = asyncio.ensure_future(bench.delivery.commit())
+            await context.put(key=b"key", value=b"with effect")
+            for _ in range(200):
+                await asyncio.sleep(0)
+            may_arrive.set()
+            await committing
+            while handled(ORDERS) < 2:
+                await asyncio.sleep(0)
+        bench.app.consumer._thread.thread_loop.close()
+
+    asyncio.run(inner())
+    assert committed == [1, 2]
 
 
 def test_a_transaction_that_fails_ends_the_app_and_keeps_nothing(tmp_path: Path) -> None:

@@ -111,8 +111,12 @@ def test_what_is_committed_with_a_batch_is_the_position_of_the_slowest_reader() 
     customers = TopicPartition("customers", 0)
     positions.begin({ORDERS: 2, customers: 5}, {ORDERS: 9, customers: 9})
     positions.done("b", ORDERS, 3)
-    assert positions.behind("a", {ORDERS: 6, customers: 8}) == {ORDERS: 4, customers: 8}
-    assert positions.behind("b", {ORDERS: 6}) == {ORDERS: 2}
+    assert positions.claim("b", {ORDERS: 6}) == {ORDERS: 2}
+    assert positions.claim("a", {ORDERS: 6, customers: 8}) == {ORDERS: 4, customers: 8}
+    # It is on its way to be committed: nothing older may follow it.
+    assert positions.claim("b", {ORDERS: 6}) == {ORDERS: 4}
+    positions.done("a", ORDERS, 3)
+    assert positions.to_commit() == {}
 
 
 @settings(deadline=None)
