@@ -24,6 +24,8 @@ from broker.errors import KafkaError
 if TYPE_CHECKING:
     from confluent_kafka import Message, Producer
 
+    from broker.cli.clients.produced_topic import ProducedTopic
+
 LINE_READER = "org.apache.kafka.tools.LineMessageReader"
 INTERRUPTED = 130
 FLUSH_SECONDS = 1
@@ -142,11 +144,15 @@ def producer_settings(options: argparse.Namespace) -> dict[str, str]:
 def _publish(options: argparse.Namespace) -> int:
     # Imported here so that a mistake is told before the library is loaded.
     from broker.cli.clients.library import make_producer, told
+    from broker.cli.clients.produced_topic import ProducedTopic
 
     properties = read_properties(options.reader_config) if options.reader_config else {}
     properties |= collect_settings(None, options.reader_property)
     reader = LineReader(properties)
-    publisher = _Publisher(make_producer(producer_settings(options)), options.topic)
+    settings = producer_settings(options)
+    producer = make_producer(settings)
+    topic = ProducedTopic(producer, options.topic, settings)
+    publisher = _Publisher(producer, options.topic, topic)
     try:
         with told():
             _send_lines(publisher, reader, is_sync=options.sync)
@@ -169,16 +175,21 @@ def _send_lines(publisher: "_Publisher", reader: LineReader, *, is_sync: bool) -
 class _Publisher:
     """Sends records, and counts those that were not delivered."""
 
-    def __init__(self, producer: "Producer", topic: str) -> None:
+    def __init__(self, producer: "Producer", name: str, topic: "ProducedTopic") -> None:
         self._producer = producer
+        self._name = name
         self._topic = topic
         self.failed_count = 0
 
     def send(self, record: LineRecord) -> None:
+        failure = self._topic.failure()
+        if failure is not None:
+            self._failed(record.key, record.value, failure)
+            return
         while True:
             try:
                 self._producer.produce(
-                    self._topic,
+                    self._name,
                     value=record.value,
                     key=record.key,
                     headers=record.headers or None,
@@ -197,17 +208,18 @@ class _Publisher:
 
     def _delivered(self, error: Any, message: "Message") -> None:
         if error is not None:
-            self.failed_count += 1
-            key, value = message.key(), message.value()
-            sizes = ", ".join(
-                f"{name}: {'null' if data is None else f'{len(data)} bytes'}"
-                for name, data in (("key", key), ("value", value))
-            )
-            print(
-                f"Error when sending message to topic {self._topic} with {sizes}: "
-                f"{error.name()}: {error.str()}",
-                file=sys.stderr,
-            )
+            self._failed(message.key(), message.value(), f"{error.name()}: {error.str()}")
+
+    def _failed(self, key: bytes | None, value: bytes | None, text: str) -> None:
+        self.failed_count += 1
+        sizes = ", ".join(
+            f"{name}: {'null' if data is None else f'{len(data)} bytes'}"
+            for name, data in (("key", key), ("value", value))
+        )
+        print(
+            f"Error when sending message to topic {self._name} with {sizes}: {text}",
+            file=sys.stderr,
+        )
 
 
 def _lines() -> Iterator[str]:

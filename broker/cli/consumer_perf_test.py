@@ -6,6 +6,7 @@ The flags and the lines are those of kafka-consumer-perf-test.
 import argparse
 import re
 import sys
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,8 @@ from broker.cli.arguments import (
 )
 from broker.cli.clients.performance import ConsumerStats, date_text, metric_lines
 from broker.cli.clients.settings import collect_settings
-from broker.errors import KafkaError
+from broker.errors import ErrorCode, KafkaError
+from broker.metadata.topic_names import code_of_unknown
 from broker.server.clock import SystemClock, system_random
 
 if TYPE_CHECKING:
@@ -167,9 +169,12 @@ class _Run:
     def consume(self) -> None:
         """Consume until there were enough, or nothing for too long, and print what that took."""
         options, stats = self._options, self._stats
-        topics = [options.topic] if options.topic is not None else self._included()
-        self._consumer.subscribe(topics, on_assign=self._on_assign, on_revoke=self._on_revoke)
         last_ms = now_ms = self._start_ms
+        topics = self._included() if options.topic is None else self._named(options.topic)
+        if topics:
+            self._consumer.subscribe(topics, on_assign=self._on_assign, on_revoke=self._on_revoke)
+        else:
+            now_ms = self._clock.timestamp_ms()
         while stats.count < options.num_records and now_ms - last_ms <= options.timeout:
             count = self._take()
             now_ms = self._clock.timestamp_ms()
@@ -207,15 +212,24 @@ class _Run:
         self._stats.bytes += size
         return count
 
+    def _named(self, topic: str) -> list[str]:
+        if code_of_unknown(topic) is ErrorCode.INVALID_TOPIC_EXCEPTION:
+            raise ToolFailed(f"Invalid topics: [{topic}]")
+        return [topic]
+
     def _included(self) -> list[str]:
+        """Wait for topics whose names match, as long as for a record."""
         try:
             pattern = re.compile(self._options.include)
         except re.error as error:
             raise ToolFailed(f"{self._options.include} is an invalid regex: {error}") from None
-        topics = sorted(filter(pattern.fullmatch, self._consumer.list_topics().topics))
-        if not topics:
-            raise ToolFailed(f"No topic matches {self._options.include}")
-        return topics
+        give_up_ms = self._start_ms + self._options.timeout
+        while (left_ms := give_up_ms - self._clock.timestamp_ms()) >= 0:
+            found = self._consumer.list_topics(timeout=max(1, left_ms) / 1000).topics
+            if topics := sorted(filter(pattern.fullmatch, found)):
+                return topics
+            time.sleep(POLL_SECONDS)  # between two questions
+        return []
 
     def _on_assign(self, _: "Consumer", partitions: "list[TopicPartition]") -> None:
         if not self._assigned:

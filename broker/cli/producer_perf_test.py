@@ -20,6 +20,8 @@ from broker.server.clock import Random, SystemClock, random_uuid
 if TYPE_CHECKING:
     from confluent_kafka import Producer
 
+    from broker.cli.clients.produced_topic import ProducedTopic
+
 INTERRUPTED = 130
 TRANSACTION_DURATION_MS = 3_000
 STATISTICS_INTERVAL_MS = 200
@@ -129,6 +131,9 @@ def _check(parser: ToolParser, options: argparse.Namespace) -> None:
 
 
 def _settings(options: argparse.Namespace) -> dict[str, str]:
+    for pair in options.command_property or ():
+        if "=" not in pair:
+            raise ToolFailed(f"Invalid property: {pair}")
     settings = collect_settings(options.command_config, options.command_property)
     settings.setdefault("client.id", "perf-producer-client")
     if options.bootstrap_server:
@@ -183,11 +188,13 @@ def _produce(
 ) -> int:
     # Imported here so that a mistake is told before the library is loaded.
     from broker.cli.clients.library import last_statistics, make_producer, told
+    from broker.cli.clients.produced_topic import ProducedTopic
 
     statistics: list[str] = []
     more: dict[str, Any] = {"stats_cb": statistics.append} if options.print_metrics else {}
     producer = make_producer(settings, more)
-    run = _Run(producer, options, is_transactional="transactional.id" in settings)
+    topic = ProducedTopic(producer, options.topic, settings)
+    run = _Run(producer, topic, options, is_transactional="transactional.id" in settings)
     try:
         with told():
             run.produce(payloads)
@@ -206,9 +213,15 @@ class _Run:
     """One run: what is sent, and what has been delivered."""
 
     def __init__(
-        self, producer: "Producer", options: argparse.Namespace, *, is_transactional: bool
+        self,
+        producer: "Producer",
+        topic: "ProducedTopic",
+        options: argparse.Namespace,
+        *,
+        is_transactional: bool,
     ) -> None:
         self.failed_count = 0
+        self._topic = topic
         self._producer = producer
         self._options = options
         self._is_transactional = is_transactional
@@ -231,10 +244,10 @@ class _Run:
                 "after the complete test summary."
             )
         if self._is_transactional:
-            self._producer.init_transactions()
+            self._producer.init_transactions(self._topic.max_block_ms / 1000)
         # The first question for a producer's id is asked again only after half a second: a broker
         # is connected to before anything is measured.
-        self._producer.list_topics(options.topic)
+        self._topic.failure()
         self._start_ms = self._now_ms = self._clock.now_ms()
         warm_count, sent_ms, size = options.warmup_records, -1, -1
         on_delivery = self._callback(self._delivered, 0, 0)
@@ -265,6 +278,11 @@ class _Run:
         return on_delivery
 
     def _send(self, payload: bytes, on_delivery: Callable[[Any, Any], None]) -> None:
+        failure = self._topic.failure()
+        if failure is not None:
+            self.failed_count += 1
+            print(failure, file=sys.stderr)
+            return
         while True:
             try:
                 self._producer.produce(self._options.topic, payload, on_delivery=on_delivery)

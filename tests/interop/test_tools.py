@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -241,6 +241,68 @@ def test_performance_is_measured(tool: Run) -> None:
     assert float(lines[1].split()[3]) <= 220
     status, lines = tool("consumer-perf-test", "--topic fast --num-records 2020")
     assert (status, lines[1].split(", ")[4]) == (0, "2020")
+
+
+AWAY = "--bootstrap-server 127.0.0.1:1"
+SOON = "--command-property max.block.ms=200"
+FEW = {
+    "producer-perf-test": "--num-records 2 --throughput -1 --record-size 10",
+    "consumer-perf-test": "--num-records 2 --timeout 200",
+    "console-producer": "",
+}
+
+
+class Told(NamedTuple):
+    """How a tool ended, and what it said."""
+
+    status: int
+    output: str
+    errors: str
+
+
+@pytest.fixture
+def tell(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Told]:
+    """Runs a tool that says itself whom it asks, with a line on its standard input."""
+
+    def run_one(tool: str, line: str) -> Told:
+        main = import_module(f"broker.cli.{tool.replace('-', '_')}").main
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"one\n")))
+        with redirect_stdout(io.StringIO()) as output, redirect_stderr(io.StringIO()) as errors:
+            status = main(f"{FEW[tool]} {line}".split())
+        return Told(status, output.getvalue(), errors.getvalue())
+
+    return run_one
+
+
+@pytest.mark.parametrize(
+    ("tool_name", "line", "said"),
+    [
+        ("producer-perf-test", f"{AWAY} {SOON}", "Topic t not present in metadata after 200 ms."),
+        ("console-producer", f"{AWAY} --max-block-ms 200", "metadata after 200 ms."),
+        ("console-producer", f"{AWAY} --max-block-ms 200 --sync", "metadata after 200 ms."),
+        ("producer-perf-test", "--bootstrap-server nonsense", "Invalid url in bootstrap.servers"),
+        ("producer-perf-test", "--bootstrap-server 127.0.0.1:x", "Invalid url in bootstrap"),
+        ("consumer-perf-test", "--bootstrap-server nonsense", "Invalid url in bootstrap.servers"),
+        ("producer-perf-test", f"{AWAY} --command-property acks", "Invalid property: acks"),
+    ],
+)
+def test_who_cannot_be_reached_is_given_up_in_time(
+    tell: Callable[[str, str], Told], tool_name: str, line: str, said: str
+) -> None:
+    told = tell(tool_name, f"--topic t {line}")
+    assert (told.status, said in told.errors) == (1, True), told
+
+
+def test_a_topic_that_there_cannot_be_is_named_and_one_that_may_come_waited_for(
+    tell: Callable[[str, str], Told], bootstrap: str
+) -> None:
+    for name in FEW:
+        told = tell(name, f"--topic b@d --bootstrap-server {bootstrap}")
+        assert (told.status, "Invalid topics: [b@d]" in told.errors) == (1, True), told
+    told = tell("consumer-perf-test", f"--include none --bootstrap-server {bootstrap}")
+    assert told.status == 0
+    assert "WARNING: Exiting before consuming" in told.output
+    assert told.output.splitlines()[-1].split(", ")[4] == "0"
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
+from broker.cli.admin.settings import parse_addresses
 from broker.cli.arguments import ToolFailed
 from broker.cli.clients.settings import (
     set_consumer_defaults,
@@ -38,7 +39,11 @@ def make_consumer(settings: Mapping[str, str], more: Callbacks | None = None) ->
 def _made(
     kind: Callable[[dict[str, Any]], Client], settings: Mapping[str, str], more: Callbacks | None
 ) -> Client:
-    """Leave out what the library does not know, and say so, as Kafka's clients do."""
+    """Leave out what the library does not know, and say so, as Kafka's clients do.
+
+    Raises KafkaError for addresses that are none: the library would look for them for ever.
+    """
+    parse_addresses(settings.get("bootstrap.servers", ""))
     known: dict[str, Any] = translate(settings) | (more or {})
     while True:
         try:

@@ -6,8 +6,11 @@ records there are.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from math import isnan, nan
+
+from broker.cli.arguments import ToolFailed
 
 MEBIBYTE = 1024 * 1024
 PERCENTILES = (0.5, 0.95, 0.99, 0.999)
@@ -72,7 +75,7 @@ class ProducerStats:
         return (
             f"{count}{what} records sent, {per_second(count, elapsed_ms):f} records/sec "
             f"({per_second(self._bytes / MEBIBYTE, elapsed_ms):.2f} MB/sec), "
-            f"{_mean(self._latencies):.2f} ms avg latency, "
+            f"{_mean_text(self._latencies)} ms avg latency, "
             f"{max(self._latencies, default=0):.2f} ms max latency, {tail[0]} ms 50th, "
             f"{tail[1]} ms 95th, {tail[2]} ms 99th, {tail[3]} ms 99.9th."
         )
@@ -98,7 +101,12 @@ def percentiles(histogram: Mapping[int, int], wanted: Sequence[float]) -> list[i
 
 def _mean(histogram: Mapping[int, int]) -> float:
     count = sum(histogram.values())
-    return sum(value * times for value, times in histogram.items()) / count if count else 0.0
+    return sum(value * times for value, times in histogram.items()) / count if count else nan
+
+
+def _mean_text(histogram: Mapping[int, int]) -> str:
+    mean = _mean(histogram)
+    return "NaN" if isnan(mean) else f"{mean:.2f}"
 
 
 class ConsumerStats:
@@ -146,20 +154,39 @@ class ConsumerStats:
         )
 
 
-DATE_LETTERS = {"yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "hh": "%I"}
-DATE_LETTERS |= {"mm": "%M", "ss": "%S", "a": "%p", "EEE": "%a", "MMM": "%b", "DDD": "%j"}
+DATE_NUMBERS: Mapping[str, Callable[[datetime], int]] = {
+    "M": lambda moment: moment.month,
+    "d": lambda moment: moment.day,
+    "D": lambda moment: moment.timetuple().tm_yday,
+    "H": lambda moment: moment.hour,
+    "k": lambda moment: moment.hour or 24,
+    "K": lambda moment: moment.hour % 12,
+    "h": lambda moment: moment.hour % 12 or 12,
+    "m": lambda moment: moment.minute,
+    "s": lambda moment: moment.second,
+    "S": lambda moment: moment.microsecond // 1000,
+}
+DATE_WORDS = {"a": "%p", "E": "%a", "EEEE": "%A", "MMM": "%b", "MMMM": "%B", "yy": "%y", "y": "%Y"}
+DATE_WORDS |= {"z": "%Z", "Z": "%z"}
+SHORT = 3
 
 
 def date_text(pattern: str, moment: datetime) -> str:
-    """Format a moment by a pattern of Java's SimpleDateFormat."""
+    """Format a moment by a pattern of Java's SimpleDateFormat; ToolFailed for one that is none."""
 
     def part(found: re.Match[str]) -> str:
         quoted, letters = found[1], found[0]
         if quoted is not None:
             return quoted or "'"
-        if set(letters) == {"S"}:
-            return f"{moment.microsecond // 1000:0{len(letters)}}"
-        return moment.strftime(DATE_LETTERS.get(letters, letters))
+        letter, count = letters[0], len(letters)
+        if letter in DATE_NUMBERS and not (letter == "M" and count >= SHORT):
+            return f"{DATE_NUMBERS[letter](moment):0{count}}"
+        if count > SHORT and 4 * letter in DATE_WORDS:
+            return moment.strftime(DATE_WORDS[4 * letter])
+        word = DATE_WORDS.get(letters) or DATE_WORDS.get(letter)
+        if word is None:
+            raise ToolFailed(f"Illegal pattern character '{letter}'")
+        return moment.strftime(word)
 
     return re.sub(r"'([^']*)'|([A-Za-z])\2*", part, pattern)
 

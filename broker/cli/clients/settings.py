@@ -64,6 +64,14 @@ def collect_settings(file: str | None, pairs: Iterable[str] | None) -> dict[str,
     return settings
 
 
+def number_of(settings: Mapping[str, str], name: str, default: int) -> int:
+    """Give a setting that is a number of something; raises ToolFailed when it is none."""
+    number = _number(name, settings.get(name, str(default)))
+    if number < 0:
+        raise ToolFailed(f"Invalid value {number} for configuration {name}")
+    return number
+
+
 def translate(settings: Mapping[str, str]) -> dict[str, str]:
     """Give the settings as librdkafka names them."""
     translated: dict[str, str] = {}

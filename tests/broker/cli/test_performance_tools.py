@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.cli.arguments import ToolFailed
 from broker.cli.clients.performance import (
     ConsumerStats,
     ProducerStats,
@@ -73,11 +74,23 @@ def test_what_was_consumed() -> None:
     [
         ("yyyy-MM-dd HH:mm:ss:SSS", "2026-01-02 13:04:05:006"),
         ("dd.MM.yy 'at' hh 'h'", "02.01.26 at 01 h"),
+        ("M/d/y h a, EEEE MMM", "1/2/2026 1 PM, Friday Jan"),
+        ("DDD kk K", "002 13 1"),
     ],
 )
 def test_times_are_printed_as_java_prints_them(pattern: str, text: str) -> None:
     moment = datetime(2026, 1, 2, 13, 4, 5, 6_000, tzinfo=UTC)
     assert date_text(pattern, moment) == text
+
+
+def test_a_letter_that_java_does_not_know_is_refused() -> None:
+    with pytest.raises(ToolFailed, match="Illegal pattern character 'q'"):
+        date_text("yyyy qqq", datetime(2026, 1, 2, tzinfo=UTC))
+
+
+def test_no_records_have_no_mean() -> None:
+    stats = ProducerStats(0, 1_000, is_steady_state=False)
+    assert ", NaN ms avg latency, 0.00 ms max latency, 0 ms 50th" in stats.total_text(1_000)
 
 
 def test_metrics_are_the_numbers_of_the_client() -> None:
