@@ -58,6 +58,10 @@ MAX_STRING_BYTES = 32_767
 MAX_ELEMENTS = 1_000_000
 """Of all arrays of one message together: no cluster has so much to name, and it is about 100 MB."""
 
+MAX_COPIED_BLOB_BYTES = 1 << 20
+"""What is larger is given as a view of the frame: to copy 100 MB takes 50 ms, and whoever gets so
+much mostly refuses it. Who keeps it copies it."""
+
 NUMBER_DECODERS = {number: NumberDecoders(number) for number in NUMBER_FORMATS.values()}
 LENGTH_FORMATS = {"string": "h", "bytes": "i", "records": "i", "array": "i"}
 CONVERSIONS = {
@@ -196,7 +200,11 @@ class DecoderWriter:
         def write_value() -> None:
             self.source.line(f"stop = pos + {length}{' - 1' if self._flexible else ''}")
             self._write_refusal("not pos <= stop <= end", what, "does not fit")
-            self.source.line(f"{target} = {CONVERSIONS[kind]}")
+            value = CONVERSIONS[kind]
+            if kind == "bytes" and self._in_pieces:
+                view = CONVERSIONS["records"]
+                value = f"{value} if stop - pos <= {MAX_COPIED_BLOB_BYTES} else {view}"
+            self.source.line(f"{target} = {value}")
             self.source.line("pos = stop")
 
         self._write_unless_null(target, length, nullable, write_value)

@@ -275,7 +275,9 @@ def offered_protocols(request: JoinGroupRequest) -> tuple[MemberProtocol, ...]:
     """Return the protocols in the member's order; a name that repeats counts once."""
     protocols: dict[str, MemberProtocol] = {}
     for protocol in request.protocols:
-        protocols.setdefault(protocol.name, MemberProtocol(protocol.name, protocol.metadata))
+        # What is large is a view of the request (`decoding.MAX_COPIED_BLOB_BYTES`).
+        metadata = bytes(protocol.metadata)
+        protocols.setdefault(protocol.name, MemberProtocol(protocol.name, metadata))
     return tuple(protocols.values())
 
 

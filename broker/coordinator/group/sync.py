@@ -85,6 +85,9 @@ def assign(step: Step, group: ClassicGroup, request: SyncGroupRequest) -> None:
         reset_assignments(step, group, ErrorCode.UNKNOWN_SERVER_ERROR)
         rebalance(step, group, "the group does not fit into one record")
         return
+    for member in group.members.values():
+        # What is large is a view of the request (`decoding.MAX_COPIED_BLOB_BYTES`).
+        member.assignment = bytes(member.assignment)
     group.move(GroupEvent.ASSIGNED, step.now.timestamp_ms)
     group.is_persisted = True
     step.append(group_record(group, group.members.values()))

@@ -3,9 +3,10 @@
 import pytest
 
 from broker.protocol.api_keys import ApiKey
-from broker.protocol.decoding import MAX_ELEMENTS
-from broker.protocol.framing import begin_request, decode_request, finish
+from broker.protocol.decoding import MAX_COPIED_BLOB_BYTES, MAX_ELEMENTS
+from broker.protocol.framing import begin_request, decode_request, encode_request, finish
 from broker.protocol.message import Message
+from broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from broker.protocol.structs import (
     decoder_in_pieces,
     encode_struct,
@@ -43,6 +44,18 @@ def test_only_a_large_request_is_decoded_in_pieces() -> None:
     assert isinstance(message, Message)
     _, small = begin_request(header(ApiKey.METADATA, 1) + bytes(4))
     assert isinstance(small, Message)
+
+
+@pytest.mark.parametrize("more_bytes", [0, 1])
+def test_what_is_very_large_is_a_view_of_the_frame_and_no_copy(more_bytes: int) -> None:
+    data = b"\7" * (MAX_COPIED_BLOB_BYTES + more_bytes)
+    request = JoinGroupRequest(protocols=[JoinGroupRequestProtocol(name="r", metadata=data)])
+    frame = bytearray(encode_request(ApiKey.JOIN_GROUP, 5, 1, "", request)[4:])
+    _, decoded = decode_request(frame)
+    assert isinstance(decoded, JoinGroupRequest)
+    (protocol,) = decoded.protocols
+    assert protocol.metadata == data
+    assert isinstance(protocol.metadata, memoryview) == bool(more_bytes)
 
 
 def test_a_request_with_more_elements_than_any_cluster_has_to_name_is_refused() -> None:
