@@ -27,7 +27,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile(
     "same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("few", parent=settings.get_profile("same"), max_examples=30)
+settings.register_profile("few", parent=settings.get_profile("same"), max_examples=20)
 settings.register_profile("explore", parent=settings.get_profile("same"), derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 

@@ -37,6 +37,7 @@ from tests.lib.pipeline_bus import (
     decode_all,
     fake_events,
 )
+from tests.lib.seeds import seeds
 
 PARTITIONS = range(6)
 PRODUCTS = ("apple", "pear", "plum")
@@ -271,7 +272,7 @@ async def run_world(
     return world
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12, fast=3))
 @pytest.mark.parametrize("crash_share", [0.0, 0.15])
 def test_every_order_is_judged_once_and_right(seed: int, crash_share: float) -> None:
     async def check() -> None:
@@ -294,7 +295,7 @@ def test_every_order_is_judged_once_and_right(seed: int, crash_share: float) -> 
     asyncio.run(check())
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12, fast=3))
 def test_each_check_and_each_decision_is_written_once(seed: int) -> None:
     async def check() -> None:
         world = await run_world(seed, 0.2)
@@ -308,7 +309,7 @@ def test_each_check_and_each_decision_is_written_once(seed: int) -> None:
     asyncio.run(check())
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12, fast=3))
 def test_stock_is_never_oversold_and_comes_back_from_failed_orders(seed: int) -> None:
     async def check() -> None:
         world = await run_world(seed, 0.2, ship_share=0.05)
@@ -336,7 +337,7 @@ def test_stock_is_never_oversold_and_comes_back_from_failed_orders(seed: int) ->
     asyncio.run(check())
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12, fast=3))
 def test_cancelled_orders_cost_nobody_anything(seed: int) -> None:
     async def check() -> None:
         world = await run_world(seed, 0.15, cancel_share=0.05)
@@ -355,7 +356,7 @@ def test_cancelled_orders_cost_nobody_anything(seed: int) -> None:
     asyncio.run(check())
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12, fast=3))
 def test_each_order_and_state_has_one_mail(seed: int) -> None:
     async def check() -> None:
         world = await run_world(seed, 0.15, cancel_share=0.05)

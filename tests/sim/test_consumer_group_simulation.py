@@ -35,6 +35,7 @@ def test_a_group_may_change_while_it_is_being_assigned(seed, monkeypatch):
     MigratingGroupWorld(seed=seed).run(EVENT_COUNT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", MUTATIONS)
 def test_a_planted_bug_is_found(plant, monkeypatch):
     plant(monkeypatch)

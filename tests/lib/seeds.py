@@ -1,0 +1,11 @@
+"""Seeds of simulated histories: a few for `make check`, all of them for `make test`."""
+
+from typing import Any
+
+import pytest
+
+
+def seeds(count: int, *, fast: int) -> list[Any]:
+    """Give so many seeds; those after the first `fast` make their tests slow ones."""
+    slow = (pytest.param(seed, marks=pytest.mark.slow) for seed in range(fast, count))
+    return [*range(fast), *slow]
