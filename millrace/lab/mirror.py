@@ -56,6 +56,15 @@ class MirrorWalk(ABC):
     def _servers(self) -> Mapping[str, str]:
         return {alias: each.bootstrap_servers for alias, each in self._brokers.items()}
 
+    def _wait_for_copies(self, wanted: Mapping[str, str]) -> None:
+        """Wait until each cluster has a topic of copies: who reads both would start anew for it."""
+        with self._steps.step("the mirror makes the topics of copies"):
+            for alias, topic in wanted.items():
+                with Watch(self._servers[alias]) as watch:
+                    self._steps.wait_for(
+                        lambda: "" if topic in watch.topics() else f"{alias} has no {topic}"  # noqa: B023
+                    )
+
     def _kill(self, alias: str) -> None:
         with self._steps.step(f"{alias} is killed (kill -9)"):
             self._brokers[alias].kill()
@@ -99,6 +108,7 @@ class MirrorFailover(MirrorWalk):
         make_topic(self._servers[PRIMARY])
         make_topic(self._servers[BACKUP])
         with Mirror(self._servers, [f"{PRIMARY}->{BACKUP}", f"{BACKUP}->{PRIMARY}"]):
+            self._wait_for_copies({PRIMARY: _BACK, BACKUP: _COPY})
             self._write(PRIMARY, 200)
             self._read(PRIMARY, f"group {GROUP} reads them")
             with self._steps.step(f"backup has them all as {_COPY}, and knows where {GROUP} is"):

@@ -21,6 +21,8 @@ PRICES: Final = "prices"
 PARTITIONS: Final = 3
 GROUP: Final = "billing"
 TIMEOUT_SECONDS: Final = 30.0
+_TOLD_CHARACTERS: Final = 6_000
+"""Of the mirror's log, when a step does not come true."""
 _ONE_NODE: Final = (
     "replication.factor",
     "offset-syncs.topic.replication.factor",
@@ -92,6 +94,9 @@ class Mirror:
                 self._process.wait()
             assert self._process.stdout is not None
             self._process.stdout.close()
+        if isinstance(error, StepFailedError):
+            # What the mirror has said may tell why; all else is of no use to anybody.
+            error.args = (f"{error}\n{(self._folder / 'log').read_text()[-_TOLD_CHARACTERS:]}",)
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.mirror.offset_sync_store import OffsetSyncStore
-from connect.mirror.sync_queue import MAX_IN_FLIGHT, SyncQueue
+from connect.mirror.sync_queue import MAX_DUE, MAX_IN_FLIGHT, SyncQueue
 from millrace.mirror import OffsetSync, TopicPartition
 
 AT = TopicPartition("orders", 0)
@@ -134,17 +134,26 @@ def test_gaps_and_a_target_that_went_back_are_told_at_once() -> None:
     assert told == [(0, 0), (3, 2), (5, 0)]
 
 
-def test_the_first_is_written_before_any_later_one() -> None:
+def test_what_copying_outruns_is_kept_in_its_order() -> None:
+    """A group in the middle would be led back to the beginning otherwise."""
     queue = SyncQueue(5)
     for offset in range(20):
         queue.stored(AT, offset, offset)
     queue.promote()
-    assert written(queue) == [(0, 0)]
-    queue.promote()
-    assert written(queue) == [(19, 19)]
+    assert written(queue) == [(0, 0), (6, 6), (12, 12), (18, 18), (19, 19)]
 
 
-def test_few_are_in_flight_and_only_the_newest_of_a_partition_waits() -> None:
+def test_of_very_much_the_newest_stands_for_the_rest() -> None:
+    queue, told = SyncQueue(0), []
+    for offset in range(MAX_DUE + 40):
+        queue.stored(AT, offset, offset)
+    while found := written(queue):
+        told += found
+    assert told[:2] == [(0, 0), (1, 1)]
+    assert told[-2:] == [(MAX_DUE - 2, MAX_DUE - 2), (MAX_DUE + 39, MAX_DUE + 39)]
+
+
+def test_few_are_in_flight_and_partitions_take_turns() -> None:
     queue = SyncQueue(0)
     places = [TopicPartition("orders", number) for number in range(MAX_IN_FLIGHT + 5)]
     for at in places:
@@ -158,8 +167,22 @@ def test_few_are_in_flight_and_only_the_newest_of_a_partition_waits() -> None:
         queue.written()
     assert queue.take() == [
         *(OffsetSync(at, 0, 0) for at in places[MAX_IN_FLIGHT:]),
+        OffsetSync(places[0], 7, 1),
         OffsetSync(places[0], 9, 2),
     ]
+
+
+def test_what_was_lost_is_not_written_behind_a_later_one() -> None:
+    queue = SyncQueue(0)
+    queue.stored(AT, 0, 0)
+    queue.stored(AT, 1, 1)
+    first, second = queue.take()
+    queue.lost(first)
+    queue.written()
+    queue.promote()
+    assert queue.take() == []
+    assert queue.is_idle
+    assert second == OffsetSync(AT, 1, 1)
 
 
 def test_what_was_lost_is_written_later_unless_it_is_old_by_then() -> None:
