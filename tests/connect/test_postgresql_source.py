@@ -240,6 +240,19 @@ def test_a_slot_that_the_server_gave_up_is_made_anew_and_that_is_said(
 
 
 @pytest.mark.slow
+def test_a_slot_of_a_standby_is_left_alone(
+    server: PostgreSql, database: psycopg.Connection[Any]
+) -> None:
+    database.execute(NEXT.format(1, 1))
+    database.execute("SELECT pg_create_physical_replication_slot('s')")
+    reader = Reader(server, Kept())
+    with pytest.raises(ConnectException, match="slot s is a physical one"):
+        reader.task.poll()
+    reader.task.stop()
+    assert database.execute("SELECT slot_type FROM pg_replication_slots").fetchone()
+
+
+@pytest.mark.slow
 def test_a_column_that_comes_is_in_the_next_record(
     server: PostgreSql, database: psycopg.Connection[Any]
 ) -> None:

@@ -241,6 +241,8 @@ class PostgresSourceTask(SourceTask):
         if found is None:
             return None
         confirmed, is_lost = found
+        if confirmed is None:
+            raise ConnectException(f"The replication slot {slot} is a physical one, of a standby")
         if not is_lost:
             return int(confirmed)
         log.warning(
