@@ -6,7 +6,6 @@ The flags and the lines are those of kafka-consumer-perf-test.
 import argparse
 import re
 import sys
-import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -228,7 +227,7 @@ class _Run:
             found = self._consumer.list_topics(timeout=max(1, left_ms) / 1000).topics
             if topics := sorted(filter(pattern.fullmatch, found)):
                 return topics
-            time.sleep(POLL_SECONDS)  # between two questions
+            self._consumer.poll(POLL_SECONDS)
         return []
 
     def _on_assign(self, _: "Consumer", partitions: "list[TopicPartition]") -> None:

@@ -14,6 +14,7 @@ import confluent_kafka.admin
 import pytest
 
 from millrace.testing import LocalBroker, LocalCluster
+from tests.lib.waiting import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -43,10 +44,7 @@ class Worker:
 
     def wait_until_ready(self, times: int = 1) -> None:
         """Wait until it works on its share; it says so again after each rebalance."""
-        deadline = time.monotonic() + 60
-        while self.times_ready() < times:
-            assert time.monotonic() < deadline, "the worker does not start"
-            time.sleep(0.1)  # between two looks at its log
+        until(lambda: self.times_ready() >= times, shown=Path(self.log.name).read_text)
 
     def times_ready(self) -> int:
         return Path(self.log.name).read_text().count("Worker ready")

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import time
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -16,7 +15,7 @@ from schemas.wire import EventWriter
 from streams.records import PARTITION_COUNT
 from streams.topics import INPUTS, ensure_topics
 from tests.lib.pipeline_processes import Pipeline, Program, call
-from tests.lib.waiting import PATIENCE_SECONDS, until
+from tests.lib.waiting import until
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 GROUP = "millrace-streams"
@@ -68,10 +67,10 @@ class Streams:
 
     def wait_caught_up(self) -> None:
         """Wait until every input is handled to its end, also what the topologies sent."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while lags := lags_by_partition(self._pipeline.bootstrap_servers):
-            assert time.monotonic() < deadline, f"not caught up: {lags}"
-            time.sleep(0.02)  # between two looks at what is committed
+        until(lambda: not self._lags(), shown=self._lags)
+
+    def _lags(self) -> dict[TopicPartition, int]:
+        return lags_by_partition(self._pipeline.bootstrap_servers)
 
 
 def lags_by_partition(bootstrap_servers: str) -> dict[TopicPartition, int]:

@@ -4,7 +4,6 @@ librdkafka takes a record for any topic and gives it up when `delivery.timeout.m
 minutes later. Kafka's waits for the topic, `max.block.ms` for each record.
 """
 
-import time
 from collections.abc import Mapping
 from typing import Final
 
@@ -52,7 +51,7 @@ class ProducedTopic:
                 return f"Invalid topics: [{self._topic}]"
             if error.code() not in _MAY_COME:
                 return error_text(error)
-            time.sleep(min(left_ms, _PAUSE_MS) / 1000)  # between two questions
+            self._producer.poll(min(left_ms, _PAUSE_MS) / 1000)
 
     def _asked(self, timeout_ms: int) -> KafkaError | None:
         try:
