@@ -81,7 +81,7 @@ class Copier:
                 since = time.monotonic()
             return self._copied.value > before
 
-        until(is_further, PATIENCE_SECONDS)
+        until(is_further, PATIENCE_SECONDS, shown=lambda: f"{self.sink} stands at {before}")
 
     def finish(self) -> None:
         self._end.set()

@@ -16,6 +16,8 @@ import kafka.errors
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 GIVE_UP_SECONDS = 60
+SESSION_MS = 6_000
+"""Of copiers: one that is killed is a member for so long, and who takes its place waits for it."""
 
 
 class Planned(NamedTuple):
@@ -151,6 +153,7 @@ def copy_with_confluent_kafka(bootstrap: str, source: str, sink: str, is_done: I
         {
             "bootstrap.servers": bootstrap,
             "group.id": f"copy-to-{sink}",
+            "session.timeout.ms": SESSION_MS,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
@@ -207,7 +210,7 @@ def copy_with_kafka_python(bootstrap: str, source: str, sink: str, is_done: IsDo
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         isolation_level="read_committed",
-        session_timeout_ms=6_000,
+        session_timeout_ms=SESSION_MS,
         heartbeat_interval_ms=2_000,
     )
     try:
@@ -247,6 +250,8 @@ def copy_with_aiokafka(bootstrap: str, source: str, sink: str, is_done: IsDone) 
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             isolation_level="read_committed",
+            session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=2_000,
         )
         try:
             await producer.start()
