@@ -6,6 +6,7 @@ was checked when it was made. Anyone else only reads.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from broker.metadata.delta import MetadataDelta
@@ -99,6 +100,16 @@ class MetadataImage:
         if replay is not None:
             replay(record)
 
+    def prepare(self, record: Message) -> Callable[[], None]:
+        """Do of a record's replay what changes nothing; return what is left, which is the replay.
+
+        Of a partition, of which there may be very many in a batch, nearly all of it is done here.
+        """
+        if isinstance(record, PartitionRecord):
+            partition = self.topics.partition_from_record(record)
+            return partial(self._put_partition, record.topic_id, partition)
+        return partial(self.replay, record)
+
     def take_delta(self) -> MetadataDelta:
         """Return what changed since this was asked last."""
         delta = self._delta
@@ -114,8 +125,11 @@ class MetadataImage:
         self._delta.created_topics.add(record.topic_id)
 
     def _replay_partition(self, record: PartitionRecord) -> None:
-        self.topics.replay_partition(record)
-        self._touch(record.topic_id, record.partition_id)
+        self._put_partition(record.topic_id, self.topics.partition_from_record(record))
+
+    def _put_partition(self, topic_id: bytes, partition: PartitionImage) -> None:
+        self.topics.put_partition(topic_id, partition)
+        self._touch(topic_id, partition.partition)
 
     def _replay_partition_change(self, record: PartitionChangeRecord) -> None:
         before, after = self.topics.replay_partition_change(record)

@@ -7,7 +7,7 @@ as many partitions as there are unfenced brokers everything is shuffled, so that
 are not always neighbours.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from broker.errors import ErrorCode, KafkaError
@@ -37,8 +37,11 @@ def compute_placement(
     replication_factor: int,
     brokers: Sequence[UsableBroker],
     random: RandomStart,
-) -> list[list[int]]:
-    """Return the replicas of each partition; raises INVALID_REPLICATION_FACTOR."""
+) -> Iterator[list[int]]:
+    """Choose the replicas of each partition when it is asked for.
+
+    Raises INVALID_REPLICATION_FACTOR, at once.
+    """
     problem = None
     if replication_factor <= 0:
         problem = (
@@ -55,7 +58,7 @@ def compute_placement(
     if problem is not None:
         raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
     racks = _Racks(brokers, random)
-    return [racks.place(replication_factor) for _ in range(partition_count)]
+    return (racks.place(replication_factor) for _ in range(partition_count))
 
 
 class _Ring:

@@ -78,6 +78,13 @@ def build_batch(  # noqa: PLR0913 - every argument is one field of the batch, na
     return encode_batch(numbered, fields, compression)
 
 
+def batch_of_encoded(payload: BytesLike, *, record_count: int, timestamp_ms: int) -> bytes:
+    """Make one batch of records that are encoded already, at 0, 1, ... and all of that time."""
+    assert record_count, "a batch has at least one record"
+    fields = BatchFields(last_offset=record_count - 1)
+    return _assemble(fields, 0, (timestamp_ms, timestamp_ms, record_count), bytes(payload))
+
+
 def encode_batch(
     records: Sequence[Record], fields: BatchFields, codec: int = 0, level: int = DEFAULT_LEVEL
 ) -> bytes:

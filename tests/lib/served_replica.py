@@ -81,6 +81,14 @@ class SimulatedLoop:
         self._due.append((self.now_ms + delay_s * 1000, handle))
         return handle
 
+    def take_turn(self) -> None:
+        """Do what is due now, and nothing of what that asks for."""
+        due = [entry for entry in self._due if entry[0] <= self.now_ms]
+        self._due = [entry for entry in self._due if entry not in due]
+        for _, handle in due:
+            if not handle.is_cancelled:
+                handle.run()
+
     def advance(self, milliseconds: float = 0) -> None:
         """Do what is due until then."""
         end_ms = self.now_ms + milliseconds

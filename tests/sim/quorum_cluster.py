@@ -115,6 +115,11 @@ class QuorumSimulation:
     def go_on(self, node: SimulatedNode) -> None:
         """Carry out what is due: at once, or when the disk is done."""
         while node.is_up and not node.is_paused and node.in_flight is None:
+            if node.driver.is_applying and self.random.random() < 0.5:
+                # The next step has another turn; whatever comes until then is before it.
+                again = partial(self.go_on_applying, node, node.incarnation)
+                self.scheduler.after(self.random.choice([0, 1, 5, 20]), again)
+                return
             if node.driver.has_work:
                 node.in_flight = output = node.driver.begin()
                 delay_ms = self.random.choice([0, 1, 1, 2, 10]) if output.must_persist else 0
@@ -134,6 +139,10 @@ class QuorumSimulation:
             else:
                 self.set_timer(node)
                 return
+
+    def go_on_applying(self, node: SimulatedNode, incarnation: int) -> None:
+        if node.is_up and node.incarnation == incarnation:
+            self.go_on(node)
 
     def persisted(self, node: SimulatedNode, incarnation: int) -> None:
         if node.is_up and node.incarnation == incarnation and node.in_flight is not None:

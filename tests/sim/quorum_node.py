@@ -32,9 +32,13 @@ LOG_CONFIG = LogConfig(
 
 
 class StateMachine:
-    """Remembers the values in order; that is all it takes to see a difference."""
+    """Remembers the values in order; that is all it takes to see a difference.
 
-    def __init__(self) -> None:
+    Some batches it applies in steps, as the real one does with those of very many records.
+    """
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
         self.values: list[bytes] = []
         self.last_batch = OffsetAndEpoch(0, 0)
         """Where the last applied batch ends, and its epoch: the name of a snapshot of this."""
@@ -47,7 +51,9 @@ class StateMachine:
         self.last_batch = snapshot_id
         self.applied_batches.clear()
 
-    def apply(self, batch: RecordBatch) -> None:
+    def apply(self, batch: RecordBatch) -> Iterator[None]:
+        for _ in range(self._random.choice([0, 0, 0, 1, 4])):
+            yield
         if not batch.header.is_control:
             self.values += [bytes(record.value) for record in batch.records()]
         self.last_batch = OffsetAndEpoch(batch.next_offset, batch.header.partition_leader_epoch)
@@ -78,7 +84,7 @@ class SimulatedNode:
         """Up to where the log was on disk when the process last ended."""
         self.node: RaftNode | None = None
         self.driver: RaftDriver | None = None
-        self.machine = StateMachine()
+        self.machine = StateMachine(self.random)
         self.open_log()
 
     @property
@@ -113,7 +119,7 @@ class SimulatedNode:
         self.incarnation += 1
         self.open_log()
         quorum = load_quorum_state(self.storage, DIRECTORY)
-        self.machine = StateMachine()
+        self.machine = StateMachine(self.random)
         self.node = RaftNode(self.config, quorum, self.log, self.random)
         effects = Effects(
             lambda state: save_quorum_state(self.storage, DIRECTORY, state),

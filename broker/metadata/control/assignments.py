@@ -1,15 +1,24 @@
 """Which replicas a new partition gets: those that are asked for, or what placement chooses."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.view import ClusterView
 from broker.metadata.placement import UsableBroker, compute_placement
+from broker.protocol.message import Message
 from broker.protocol.records.metadata import PartitionRecord
 
+PARTITIONS_PER_STEP = 512
+"""Of some five microseconds each."""
 
-def place(view: ClusterView, *, partition_count: int, replication_factor: int) -> list[list[int]]:
-    """Return the replicas of new partitions; raises INVALID_REPLICATION_FACTOR."""
+
+def place(
+    view: ClusterView, *, partition_count: int, replication_factor: int
+) -> Iterator[list[int]]:
+    """Choose the replicas of new partitions one by one.
+
+    Raises INVALID_REPLICATION_FACTOR, at once.
+    """
     brokers = [
         UsableBroker(broker.broker_id, broker.rack, broker.is_fenced)
         for _, broker in sorted(view.image.brokers.items())
@@ -56,6 +65,23 @@ def validate_manual_assignment(
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {problem}"
         )
+
+
+def new_partitions(
+    view: ClusterView,
+    topic_id: bytes,
+    first: int,
+    assigned: Iterable[list[int]],
+    *,
+    is_manual: bool,
+) -> Generator[Sequence[Message], None, list[PartitionRecord]]:
+    """Make the records of new partitions with these replicas, in steps; raises as one does."""
+    records: list[PartitionRecord] = []
+    for partition, replicas in enumerate(assigned, first):
+        records.append(new_partition(view, topic_id, partition, replicas, is_manual=is_manual))
+        if not len(records) % PARTITIONS_PER_STEP:
+            yield ()
+    return records
 
 
 def new_partition(

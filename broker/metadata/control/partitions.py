@@ -1,7 +1,14 @@
 """CreatePartitions: raise the partition count of topics (KIP-195)."""
 
+from collections.abc import Generator, Iterable, Sequence
+
 from broker.errors import ErrorCode, KafkaError
-from broker.metadata.control.assignments import new_partition, place, validate_manual_assignment
+from broker.metadata.control.assignments import (
+    PARTITIONS_PER_STEP,
+    new_partitions,
+    place,
+    validate_manual_assignment,
+)
 from broker.metadata.control.limits import (
     duplicates,
     validate_partition_count,
@@ -25,7 +32,7 @@ def handle_create_partitions(
     """Change each topic for itself."""
     repeated = duplicates(topic.name for topic in request.topics)
     once = [topic for topic in request.topics if topic.name not in repeated]
-    is_large = len(once) > ITEMS_PER_STEP
+    is_large = max(len(once), sum(_wanted_count(view, topic) for topic in once)) > ITEMS_PER_STEP
     return decided(_create(view, request, once, sorted(repeated)), is_large=is_large)
 
 
@@ -41,7 +48,7 @@ def _create(
     for number, topic in enumerate(once, start=1):
         result = CreatePartitionsTopicResult(name=topic.name, error_message=None)
         try:
-            added = add_partitions(view, topic)
+            added = yield from add_partitions(view, topic)
         except KafkaError as error:
             result.error_code = error.code
             result.error_message = error.message
@@ -62,21 +69,30 @@ def _create(
     return (yield from committed(response, [] if request.validate_only else units))
 
 
-def add_partitions(view: ClusterView, topic: CreatePartitionsTopic) -> list[Message]:
-    """Return the records of a topic's new partitions; raises KafkaError with Kafka's code."""
+def _wanted_count(view: ClusterView, topic: CreatePartitionsTopic) -> int:
+    image = view.image.topics.by_name.get(topic.name)
+    return 0 if image is None else max(topic.count - len(image.partitions), 0)
+
+
+def add_partitions(
+    view: ClusterView, topic: CreatePartitionsTopic
+) -> Generator[Sequence[Message], None, list[Message]]:
+    """Make the records of a topic's new partitions, in steps; raises KafkaError with its code."""
     image = view.image.topics.named(topic.name)
     added = validate_added_count(topic, image)
     is_manual = topic.assignments is not None
+    replicas: Iterable[list[int]]
     if topic.assignments is None:
         replicas = place(view, partition_count=added, replication_factor=image.replication_factor)
     else:
         replicas = [assignment.broker_ids for assignment in topic.assignments]
-        for assigned in replicas:
+        for number, assigned in enumerate(replicas, start=1):
             validate_manual_assignment(view, assigned, image.replication_factor)
+            if not number % PARTITIONS_PER_STEP:
+                yield ()
     first = len(image.partitions)
     return [
-        new_partition(view, image.topic_id, first + index, assigned, is_manual=is_manual)
-        for index, assigned in enumerate(replicas)
+        *(yield from new_partitions(view, image.topic_id, first, replicas, is_manual=is_manual))
     ]
 
 

@@ -1,10 +1,15 @@
 """CreateTopics and DeleteTopics. Each topic for itself: one refusal does not touch the others."""
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Sequence
 
 from broker.errors import ErrorCode, KafkaError
 from broker.log.config import LogConfig
-from broker.metadata.control.assignments import new_partition, place, validate_manual_assignment
+from broker.metadata.control.assignments import (
+    PARTITIONS_PER_STEP,
+    new_partitions,
+    place,
+    validate_manual_assignment,
+)
 from broker.metadata.control.limits import (
     duplicates,
     validate_partition_count,
@@ -66,7 +71,7 @@ def _create(
     for number, topic in enumerate(once, start=1):
         try:
             _validate_new_name(view, topic.name, taken.get(collision_key(topic.name)))
-            result, records = create_topic(view, topic)
+            result, records = yield from create_topic(view, topic)
         except KafkaError as error:
             result = CreatableTopicResult(
                 name=topic.name, error_code=error.code, error_message=error.message
@@ -96,11 +101,14 @@ def _create(
 
 def create_topic(
     view: ClusterView, topic: CreatableTopic
-) -> tuple[CreatableTopicResult, list[Message]]:
-    """Return the answer and the records of a topic whose name is free; raises KafkaError."""
+) -> Generator[Sequence[Message], None, tuple[CreatableTopicResult, list[Message]]]:
+    """Make the answer and the records of a topic whose name is free, in steps.
+
+    Raises KafkaError.
+    """
     settings = topic_settings(topic, view.config.log)
     topic_id = _new_topic_id(view)
-    partitions = _new_partitions(view, topic, topic_id)
+    partitions = yield from _new_partitions(view, topic, topic_id)
     result = CreatableTopicResult(
         name=topic.name,
         topic_id=topic_id,
@@ -170,16 +178,15 @@ def _new_topic_id(view: ClusterView) -> bytes:
 
 def _new_partitions(
     view: ClusterView, topic: CreatableTopic, topic_id: bytes
-) -> list[PartitionRecord]:
+) -> Generator[Sequence[Message], None, list[PartitionRecord]]:
     is_manual = bool(topic.assignments)
-    replicas = _manual(view, topic) if is_manual else _automatic(view, topic)
-    return [
-        new_partition(view, topic_id, partition, assigned, is_manual=is_manual)
-        for partition, assigned in enumerate(replicas)
-    ]
+    replicas = (yield from _manual(view, topic)) if is_manual else _automatic(view, topic)
+    return (yield from new_partitions(view, topic_id, 0, replicas, is_manual=is_manual))
 
 
-def _manual(view: ClusterView, topic: CreatableTopic) -> list[list[int]]:
+def _manual(
+    view: ClusterView, topic: CreatableTopic
+) -> Generator[Sequence[Message], None, list[list[int]]]:
     for value, name in (
         (topic.replication_factor, "replication factor"),
         (topic.num_partitions, "numPartitions"),
@@ -201,6 +208,8 @@ def _manual(view: ClusterView, topic: CreatableTopic) -> list[list[int]]:
         validate_manual_assignment(view, assignment.broker_ids, factor)
         factor = len(assignment.broker_ids)
         given[assignment.partition_index] = assignment.broker_ids
+        if not len(given) % PARTITIONS_PER_STEP:
+            yield ()
     if sorted(given) != list(range(len(given))):
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -209,7 +218,7 @@ def _manual(view: ClusterView, topic: CreatableTopic) -> list[list[int]]:
     return [given[partition] for partition in range(len(given))]
 
 
-def _automatic(view: ClusterView, topic: CreatableTopic) -> list[list[int]]:
+def _automatic(view: ClusterView, topic: CreatableTopic) -> Iterable[list[int]]:
     if topic.replication_factor < DEFAULT or topic.replication_factor == 0:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,

@@ -112,10 +112,10 @@ class TopicsImage:
         self.by_id[record.topic_id] = image
         self._collisions[collision_key(record.name)] = record.name
 
-    def replay_partition(self, record: PartitionRecord) -> None:
-        """Add a partition, or state it anew."""
+    def partition_from_record(self, record: PartitionRecord) -> PartitionImage:
+        """Make a partition, or state it anew; `put_partition` puts it where it belongs."""
         share = self._share
-        self.by_id[record.topic_id].partitions[record.partition_id] = PartitionImage(
+        return PartitionImage(
             partition=record.partition_id,
             replicas=share(record.replicas),
             isr=share(record.isr),
@@ -129,6 +129,10 @@ class TopicsImage:
             leader_recovery_state=record.leader_recovery_state,
             directories=share(record.directories),
         )
+
+    def put_partition(self, topic_id: bytes, partition: PartitionImage) -> None:
+        """Have a partition, in place of an earlier one if there is one."""
+        self.by_id[topic_id].partitions[partition.partition] = partition
 
     def replay_partition_change(
         self, record: PartitionChangeRecord

@@ -3,11 +3,13 @@
 Only so can it move what was in a directory that fails, and let a replica lead again whose former
 directory is gone: one whose disk was replaced, or whose log was moved. A replica without a log here
 is where it would be made, if there is but one place for it. One request is under way at a time.
+Replicas are looked at in the order in which they changed, of very many some a turn of the loop.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from broker.errors import ErrorCode
@@ -31,11 +33,13 @@ VERSION = 0
 TIMEOUT_MS = 30_000
 RETRY_MS = 1_000
 MAX_PER_REQUEST = 2_000
+MAX_PER_TURN = 1_024
+"""Of some microseconds each."""
 Replica = tuple[bytes, int]  # topic id, partition
 
 
 class DirectoryAssignments:
-    """Invariant: what differs from the metadata is in `_pending`, or was asked for."""
+    """Invariant: what differs from the metadata is in `_unseen` or `_pending`, or was asked for."""
 
     def __init__(
         self,
@@ -53,15 +57,14 @@ class DirectoryAssignments:
         self._log_directories = log_directories
         self._ask = ask
         self._broker_epoch = broker_epoch
+        self._unseen: deque[Iterator[Replica]] = deque()
         self._pending: dict[Replica, None] = {}
         self._is_asking = False
 
     def look_at_all(self) -> None:
         """Compare every replica with the metadata."""
-        topics = self._metadata.image.topics.by_id
-        self._look(
-            (topic_id, index) for topic_id in topics for index in topics[topic_id].partitions
-        )
+        topics = list(self._metadata.image.topics.by_id.values())
+        self._look((topic.topic_id, index) for topic in topics for index in tuple(topic.partitions))
 
     def apply(self, delta: MetadataDelta) -> None:
         """Compare what has changed."""
@@ -76,9 +79,22 @@ class DirectoryAssignments:
         )
 
     def _look(self, replicas: Iterable[Replica]) -> None:
-        for replica in replicas:
-            if self._directory_to_tell(replica) is not None:
-                self._pending[replica] = None
+        """Compare replicas, after those that wait for it already."""
+        self._unseen.append(iter(replicas))
+        if len(self._unseen) == 1:
+            self._take_turn()
+
+    def _take_turn(self) -> None:
+        left = MAX_PER_TURN
+        while self._unseen and left:
+            for replica in islice(self._unseen[0], left):
+                left -= 1
+                if self._directory_to_tell(replica) is not None:
+                    self._pending[replica] = None
+            if left:
+                self._unseen.popleft()
+        if self._unseen:
+            self._loop.call_soon(self._take_turn)
         self._send()
 
     def _directory_to_tell(self, replica: Replica) -> bytes | None:

@@ -11,7 +11,7 @@ that fails, or a record that cannot be replayed, ends the node (`on_fatal`); not
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode, KafkaError
@@ -27,13 +27,11 @@ from broker.protocol.messages.broker_registration import (
 )
 from broker.protocol.messages.describe_cluster import DescribeClusterRequest
 from broker.protocol.messages.describe_quorum import DescribeQuorumRequest
-from broker.protocol.records.metadata import encode_metadata_record
 from broker.protocol.wire import DecodeError
 from broker.raft.config import NEVER_MS, RaftConfig
 from broker.raft.node import RaftNode
 from broker.raft.output import LeaderChange
 from broker.raft.quorum_state import NO_NODE
-from broker.records.build import build_batch
 from broker.records.errors import CorruptBatch
 from broker.server.clock import Clock, Random, random_uuid
 from broker.server.network.client_connection import client_settings
@@ -57,6 +55,7 @@ from broker.server.quorum.controller.describe import (
 )
 from broker.server.quorum.controller.failure_probe import FailureProbe
 from broker.server.quorum.election_times import ElectionTimes, Latencies
+from broker.server.quorum.metadata_batches import batch_in_steps
 from broker.server.quorum.metadata_machine import MetadataMachine
 from broker.server.quorum.metadata_snapshots import MetadataSnapshots
 from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
@@ -130,6 +129,8 @@ class Quorum:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = NEVER_MS
         self._is_pumping = False
+        self._is_pump_due = False
+        """Whether a turn of the loop is to come for what was left to it."""
         self._stopped: asyncio.Future[None] | None = None
         self.has_stopped = False
         self.channel = ControllerChannel(
@@ -239,6 +240,8 @@ class Quorum:
         try:
             self._raft.start()
             self._go_on()
+            while self._raft.is_applying:
+                self._go_on()
         except (CorruptBatch, DecodeError, KafkaError) as error:
             raise _unreadable(self._directory, error) from error
         self._is_pumping = False
@@ -352,6 +355,16 @@ class Quorum:
         if self._stopped is not None and self.node.may_stop:
             self._close()
 
+    def _pump_soon(self) -> None:
+        """Let the loop look at everybody else first."""
+        if not self._is_pump_due:
+            self._is_pump_due = True
+            self._loop.call_soon(self._pump_when_due)
+
+    def _pump_when_due(self) -> None:
+        self._is_pump_due = False
+        self._pump()
+
     def _go_on(self) -> None:
         while self._go_round():
             pass
@@ -365,7 +378,7 @@ class Quorum:
         applied_offset = self.applied_offset
         self._raft.run()
         if self.applied_offset - applied_offset >= MANY_RECORDS:
-            self._loop.call_soon(self._pump)
+            self._pump_soon()
             return False
         self._tell_of_metadata()
         self._take_leader_changes()
@@ -373,8 +386,8 @@ class Quorum:
         if self._active is not None:
             self._active.advance(self.applied_offset, self._clock.now_ms())
         self._tell_of_leader()
-        if self.end_offset - end_offset >= MANY_RECORDS:
-            self._loop.call_soon(self._pump)
+        if self._raft.is_applying or self.end_offset - end_offset >= MANY_RECORDS:
+            self._pump_soon()
             return False
         return self._raft.has_work or (self._active is not None and self._active.has_work)
 
@@ -437,10 +450,9 @@ class Quorum:
 
         self._loop.call_soon(go_on)
 
-    def _append(self, records: Sequence[Message]) -> int:
-        timestamp_ms = self._clock.timestamp_ms()
-        values = [(None, encode_metadata_record(record), (), timestamp_ms) for record in records]
-        return self._raft.append(build_batch(values)).offset
+    def _append(self, records: Sequence[Message]) -> Generator[None, None, int]:
+        batch = yield from batch_in_steps(records, self._clock.timestamp_ms())
+        return self._raft.append(batch).offset
 
 
 def _raft_config(config: BrokerConfig, cluster_id: str) -> RaftConfig:

@@ -139,10 +139,9 @@ class Partitions:
 
     # --- which partitions there are ---
 
-    def expect(self, topic_partition: TopicPartition) -> None:
-        """Take note that a replica will be here in a moment."""
-        topic, number = topic_partition
-        self._expected.setdefault(topic, set()).add(number)
+    def expect(self, topic: str, numbers: Iterable[int]) -> None:
+        """Take note that replicas of a topic will be here in a moment."""
+        self._expected.setdefault(topic, set()).update(numbers)
 
     def expect_no_more(self, topic_partition: TopicPartition) -> None:
         """Take note that it is here now, or will not be."""

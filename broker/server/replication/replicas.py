@@ -153,8 +153,7 @@ class Replicas:
         for topic_id, numbers in delta.changed_partitions.items():
             image = topics.by_id.get(topic_id)
             if image is not None:
-                for number in sorted(numbers):
-                    self._follow(image, image.partitions[number])
+                self._follow(image, sorted(numbers))
         for resource_type, name in delta.changed_configs:
             if resource_type == TOPIC:
                 self._update_config(name)
@@ -187,18 +186,24 @@ class Replicas:
 
     # --- one partition ---
 
-    def _follow(self, image: TopicImage, partition: PartitionImage) -> None:
-        """Lead it, follow its leader, or drop it."""
-        topic_partition = TopicPartition(image.name, partition.partition)
-        if self._node_id not in partition.replicas:
-            self._remove(topic_partition, image.topic_id)
-            return
-        here = self._partitions.find(*topic_partition)
-        if here is not None:
-            self._take_role(here, partition)
-        else:
-            self._partitions.expect(topic_partition)
-            self._steps.do(partial(self._begin_expected, image.topic_id, topic_partition))
+    def _follow(self, image: TopicImage, numbers: Iterable[int]) -> None:
+        """Lead each, follow its leader, or drop it; those that are not here yet, in steps."""
+        expected: list[int] = []
+        for number in numbers:
+            partition = image.partitions[number]
+            here = self._partitions.find(image.name, number)
+            if self._node_id not in partition.replicas:
+                self._remove(TopicPartition(image.name, number), image.topic_id)
+            elif here is not None:
+                self._take_role(here, partition)
+            else:
+                expected.append(number)
+        if expected:
+            self._partitions.expect(image.name, expected)
+            self._steps.do(
+                partial(self._begin_expected, image.topic_id, TopicPartition(image.name, number))
+                for number in expected
+            )
 
     def _begin_expected(self, topic_id: bytes, topic_partition: TopicPartition) -> None:
         """Open what the image names by now."""
@@ -303,7 +308,7 @@ class Replicas:
         self.forget((topic_partition,))
         self._partitions.expect_no_more(topic_partition)
         if self._log_directories.directory_of(topic_partition) is not None:
-            self._steps.do(partial(self._remove_files, topic_partition, topic_id))
+            self._steps.do((partial(self._remove_files, topic_partition, topic_id),))
 
     def _remove_files(self, topic_partition: TopicPartition, topic_id: bytes) -> None:
         """Have no files of it, unless it has come back meanwhile."""

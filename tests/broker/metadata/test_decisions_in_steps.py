@@ -5,12 +5,18 @@ from typing import Any
 import pytest
 
 from broker.errors import ErrorCode
+from broker.metadata.control.assignments import PARTITIONS_PER_STEP
 from broker.metadata.control.steps import ITEMS_PER_STEP, RECORDS_PER_STEP
 from broker.protocol.messages.create_partitions import (
+    CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from broker.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
 from broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.lib.controlled_cluster import ControlledCluster
 
@@ -53,6 +59,32 @@ def test_a_topic_of_very_many_partitions_is_one_step_that_comes_after_the_decisi
     assert [topic.num_partitions for topic in answer.topics] == [MANY]
     assert [len(step) for step in cluster.steps] == [0]
     assert len(cluster.last_records) == 1 + MANY
+
+
+VERY_MANY = 3 * PARTITIONS_PER_STEP
+"""Partitions are so many that not even they are chosen in one step."""
+
+
+@pytest.mark.parametrize("is_manual", [True, False])
+def test_the_partitions_of_a_topic_are_chosen_in_steps_and_committed_in_one(
+    *, is_manual: bool
+) -> None:
+    cluster = ControlledCluster(1)
+    created = CreatableTopic(name="orders", num_partitions=VERY_MANY, replication_factor=1)
+    more = CreatePartitionsTopic(name="orders", count=2 * VERY_MANY, assignments=None)
+    if is_manual:
+        created.num_partitions = created.replication_factor = -1
+        created.assignments = [
+            CreatableReplicaAssignment(partition_index=index, broker_ids=[1])
+            for index in range(VERY_MANY)
+        ]
+        more.assignments = [CreatePartitionsAssignment(broker_ids=[1])] * VERY_MANY
+    for request in (CreateTopicsRequest(topics=[created]), CreatePartitionsRequest(topics=[more])):
+        cluster.ask(request)
+        assert len(cluster.steps) >= 3
+        assert not any(cluster.steps)
+        assert len(cluster.last_records) >= VERY_MANY
+    assert len(cluster.image.topics.by_name["orders"].partitions) == 2 * VERY_MANY
 
 
 def test_few_topics_are_created_whole() -> None:

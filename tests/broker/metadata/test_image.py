@@ -29,6 +29,17 @@ from broker.protocol.records.metadata import (
 from tests.lib.controlled_cluster import ControlledCluster
 
 
+def test_what_is_prepared_changes_nothing_before_the_rest_is_done() -> None:
+    cluster, image = rich_cluster(), MetadataImage()
+    records = snapshot_records(cluster.image)
+    replays = [image.prepare(record) for record in records]
+    assert image == MetadataImage()
+    assert image.take_delta().is_empty
+    for replay in replays:
+        replay()
+    assert image == cluster.image
+
+
 def rich_cluster() -> ControlledCluster:
     """Return a cluster that has something of everything."""
     cluster = ControlledCluster(1, 2, 3)

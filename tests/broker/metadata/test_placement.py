@@ -16,11 +16,13 @@ def brokers(racks: dict[int, str | None], fenced: tuple[int, ...] = ()) -> list[
 def place(
     usable: list[UsableBroker], partitions: int, replicas: int, seed: int = 0
 ) -> list[list[int]]:
-    return compute_placement(
-        partition_count=partitions,
-        replication_factor=replicas,
-        brokers=usable,
-        random=Random(seed),
+    return list(
+        compute_placement(
+            partition_count=partitions,
+            replication_factor=replicas,
+            brokers=usable,
+            random=Random(seed),
+        )
     )
 
 

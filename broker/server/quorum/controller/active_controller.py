@@ -5,7 +5,7 @@ always decides on the committed image and no change is ever undone. The answer g
 records of the decision are applied; without records at once. On one node alone all of this happens
 within `submit`. A decision on very much comes in steps (`DecisionSteps`): each is committed and
 applied like one of its own, and the loop looks at everybody else before the next; other decisions
-wait until the last.
+wait until the last. So they do while a batch of very many records is made.
 
 When the node leads no longer, everything that waits is refused with NOT_CONTROLLER: whether its
 records become committed under another leader is not known, as after any lost connection.
@@ -54,8 +54,10 @@ class Shell(NamedTuple):
     """What the controller needs of its node."""
 
     moment: Callable[[], Moment]
-    append: Callable[[Sequence[Message]], int]
-    """Gives the end offset behind the records; raises KafkaError and has changed nothing."""
+    append: Callable[[Sequence[Message]], Generator[None, None, int]]
+    """Gives the end offset behind the records; raises KafkaError and has changed nothing.
+
+    Of very many it makes one batch in steps, and appends it with the last."""
     refuse: Callable[[Message, int, KafkaError], Message]
     soon: Callable[[Callable[[], None]], None]
     """Lets the loop look at everybody else, then calls what it is given, then `advance`."""
@@ -65,6 +67,14 @@ class _Operation(NamedTuple):
     decide: Decide
     on_response: OnResponse
     refused: Callable[[KafkaError], Message | None]
+
+
+_Walk = Generator[int | None, None, Message | None]
+
+
+class _UnderWay(NamedTuple):
+    operation: _Operation
+    walk: _Walk
 
 
 class ActiveController:
@@ -77,16 +87,12 @@ class ActiveController:
         self._controller = controller
         self._shell = shell
         self._queue: deque[_Operation] = deque()
-        self._awaited_offset = -1
-        self._in_flight = _Operation(controller.activate, _nobody, _no_answer)
-        self._on_applied: Callable[[], None] | None = None
-        self._steps: DecisionSteps | None = None
-        """What is left of a decision that comes in steps; `_in_flight` is its request."""
-        self._is_step_due = False
-        self._perform(self._in_flight, self._begin_to_serve)
-
-    def _begin_to_serve(self) -> None:
-        self.is_serving = True
+        self._under_way: _UnderWay | None = None
+        self._awaited_offset: int | None = None
+        """What has to be applied before it goes on."""
+        self._is_turn_awaited = False
+        """Whether it goes on when the loop has looked at everybody else."""
+        self._begin(_Operation(controller.activate, _nobody, _no_answer))
 
     def submit(self, request: Message, api_version: int, on_response: OnResponse) -> None:
         """Queue a request; it is decided by `advance`."""
@@ -115,100 +121,105 @@ class ActiveController:
     def advance(self, applied_offset: int, now_ms: int) -> None:
         """Answer what is committed, and decide until something has to be committed again."""
         while True:
-            if self._on_applied is not None:
-                if applied_offset < self._awaited_offset:
+            if self._under_way is not None:
+                awaited_offset = self._awaited_offset
+                is_applied = awaited_offset is None or applied_offset >= awaited_offset
+                if self._is_turn_awaited or not is_applied:
                     return
-                on_applied, self._on_applied = self._on_applied, None
-                on_applied()
-            elif self._steps is not None:
-                if not self._is_step_due:
-                    return
-                self._is_step_due = False
-                self._perform(self._in_flight)
+                self._awaited_offset = None
+                self._go_on(self._under_way)
             elif self._controller.next_deadline_ms() <= now_ms:
-                self._perform(_Operation(self._controller.tick, _nobody, _no_answer))
+                self._begin(_Operation(self._controller.tick, _nobody, _no_answer))
                 self._check_progress(now_ms)
             elif self._queue:
-                self._perform(self._queue.popleft())
+                self._begin(self._queue.popleft())
             else:
                 return
 
     def _check_progress(self, now_ms: int) -> None:
         """A tick that neither changes anything nor moves its deadline would go on for ever."""
-        is_over = self._on_applied is not None or self._controller.next_deadline_ms() > now_ms
+        is_over = self._under_way is not None or self._controller.next_deadline_ms() > now_ms
         assert is_over, "the controller's tick left its deadline behind"
 
-    def _perform(self, operation: _Operation, on_done: Callable[[], None] = lambda: None) -> None:
-        """Decide, and answer when the decision is committed; without records at once."""
-        self._in_flight = operation
-        response, awaited_offset = self._decide(operation)
+    def _begin(self, operation: _Operation) -> None:
+        self._under_way = _UnderWay(operation, self._carry_out(operation))
+        self._go_on(self._under_way)
 
-        def finish() -> None:
-            on_done()
-            if self._steps is not None:
-                self._shell.soon(self._take_step)
-            elif response is not None:
-                operation.on_response(response)
-
-        if awaited_offset is None:
-            finish()
-        else:
-            self._awaited_offset, self._on_applied = awaited_offset, finish
-
-    def _take_step(self) -> None:
-        self._is_step_due = True
-
-    def _decide(self, operation: _Operation) -> tuple[Message | None, int | None]:
-        """Give the answer, and the offset that has to be applied before it is given."""
+    def _go_on(self, under_way: _UnderWay) -> None:
+        """Take the next step of an operation, and answer after the last."""
+        operation = under_way.operation
         try:
-            decided = self._next_of(operation)
-            response = decided.response if isinstance(decided, Decision) else None
-            records = decided.records if isinstance(decided, Decision) else decided
-            return response, self._shell.append(records) if records else None
+            self._awaited_offset = next(under_way.walk)
+        except StopIteration as done:
+            response = done.value
         except KafkaError as error:
-            self._steps = None
-            return operation.refused(error), None
+            response = operation.refused(error)
         except OSError:
             raise
         except Exception:
             # The request's outermost edge: the cluster goes on with what is appended, if anything.
-            self._steps = None
             log.exception("a request failed in the controller")
-            return operation.refused(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)), None
+            response = operation.refused(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+        else:
+            if self._awaited_offset is None:
+                self._is_turn_awaited = True
+                self._shell.soon(self._take_turn)
+            return
+        self._under_way = None
+        self.is_serving = True  # What was carried out first is the activation.
+        if response is not None:
+            operation.on_response(response)
 
-    def _next_of(self, operation: _Operation) -> Decision | Sequence[Message]:
-        """Decide, or take the next step of what is being decided."""
-        if self._steps is None:
-            decided = operation.decide(self._shell.moment())
-            if not isinstance(decided, Generator):
-                return decided
-            self._steps = decided
-        try:
-            return next(self._steps)
-        except StopIteration as done:
-            self._steps = None
-            decision: Decision = done.value
-            return decision
+    def _take_turn(self) -> None:
+        self._is_turn_awaited = False
+
+    def _carry_out(self, operation: _Operation) -> _Walk:
+        """Decide, and append what was decided.
+
+        Yields an offset that has to be applied before it goes on, or None for a turn of the loop;
+        returns the answer.
+        """
+        decided = operation.decide(self._shell.moment())
+        if isinstance(decided, Generator):
+            decided = yield from self._take_steps(decided)
+        response = decided.response if isinstance(decided, Decision) else None
+        yield from self._append(decided.records if isinstance(decided, Decision) else decided)
+        return response
+
+    def _take_steps(self, steps: DecisionSteps) -> Generator[int | None, None, Decision]:
+        while True:
+            try:
+                records = next(steps)
+            except StopIteration as done:
+                decision: Decision = done.value
+                return decision
+            yield from self._append(records)
+            yield None
+
+    def _append(self, records: Sequence[Message]) -> Generator[int | None, None, None]:
+        """Append what belongs together, and wait until it is applied."""
+        if records:
+            yield (yield from self._shell.append(records))
 
     def next_deadline_ms(self) -> int:
         """Give when `advance` has something to do though nothing was committed."""
-        is_busy = self._on_applied is not None or self._steps is not None
+        is_busy = self._under_way is not None
         return NEVER_MS if is_busy else self._controller.next_deadline_ms()
 
     @property
     def has_work(self) -> bool:
         """Whether `advance` would decide on something."""
-        if self._on_applied is not None:
-            return False
-        return bool(self._queue) if self._steps is None else self._is_step_due
+        if self._under_way is None:
+            return bool(self._queue)
+        return self._awaited_offset is None and not self._is_turn_awaited
 
     def end(self) -> None:
         """Refuse everything that waits: this node does not lead any more."""
         error = KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the active controller.")
         waiting = list(self._queue)
-        if self._on_applied is not None or self._steps is not None:
-            self._on_applied = self._steps = None
-            waiting.insert(0, self._in_flight)
+        if self._under_way is not None:
+            waiting.insert(0, self._under_way.operation)
+            self._under_way = None
         self._queue.clear()
         self.is_serving = False
         for operation in waiting:

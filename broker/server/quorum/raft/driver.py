@@ -4,9 +4,13 @@ One round: `begin` takes what has piled up since the last one (one flush for man
 `persist` blocks on the disk, `complete` sends and applies. A shell with an event loop may run
 `persist` on a thread, if it holds all other inputs back until `complete`; `run` does it at once.
 An `OSError` from `persist` is fatal: what is on disk is not known any more.
+
+A batch of very much is applied in steps, one a round (`is_applying`), and other inputs may be
+carried out between two of them. Until its last step it is not applied, for all that is told here; a
+snapshot of the leader's that comes meanwhile contains it, and takes its place.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 from broker.model import OffsetAndEpoch
@@ -27,8 +31,11 @@ class QuorumListener(Protocol):
     def load_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
         """Forget everything and start from a snapshot."""
 
-    def apply(self, batch: RecordBatch) -> None:
-        """Replay a committed batch; control batches come too, as they take offsets."""
+    def apply(self, batch: RecordBatch) -> Iterator[None]:
+        """Replay a committed batch; control batches come too, as they take offsets.
+
+        What it changes is to be seen with the last step, not before.
+        """
 
     def change_leader(self, change: LeaderChange) -> None:
         """Hear of a leader; of this node as the leader only when all before it is applied."""
@@ -53,6 +60,8 @@ class RaftDriver:
         self._effects = effects
         self._pending = Output()
         self._own_leadership: LeaderChange | None = None
+        self._high_watermark = 0
+        self._steps: Iterator[None] | None = None
         self.applied_offset = 0
 
     def start(self, now_ms: int) -> None:
@@ -67,7 +76,12 @@ class RaftDriver:
     @property
     def has_work(self) -> bool:
         """Whether a round is due."""
-        return not self._pending.is_empty
+        return self.is_applying or not self._pending.is_empty
+
+    @property
+    def is_applying(self) -> bool:
+        """Whether some of what is committed has still to be applied, in another turn."""
+        return self._steps is not None
 
     def begin(self) -> Output:
         """Take what has piled up."""
@@ -85,7 +99,7 @@ class RaftDriver:
         return end_offset
 
     def complete(self, output: Output, flushed_offset: int | None, now_ms: int) -> None:
-        """Send, then apply."""
+        """Send, then apply as much as one turn should."""
         for envelope in output.send:
             self._effects.send(envelope)
         if flushed_offset is not None:
@@ -93,13 +107,17 @@ class RaftDriver:
         for change in output.leader_changes:
             self._change_leader(change)
         if output.high_watermark is not None:
-            self._apply(output.high_watermark)
+            self._high_watermark = output.high_watermark
+            self._steps = self._steps or self._apply()
+        self._take_step()
 
     def run(self, now_ms: int) -> None:
-        """Carry out everything there is to do, blocking."""
-        while self.has_work:
+        """Carry out what there is to do, blocking; of what is very much one step."""
+        while True:
             output = self.begin()
             self.complete(output, self.persist(output), now_ms)
+            if self._pending.is_empty:
+                return
 
     def _change_leader(self, change: LeaderChange) -> None:
         self._own_leadership = None
@@ -108,16 +126,25 @@ class RaftDriver:
         else:
             self._effects.listener.change_leader(change)
 
-    def _apply(self, high_watermark: int) -> None:
+    def _take_step(self) -> None:
+        if self._steps is None:
+            return
         if self.applied_offset < self._log.start_offset:
+            self._steps = self._apply()
             self._load_snapshot(self._log.snapshot_ids()[-1])
-        while self.applied_offset < high_watermark:
+        for _ in self._steps:
+            return
+        self._steps = None
+
+    def _apply(self) -> Iterator[None]:
+        """Apply everything that is committed, also what comes to be so meanwhile."""
+        while self.applied_offset < self._high_watermark:
             before, batch = self.applied_offset, None
             for batch in split_batches(self._log.read(before, READ_BYTES)):
                 _validate_stored(batch, self.applied_offset)
-                if batch.next_offset > high_watermark:
+                if batch.next_offset > self._high_watermark:
                     break
-                self._effects.listener.apply(batch)
+                yield from self._effects.listener.apply(batch)
                 self.applied_offset = batch.next_offset
             if batch is None:
                 raise CorruptBatch(f"the batch at offset {before} cannot be read")

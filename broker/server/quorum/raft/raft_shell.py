@@ -106,6 +106,11 @@ class RaftShell:
         """Whether `run` has something to do."""
         return bool(self._inputs) or self._driver.has_work
 
+    @property
+    def is_applying(self) -> bool:
+        """Whether `run` has left a part of what is committed to another turn."""
+        return self._driver.is_applying
+
     # Inputs.
 
     def start(self) -> None:
@@ -138,7 +143,10 @@ class RaftShell:
         self._input(self.node.stop)
 
     def run(self) -> None:
-        """Carry out everything that has come; raises OSError when the disk fails."""
+        """Carry out everything that has come, and a step of what is applied in steps.
+
+        Raises OSError when the disk fails.
+        """
         now_ms = self._clock.now_ms()
         while self._inputs:
             self._driver.take(self._inputs.popleft()(now_ms))

@@ -8,7 +8,7 @@ from broker.errors import ErrorCode
 from broker.model import TopicPartition
 from broker.protocol.message import Message
 from broker.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsResponse
-from broker.server.cluster.directory_assignments import DirectoryAssignments
+from broker.server.cluster.directory_assignments import MAX_PER_TURN, DirectoryAssignments
 from tests.lib.controlled_cluster import ControlledCluster
 
 FIRST, SECOND = b"a" * 16, b"b" * 16
@@ -28,7 +28,10 @@ class Played:
         self.places: dict[TopicPartition, Any] = {}
         self.asked: list[tuple[Any, Callable[[Message], None]]] = []
         self.due: list[Callable[[], None]] = []
-        loop: Any = SimpleNamespace(call_later=lambda seconds, call: self.due.append(call))
+        self.soon: list[Callable[[], None]] = []
+        loop: Any = SimpleNamespace(
+            call_later=lambda seconds, call: self.due.append(call), call_soon=self.soon.append
+        )
         metadata: Any = SimpleNamespace(image=self.cluster.image)
         log_directories: Any = SimpleNamespace(
             directories=list(directories), directory_of=self.places.get
@@ -131,3 +134,22 @@ def test_what_lay_in_a_directory_that_has_failed_is_not_said_to_be_elsewhere() -
     played.places.clear()
     played.assignments.look_at_all()
     assert played.asked == []
+
+
+def test_of_very_many_replicas_some_are_looked_at_in_a_turn() -> None:
+    first, second = directory(FIRST), directory(SECOND)
+    played = Played(first, second)
+    count = 2 * MAX_PER_TURN + 1
+    played.cluster.create("orders", *[[2]] * count)
+    played.places[TopicPartition("orders", count - 1)] = second
+    played.assignments.apply(played.cluster.take_delta())
+    turns = 0
+    while not played.asked:
+        played.soon.pop(0)()
+        turns += 1
+    assert turns == 2
+    # What changes meanwhile is looked at after that.
+    played.answer()
+    assert played.cluster.partition("orders", count - 1).directories == (SECOND,)
+    assert not played.asked
+    assert not played.soon

@@ -23,8 +23,11 @@ TOPIC_ID = b"t" * 16
 
 
 def commit(quorum: Quorum, *records) -> None:
-    quorum._append(records)
+    for _ in quorum._append(records):
+        pass
     quorum._pump()
+    while quorum._raft.is_applying:
+        quorum._pump()
 
 
 def image_in(quorum: Quorum, snapshot_id: OffsetAndEpoch) -> MetadataImage:

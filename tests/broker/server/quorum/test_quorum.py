@@ -1,6 +1,7 @@
 """Whole nodes of a quorum in one process: elections, requests to the controller, failures."""
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from broker.errors import ErrorCode
+from broker.metadata.control.assignments import PARTITIONS_PER_STEP
 from broker.metadata.features import SUPPORTED_FEATURES
 from broker.protocol.message import Message
 from broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
@@ -16,8 +18,15 @@ from broker.protocol.messages.broker_registration import (
     Feature,
     Listener,
 )
+from broker.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
 from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from broker.protocol.records.metadata import TopicRecord, encode_metadata_record
 from broker.records.build import build_batch
+from broker.server.quorum.metadata_batches import RECORDS_PER_STEP as BATCH_RECORDS_PER_STEP
+from broker.server.quorum.metadata_machine import RECORDS_PER_STEP
 from broker.server.quorum.quorum import MANY_RECORDS, Quorum
 from tests.lib.quorum_nodes import (
     CLUSTER_ID,
@@ -28,6 +37,8 @@ from tests.lib.quorum_nodes import (
     run,
     until,
 )
+
+MANY_PARTITIONS = 4 * PARTITIONS_PER_STEP
 
 
 async def register(quorum: Quorum) -> Any:
@@ -107,6 +118,94 @@ def test_what_writes_very_much_is_written_applied_and_followed_in_turns(tmp_path
         ]
         assert (told, answers[0].topics[0].error_code) == ([1], ErrorCode.NONE)
         quorum.begin_stop()
+
+    run(scenario)
+
+
+def test_nobody_sees_a_part_of_a_large_batch_and_no_turn_has_all_of_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        quorum = open_quorum(tmp_path, {}, rules=None)
+        quorum.start()
+        registered = await register(quorum)
+        await beat(quorum, registered.broker_epoch)
+        assert await create_topic(quorum, "a") == ErrorCode.NONE
+        partitions = quorum.image.topics.by_name["a"].partitions
+        answers: list[Message] = []
+        topic = CreatePartitionsTopic(name="a", count=1 + MANY_PARTITIONS, assignments=None)
+        request = CreatePartitionsRequest(topics=[topic])
+        quorum.channel.ask(request, 3, answers.append, timeout_ms=60_000)
+        position, seen = quorum._machine.position, []
+        while not answers:
+            is_applied = quorum._machine.position != position
+            seen.append((quorum.end_offset - position.offset, len(partitions), is_applied))
+            await asyncio.sleep(0)
+        assert list(dict.fromkeys(seen)) == [
+            (0, 1, False),
+            (MANY_PARTITIONS, 1, False),
+            (MANY_PARTITIONS, 1 + MANY_PARTITIONS, True),
+        ]
+        turns = Counter(seen)
+        chosen_and_encoded = turns[0, 1, False]
+        assert chosen_and_encoded >= MANY_PARTITIONS / PARTITIONS_PER_STEP + (
+            MANY_PARTITIONS / BATCH_RECORDS_PER_STEP
+        )
+        assert turns[MANY_PARTITIONS, 1, False] >= MANY_PARTITIONS / RECORDS_PER_STEP
+        assert answers[0].results[0].error_code == ErrorCode.NONE
+        quorum.begin_stop()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_node_that_stops_amid_a_large_batch_has_all_of_it_when_it_is_back(
+    tmp_path: Path, *, clean: bool
+) -> None:
+    async def scenario() -> None:
+        quorum = open_quorum(tmp_path, {}, rules=None)
+        quorum.start()
+        registered = await register(quorum)
+        await beat(quorum, registered.broker_epoch)
+        topic = CreatableTopic(name="a", num_partitions=MANY_PARTITIONS, replication_factor=1)
+        answers: list[Message] = []
+        request = CreateTopicsRequest(topics=[topic])
+        quorum.channel.ask(request, 7, answers.append, timeout_ms=60_000)
+        while not quorum._raft.is_applying:
+            await asyncio.sleep(0)
+        if clean:
+            quorum.begin_stop()
+            await quorum.wait_stopped()
+        else:
+            quorum._close()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not quorum.image.topics.by_name
+        assert answers[0].topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+        again = open_quorum(tmp_path, {}, rules=None)
+        again.start()
+        assert len(again.image.topics.by_name["a"].partitions) == MANY_PARTITIONS
+        again._close()
+
+    run(scenario)
+
+
+def test_a_large_batch_that_cannot_be_read_changes_nothing_and_ends_the_node(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        quorum = open_quorum(tmp_path, {})
+        quorum.start()
+        failed: list[str] = []
+        quorum.on_fatal = failed.append
+        good = encode_metadata_record(TopicRecord(name="a", topic_id=bytes(15) + b"a"))
+        values = [*[good] * RECORDS_PER_STEP, b"\x01\x7f\x00"]
+        quorum._raft.append(build_batch([(None, value, (), 0) for value in values]))
+        quorum._pump()
+        assert not failed
+        while not failed:
+            await asyncio.sleep(0)
+        assert "unknown metadata record type 127" in failed[0]
+        assert not quorum.image.topics.by_name
+        assert quorum.has_stopped
 
     run(scenario)
 

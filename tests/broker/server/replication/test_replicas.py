@@ -23,7 +23,7 @@ from broker.protocol.records.metadata import (
     TopicRecord,
 )
 from broker.records.build import build_batch
-from broker.server.replication.file_steps import PER_TURN
+from broker.server.replication.file_steps import AT_ONCE, PER_TURN
 from broker.server.replication.partitions import Partitions
 from broker.server.replication.replicas import Replicas
 from tests.lib.logs import NOW_MS
@@ -303,13 +303,13 @@ def test_a_replica_whose_disk_has_failed_is_not_made_anew_on_another() -> None:
 
 # --- very many partitions ---
 
-MANY = 3 * PER_TURN
+MANY = 3 * AT_ONCE
 
 
 def test_very_many_partitions_come_a_few_in_a_turn() -> None:
     node = Node()
     node.replay(*topic(partition_count=MANY))
-    assert len(node.leads()) == PER_TURN
+    assert len(node.leads()) == AT_ONCE
     assert not node.partitions.is_complete("orders")
     with pytest.raises(KafkaError) as refusal:
         node.partitions.get("orders", MANY - 1)
@@ -317,8 +317,18 @@ def test_very_many_partitions_come_a_few_in_a_turn() -> None:
     assert node.opened == []
     node.loop.advance()
     assert len(node.leads()) == MANY
-    assert node.opened == node.leads()[PER_TURN:], "what came later is told"
+    assert node.opened == node.leads()[AT_ONCE:], "what came later is told"
     assert node.partitions.is_complete("orders")
+
+
+def test_no_turn_opens_more_than_a_few() -> None:
+    node = Node()
+    node.replay(*topic(partition_count=MANY))
+    opened = [len(node.leads())]
+    while opened[-1] < MANY:
+        node.loop.take_turn()
+        opened.append(len(node.leads()))
+    assert opened == [*range(AT_ONCE, MANY, PER_TURN), MANY]
 
 
 def test_very_many_partitions_go_at_once_and_their_files_a_few_in_a_turn() -> None:
@@ -327,7 +337,7 @@ def test_very_many_partitions_go_at_once_and_their_files_a_few_in_a_turn() -> No
     node.loop.advance()
     node.replay(RemoveTopicRecord(topic_id=FIRST_ID))
     assert node.leads() == []
-    assert len(list(node.directories.all())) == MANY - PER_TURN
+    assert len(list(node.directories.all())) == MANY - AT_ONCE
     node.loop.advance()
     assert not list(node.directories.all())
 
@@ -340,7 +350,7 @@ def test_a_topic_that_is_deleted_before_it_is_open_never_is() -> None:
     node.loop.advance()
     assert node.leads() == []
     assert not list(node.directories.all())
-    assert len(node.storage.names("/data")) <= 4 + PER_TURN, "the others were never made"
+    assert len(node.storage.names("/data")) <= 4 + AT_ONCE, "the others were never made"
 
 
 @pytest.mark.parametrize("advances", [True, False])

@@ -1,6 +1,6 @@
 """A long decision comes in steps: each is applied, and others are looked at, before the next."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from broker.errors import ErrorCode, KafkaError
@@ -55,13 +55,17 @@ class Node:
     def __init__(self, *steps: int | KafkaError) -> None:
         self.rules = Rules(*steps)
         self.log: list[Message] = []
+        self.batch_steps = 0
+        """Of each batch, before the one that appends it."""
         self.soon: list[Callable[[], None]] = []
         self.answers: list[Any] = []
         shell = Shell(lambda: Moment(0, 0, 0), self._append, _refused, self.soon.append)
         self.active = ActiveController(self.rules, 1, shell)
         self.advance()
 
-    def _append(self, records: Sequence[Message]) -> int:
+    def _append(self, records: Sequence[Message]) -> Generator[None, None, int]:
+        for _ in range(self.batch_steps):
+            yield
         self.log += records
         return len(self.log)
 
@@ -148,6 +152,38 @@ def test_a_leader_that_ends_amid_the_steps_refuses_the_request() -> None:
             take_turn()
         node.advance()
         assert len(node.answers) == 1
+
+
+def test_a_batch_of_very_much_is_made_in_steps_and_others_wait_for_it() -> None:
+    node = Node(0, 5)
+    node.batch_steps = 3
+    node.ask(7)
+    node.ask(0)
+    turns = 0
+    while node.soon:
+        assert not node.log, "it is appended whole"
+        assert node.rules.decided == [7]
+        assert not node.active.has_work
+        node.take_turn()
+        turns += 1
+    assert turns == 1 + node.batch_steps
+    assert len(node.log) == 5
+    assert numbers(node) == [7, 0]
+
+
+def test_a_leader_that_ends_amid_a_batch_has_appended_nothing_of_it() -> None:
+    node = Node(0, 5)
+    node.batch_steps = 3
+    node.ask(7)
+    node.take_turn()
+    node.take_turn()
+    node.active.end()
+    assert numbers(node) == [-ErrorCode.NOT_CONTROLLER]
+    for take_turn in node.soon:
+        take_turn()
+    node.advance()
+    assert not node.log
+    assert len(node.answers) == 1
 
 
 def test_a_refusal_at_a_step_ends_it() -> None:

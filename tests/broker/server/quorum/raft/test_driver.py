@@ -22,6 +22,7 @@ class Diary:
 
     def __init__(self, voters=(1,)) -> None:
         self.lines: list[str] = []
+        self.steps_before_the_last = 0
         self.storage = SimulatedStorage()
         self.log = open_raft_log(self.storage)
         flush = self.log.flush
@@ -37,7 +38,10 @@ class Diary:
         self.driver.start(0)
         self.driver.run(0)
 
-    def apply(self, batch) -> None:
+    def apply(self, batch):
+        for step in range(self.steps_before_the_last):
+            self.lines.append(f"step {step} of {batch.base_offset}")
+            yield
         self.lines.append(f"apply {batch.base_offset}")
 
     def load_snapshot(self, snapshot_id, data) -> None:
@@ -58,6 +62,55 @@ def test_many_appends_take_one_flush():
         diary.driver.take(diary.node.append(batch_of(value), 0)[1])
     diary.driver.run(0)
     assert diary.lines == ["flush", "apply 1", "apply 2", "apply 3"]
+
+
+def test_a_batch_of_very_much_is_applied_in_steps_and_counts_after_the_last():
+    diary = Diary()
+    diary.lines.clear()
+    diary.steps_before_the_last = 2
+    for value in "ab":
+        diary.driver.take(diary.node.append(batch_of(value), 0)[1])
+    seen = []
+    while diary.driver.has_work:
+        diary.driver.run(0)
+        seen.append((diary.lines[-1], diary.driver.applied_offset))
+    assert seen == [
+        ("step 0 of 1", 1),
+        ("step 1 of 1", 1),
+        ("step 0 of 2", 2),
+        ("step 1 of 2", 2),
+        ("apply 2", 3),
+    ]
+    assert not diary.driver.is_applying
+
+
+def test_what_is_committed_between_two_steps_comes_after_the_batch():
+    diary = Diary()
+    diary.lines.clear()
+    diary.steps_before_the_last = 1
+    diary.driver.take(diary.node.append(batch_of("a"), 0)[1])
+    diary.driver.run(0)
+    diary.steps_before_the_last = 0
+    diary.driver.take(diary.node.append(batch_of("b"), 0)[1])
+    diary.driver.run(0)
+    assert diary.lines == ["flush", "step 0 of 1", "flush", "apply 1", "apply 2"]
+    assert not diary.driver.has_work
+
+
+def test_a_snapshot_that_comes_between_two_steps_takes_the_place_of_the_batch():
+    diary = Diary()
+    diary.steps_before_the_last = 1
+    diary.driver.take(diary.node.append(batch_of("a"), 0)[1])
+    diary.driver.run(0)
+    assert diary.driver.is_applying
+    diary.driver.take(diary.node.append(batch_of("b"), 0)[1])
+    store_snapshot(diary.log, OffsetAndEpoch(2, 1), b"state")
+    diary.log.delete_before_snapshot(OffsetAndEpoch(2, 1))
+    diary.lines.clear()
+    diary.steps_before_the_last = 0
+    diary.driver.run(0)
+    assert diary.lines == ["flush", "load 2", "apply 2"]
+    assert diary.driver.applied_offset == 3
 
 
 def test_a_vote_is_saved_before_it_is_sent():
