@@ -107,7 +107,7 @@ class Quorum:
         try:
             self._raft = RaftShell(
                 _raft_config(config, cluster_id),
-                RaftParts(log, directory, storage, clock, random_source, peers),
+                RaftParts(log, directory, storage, clock, random_source, peers, loop),
                 self._machine,
                 detects_failures_fast=config.quorum.detects_failures_fast,
             )

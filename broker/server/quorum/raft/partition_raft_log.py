@@ -10,7 +10,7 @@ gone from disk before the records go that continue them.
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from broker.log.append import AppendOrigin
 from broker.log.partition_log import PartitionLog
@@ -25,6 +25,9 @@ from broker.server.quorum.raft.snapshot_files import SnapshotFiles
 from broker.server.quorum.raft.snapshot_format import build_control_batch, snapshot_values
 
 log = logging.getLogger("millrace.quorum.log")
+
+RECORDS_PER_STEP = 256
+"""Of some ten microseconds each."""
 
 
 class PartitionRaftLog:
@@ -42,6 +45,8 @@ class PartitionRaftLog:
         decode: Callable[[bytes], object] | None = None,
     ) -> None:
         self._decode = decode
+        self._read_ahead: BytesLike | None = None
+        """What the leader sent and was found to be readable."""
         self._refused = ""
         self._log = log
         self._snapshots = snapshots
@@ -97,12 +102,30 @@ class PartitionRaftLog:
         batch = build_control_batch(ControlType.LEADER_CHANGE, message, self._wall_clock_ms())
         return self.append_as_leader(batch, leader_epoch)
 
+    def read_ahead(self, records: BytesLike) -> Iterator[None]:
+        """Read in steps what is to be appended as it is: appending it is quick then.
+
+        What cannot be read is not told here, but refused when it is appended.
+        """
+        read_count = 0
+        with suppress(CorruptBatch):
+            for batch in split_batches(records):
+                for _ in self._values_of(batch):
+                    read_count += 1
+                    if not read_count % RECORDS_PER_STEP:
+                        yield
+            self._read_ahead = records
+
     def append_as_follower(self, records: BytesLike, leader_epoch: int) -> None:
         """Append the leader's batches as they are; raises CorruptBatch if they do not follow on."""
         with self._telling_of_refusals():
             expected = OffsetAndEpoch(self.end_offset, self.last_epoch)
+            is_read = records is self._read_ahead
+            self._read_ahead = None
             for batch in split_batches(records):
                 self._validate_batch(batch, expected, leader_epoch)
+                for _ in () if is_read else self._values_of(batch):
+                    pass
                 expected = OffsetAndEpoch(batch.next_offset, batch.header.partition_leader_epoch)
             self._log.append_as_follower(records, timestamp_ms=self._wall_clock_ms())
 
@@ -121,11 +144,15 @@ class PartitionRaftLog:
             raise CorruptBatch(f"batch {offset} is none that a controller writes")
         if not batch.has_valid_crc:
             raise CorruptBatch(f"batch {offset} fails its CRC")
+
+    def _values_of(self, batch: RecordBatch) -> Iterator[None]:
+        """Read every record; raises CorruptBatch at one that cannot be read."""
         for record in batch.records():
-            if header.is_control:
+            if batch.header.is_control:
                 control_type(record.key)
             elif record.value is not None:
                 self._read(record.value)
+            yield
 
     def _read(self, value: bytes) -> None:
         try:

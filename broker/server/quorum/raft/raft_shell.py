@@ -1,12 +1,15 @@
 """The Raft node with everything it touches: log, files, the other voters, whoever asks it.
 
 An input waits in a queue until `run` gives it to the node and carries out what follows; several
-that have piled up are carried out with one flush. `on_input` is called when one has come.
+that have piled up are carried out with one flush. `on_input` is called when one has come. The
+records that a leader sends are read in steps before they become an input: so it is as if the answer
+had been under way for longer.
 """
 
+import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -16,7 +19,7 @@ from broker.log.storage import Storage
 from broker.model import OffsetAndEpoch
 from broker.protocol.message import Message
 from broker.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
-from broker.protocol.messages.fetch import FetchRequest
+from broker.protocol.messages.fetch import FetchRequest, FetchResponse
 from broker.protocol.messages.vote import VoteRequest
 from broker.protocol.records.metadata import decode_metadata_record
 from broker.raft.config import RaftConfig
@@ -35,6 +38,8 @@ from broker.server.quorum.raft.snapshot_files import SnapshotFiles
 log = logging.getLogger("millrace.quorum.raft")
 
 MAX_FETCH_WAIT_MS = 30_000
+READ_AT_ONCE_BYTES = 16 * 1024
+"""Some two hundred records."""
 
 
 class RaftParts(NamedTuple):
@@ -46,6 +51,7 @@ class RaftParts(NamedTuple):
     clock: Clock
     random_source: Random
     peers: Peers
+    loop: asyncio.AbstractEventLoop
 
 
 class RaftShell:
@@ -62,6 +68,7 @@ class RaftShell:
         storage, directory, clock = parts.storage, parts.directory, parts.clock
         self._config = config
         self._clock = clock
+        self._loop = parts.loop
         self._peers = parts.peers
         self.log = PartitionRaftLog(
             parts.log,
@@ -177,6 +184,21 @@ class RaftShell:
             # It is asked on, for it may be mended; but whoever looks must be able to see why.
             self._strangers.add(envelope.source)
             log.error("voter belongs to another cluster node_id=%d", envelope.source)
+        self._read_on(envelope, self._read_ahead(envelope.message))
+
+    def _read_ahead(self, answer: Message) -> Iterator[None]:
+        fetched = partition_of(answer) if isinstance(answer, FetchResponse) else None
+        records = None if fetched is None else fetched.records
+        if isinstance(records, memoryview | bytes) and len(records) > READ_AT_ONCE_BYTES:
+            assert fetched is not None, "its records are here"
+            # What came is a view of a buffer, which is there for this turn only.
+            fetched.records = kept = bytes(records)
+            yield from self.log.read_ahead(kept)
+
+    def _read_on(self, envelope: Envelope, steps: Iterator[None]) -> None:
+        for _ in steps:
+            self._loop.call_soon(self._read_on, envelope, steps)
+            return
         self._input(partial(self.node.step, envelope))
 
     def _on_failed(self, envelope: Envelope) -> None:

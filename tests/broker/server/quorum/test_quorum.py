@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -206,6 +207,34 @@ def test_a_large_batch_that_cannot_be_read_changes_nothing_and_ends_the_node(
         assert "unknown metadata record type 127" in failed[0]
         assert not quorum.image.topics.by_name
         assert quorum.has_stopped
+
+    run(scenario)
+
+
+def test_a_follower_reads_a_large_batch_in_steps_before_it_appends_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nodes = Nodes(tmp_path, 3)
+        nodes.start_all()
+        leader, follower = await nodes.find_leader(), nodes.follower()
+        await until(lambda: follower.end_offset == leader.end_offset)
+        before = follower.end_offset
+        reading, read_ahead = [], follower.raft_log.read_ahead
+
+        def watched(records: Any) -> Iterator[None]:
+            for _ in read_ahead(records):
+                reading.append(follower.end_offset)
+                yield
+
+        follower.raft_log.read_ahead = watched  # type: ignore[method-assign]
+        names = [f"a-{number}" for number in range(1_000)]
+        topics = [TopicRecord(name=name, topic_id=name.zfill(16).encode()) for name in names]
+        for _ in leader._append(topics):
+            pass
+        leader._pump()
+        await until(lambda: len(follower.image.topics.by_name) == len(names))
+        assert set(reading) == {before}
+        assert len(reading) >= len(names) // RECORDS_PER_STEP
+        nodes.kill_all()
 
     run(scenario)
 

@@ -4,9 +4,11 @@ import pytest
 
 from broker.log.log_start import OpenHints
 from broker.model import OffsetAndEpoch
+from broker.protocol.wire import DecodeError
 from broker.records.batch import split_batches
+from broker.records.build import build_batch
 from broker.records.errors import CorruptBatch
-from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
+from broker.server.quorum.raft.partition_raft_log import RECORDS_PER_STEP, PartitionRaftLog
 from broker.server.quorum.raft.snapshot_files import SnapshotFiles
 from broker.server.quorum.raft.snapshot_format import build_snapshot, snapshot_values
 from tests.lib.logs import open_log, store_snapshot
@@ -147,3 +149,41 @@ def test_a_file_that_is_no_snapshot_is_left_alone(log, storage, caplog):
     storage.open(f"{DIRECTORY}/abc.checkpoint", create=True)
     assert open_raft_log(storage).snapshot_ids() == []
     assert f"not a snapshot, left alone file={DIRECTORY}/abc.checkpoint" in caplog.text
+
+
+def test_what_was_read_ahead_in_steps_is_appended_without_another_look(storage):
+    values = [f"value {number}" for number in range(2 * RECORDS_PER_STEP + 1)]
+    looked_at: list[bytes] = []
+    log = open_raft_log(storage)
+    log._decode = looked_at.append
+    records = sent(*values)
+    steps = 0
+    for _ in log.read_ahead(records):
+        steps += 1
+        assert len(looked_at) == steps * RECORDS_PER_STEP
+    assert steps == 2
+    assert log.end_offset == 0
+    log.append_as_follower(records, 1)
+    assert (log.end_offset, len(looked_at)) == (len(values), len(values))
+
+
+def test_only_what_was_read_ahead_is_believed(storage):
+    log = open_raft_log(storage)
+    log._decode = refuse_what_is_bad
+    good, bad = sent("good"), sent("bad")
+    for sent_ahead in (good, bad):
+        for _ in log.read_ahead(sent_ahead):
+            pass
+        with pytest.raises(CorruptBatch, match="a record cannot be read"):
+            log.append_as_follower(bad, 1)
+    assert log.end_offset == 0
+
+
+def refuse_what_is_bad(value: bytes) -> None:
+    if value == b"bad":
+        raise DecodeError("bad")
+
+
+def sent(*values: str) -> bytes:
+    """Make a batch as the leader of epoch 1 sends it."""
+    return build_batch([(None, value.encode(), (), 0) for value in values], leader_epoch=1)
