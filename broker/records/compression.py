@@ -121,14 +121,19 @@ def unpack(codec: int, data: BytesLike) -> mmap:
     """
     limit = limit_for(len(data))
     unpacked = mmap(-1, limit)
-    with memoryview(unpacked) as output:
-        length: int | None
-        if codec == Codec.SNAPPY:
-            length = _unpack_snappy(bytes(data), output)
-        else:
-            length = _decompress_into(Codec(codec), data, output)
-    if not length:
-        raise CorruptBatch(f"{len(data)} bytes unpack to nothing or to more than {limit}")
+    try:
+        with memoryview(unpacked) as output:
+            length: int | None
+            if codec == Codec.SNAPPY:
+                length = _unpack_snappy(bytes(data), output)
+            else:
+                length = _decompress_into(Codec(codec), data, output)
+        if not length:
+            raise CorruptBatch(f"{len(data)} bytes unpack to nothing or to more than {limit}")
+    except CorruptBatch:
+        # The error may live until the next collection, and all that was known here with it.
+        unpacked.close()
+        raise
     unpacked.resize(length)
     return unpacked
 

@@ -3,13 +3,14 @@
 import gzip
 import struct
 import tracemalloc
+from mmap import mmap
 
 import cramjam
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.records.compression import Codec, compress, decompress, limit_for
+from broker.records.compression import Codec, compress, decompress, limit_for, unpack
 from broker.records.errors import CorruptBatch
 
 CODECS = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
@@ -87,3 +88,12 @@ def test_a_small_bomb_is_stopped() -> None:
     assert len(bomb) < 1000
     with pytest.raises(CorruptBatch, match="unpack to more than"):
         decompress(Codec.ZSTD, bomb)
+
+
+@pytest.mark.parametrize("sent", [compress(Codec.ZSTD, bytes(5 << 20)), b"no frame at all"])
+def test_an_error_that_is_kept_does_not_keep_the_memory_to_unpack_into(sent: bytes) -> None:
+    with pytest.raises(CorruptBatch) as kept:
+        unpack(Codec.ZSTD, sent)
+    known = [value for entry in kept.traceback for value in entry.locals.values()]
+    mapped = [value for value in known if isinstance(value, mmap)]
+    assert [each.closed for each in mapped] == [True]
