@@ -23,6 +23,7 @@ from tests.lib.connect_worker import ConnectWorker, eventually
 from tests.lib.mirror_process import MirrorProcess, properties_file
 from tests.lib.pipeline_processes import Pipeline
 from tests.lib.raw_kafka import RawConnection
+from tests.lib.streams_processes import Streams
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
@@ -79,6 +80,9 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
         eventually(lambda: all_tasks_run(mirror))  # and have opened what they need
         pipeline = stack.enter_context(Pipeline(where, folder))
         pipeline.start("fraud")
+        streams = Streams(pipeline, folder)
+        streams.begin("streams")
+        streams.wait_ready("streams")
         assert worker.process is not None
         assert mirror.process is not None
         yield {
@@ -86,6 +90,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
             "mirror": Server(mirror.process.pid, port_of(mirror.url), mirror.log),
             "registry": of_pipeline(pipeline, "registry"),
             "fraud": of_pipeline(pipeline, "fraud"),
+            "streams": of_pipeline(pipeline, "streams"),
         }
 
 
@@ -151,7 +156,7 @@ def check_pages(server: Server) -> None:
     assert "out of system resource" not in server.log()
 
 
-@pytest.mark.parametrize("name", ["connect", "mirror", "registry", "fraud"])
+@pytest.mark.parametrize("name", ["connect", "mirror", "registry", "fraud", "streams"])
 def test_a_programs_server_keeps_the_last_descriptors_and_the_requests_it_has(
     programs: Servers, name: str
 ) -> None:
