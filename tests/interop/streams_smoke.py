@@ -18,7 +18,8 @@ from pathlib import Path
 import confluent_kafka.admin
 
 from millrace.testing import LocalCluster
-from tests.lib.apache_kafka import QUICK_JAVA, RESOLVE
+from tests.lib.apache_kafka import RESOLVE
+from tests.lib.java import java
 
 SMOKE_TEST = "org.apache.kafka.streams.tests.StreamsSmokeTest"
 TOPICS = (
@@ -72,7 +73,7 @@ class Instances:
         )
         with (self._folder / f"{number}.log").open("ab") as log:
             self._running[number] = subprocess.Popen(
-                java(self._libs, properties, "process"), stdout=log, stderr=log
+                program(self._libs, properties, "process"), stdout=log, stderr=log
             )
 
     def all_run(self) -> bool:
@@ -91,9 +92,9 @@ class Instances:
             self.kill(number)
 
 
-def java(libs: Path, properties: Path, command: str) -> list[str]:
+def program(libs: Path, properties: Path, command: str) -> list[str]:
     """Give the command line of one of the smoke test's programs."""
-    return [*QUICK_JAVA, "-Xmx320m", "-cp", f"{libs}/*", SMOKE_TEST, str(properties), command]
+    return [*java(libs, "-Xmx320m"), SMOKE_TEST, str(properties), command]
 
 
 def make_topics(bootstrap: str) -> None:
@@ -159,7 +160,7 @@ def main() -> int:
         try:
             with said.open("wb") as log:
                 properties = folder / "0.properties"
-                driver = subprocess.Popen(java(libs, properties, "run"), stdout=log, stderr=log)
+                driver = subprocess.Popen(program(libs, properties, "run"), stdout=log, stderr=log)
                 break_things(cluster, instances, driver)
         finally:
             instances.stop()

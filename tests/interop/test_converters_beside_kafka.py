@@ -17,8 +17,9 @@ from connect.converters.json_converter import JsonConverter
 from connect.plugins.built_in import CLASSES
 from connect.plugins.catalogue import PluginKind, Plugins
 from millrace.connect.errors import ConnectException
-from tests.lib.apache_kafka import JAVA, QUICK_JAVA, kafka_libs
+from tests.lib.apache_kafka import JAVA, kafka_libs
 from tests.lib.connect_random import garbled, pair, plain, simple, sorted_json
+from tests.lib.java import java_program
 
 pytestmark = pytest.mark.interop
 
@@ -139,9 +140,8 @@ def read_cases(source: random.Random, written: list[Case], answers: list[Any]) -
 
 
 def theirs(libs: str, cases: list[Case]) -> list[Any]:
-    command = [*QUICK_JAVA, "-cp", f"{libs}/*", str(JAVA / "RunConverters.java")]
     said = subprocess.run(
-        command,
+        java_program(libs, JAVA / "RunConverters.java"),
         input="\n".join(map(json.dumps, cases)),
         capture_output=True,
         text=True,

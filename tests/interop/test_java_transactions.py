@@ -15,7 +15,8 @@ import confluent_kafka.admin
 import pytest
 
 from millrace.testing import LocalCluster
-from tests.lib.apache_kafka import QUICK_JAVA, kafka_libs
+from tests.lib.apache_kafka import kafka_libs
+from tests.lib.java import java
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
@@ -68,10 +69,8 @@ class Reader:
 
 @contextmanager
 def running(libs: str, main_class: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    java = [*QUICK_JAVA, "-Xmx256m", "-cp", f"{libs}/*", main_class]
-    process = subprocess.Popen(
-        [*java, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
+    command = [*java(libs, "-Xmx256m"), main_class, *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
         yield process
     finally:

@@ -6,7 +6,6 @@ must find the same cluster in both.
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -16,12 +15,12 @@ from broker.metadata.snapshot import snapshot_records
 from broker.protocol.records.metadata import encode_metadata_record
 from tests.broker.metadata.test_controller_machine import ClusterMachine
 from tests.broker.metadata.test_image import rich_cluster
-from tests.lib.apache_kafka import QUICK_JAVA, kafka_libs
+from tests.lib.apache_kafka import JAVA, kafka_libs
 from tests.lib.controlled_cluster import ControlledCluster
+from tests.lib.java import java_program
 
 pytestmark = pytest.mark.interop
 
-REPLAY = Path(__file__).parent / "java" / "ReplayMetadata.java"
 HISTORY_COUNT = 60
 
 
@@ -56,9 +55,8 @@ def test_kafka_finds_the_same_cluster_in_our_logs_and_our_snapshots() -> None:
         pytest.skip("this Java cannot compile")
     histories = [history(rich_cluster()), *random_histories()]
     assert len(histories) > HISTORY_COUNT
-    command = [*QUICK_JAVA, "-Xmx512m", "-cp", f"{kafka_libs()}/*", str(REPLAY)]
     replayed = subprocess.run(
-        command,
+        java_program(kafka_libs(), JAVA / "ReplayMetadata.java", "-Xmx512m"),
         input="\n".join(histories),
         capture_output=True,
         text=True,

@@ -18,14 +18,8 @@ import pytest
 from broker.protocol.api_keys import API_VERSION_RANGES
 from millrace.launch import program_command, program_environment
 from millrace.testing import LocalBroker
-from tests.lib.apache_kafka import (
-    QUICK_JAVA,
-    Tool,
-    ToolResult,
-    kafka_libs,
-    run_tools,
-    running_node,
-)
+from tests.lib.apache_kafka import Tool, ToolResult, kafka_libs, run_tools, running_node
+from tests.lib.java import java
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
@@ -435,8 +429,8 @@ def test_kafka_s_tools_and_ours_print_the_same_about_apache_kafka(
     assert tool("topics", "--delete --topic same")[0] == 0
     until(lambda: tool("topics", "--create --topic same --partitions 1")[0] == 0)
     produce(apache.bootstrap, "same")
-    java = [*QUICK_JAVA, "-Xmx256m", "-cp", f"{apache.libs}/*"]
-    theirs_verified = verified(apache.bootstrap, [*java, f"{TOOLS}.ReplicaVerificationTool"])
+    their_tool = [*java(apache.libs, "-Xmx256m"), f"{TOOLS}.ReplicaVerificationTool"]
+    theirs_verified = verified(apache.bootstrap, their_tool)
     ours = program_command("broker", "replica-verification")
     assert verified(apache.bootstrap, ours) == theirs_verified == VERIFIED
     status, lines = tool("metadata-quorum", "describe --status")

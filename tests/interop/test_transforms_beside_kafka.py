@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lib.apache_kafka import JAVA, QUICK_JAVA, kafka_libs
+from tests.lib.apache_kafka import JAVA, kafka_libs
+from tests.lib.java import java_program
 from tests.lib.transform_cases import Case, cases, generated_cases, is_same, ours
 
 pytestmark = pytest.mark.interop
@@ -36,9 +37,8 @@ def test_ours_make_of_every_record_what_kafkas_make_of_it() -> None:
         pytest.skip(f"no connect-transforms in {libs}")
     made = [*cases(), *generated_cases(seed=15, count=GENERATED)]
     asked = [case for case in made if not _is_known_difference(case)]
-    command = [*QUICK_JAVA, "-cp", f"{libs}/*", str(JAVA / "RunTransforms.java")]
     said = subprocess.run(
-        command,
+        java_program(libs, JAVA / "RunTransforms.java"),
         input="\n".join(map(json.dumps, asked)),
         capture_output=True,
         text=True,

@@ -14,7 +14,8 @@ import confluent_kafka.admin
 import pytest
 
 from millrace.testing import LocalCluster
-from tests.lib.apache_kafka import QUICK_JAVA, kafka_libs
+from tests.lib.apache_kafka import kafka_libs
+from tests.lib.java import java
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
@@ -32,7 +33,7 @@ class Program:
 
     def __init__(self, libs: str, said: Path, name: str, *arguments: str) -> None:
         self.said = said
-        command = [*QUICK_JAVA, "-Xmx128m", "-cp", f"{libs}/*", f"org.apache.kafka.tools.{name}"]
+        command = [*java(libs, "-Xmx128m"), f"org.apache.kafka.tools.{name}"]
         with said.open("wb") as out:
             self.process = subprocess.Popen(
                 [*command, "--topic", TOPIC, *arguments], stdout=out, stderr=subprocess.DEVNULL

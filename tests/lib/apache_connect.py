@@ -8,8 +8,9 @@ from typing import Self
 import pytest
 
 from millrace.cluster_layout import free_ports
-from tests.lib.apache_kafka import JAVA, QUICK_JAVA
+from tests.lib.apache_kafka import JAVA
 from tests.lib.connect_worker import WORKER_SETTINGS, ConnectWorker, eventually
+from tests.lib.java import java
 from tests.lib.side_by_side import one_at_a_time
 
 _START_SECONDS = 90
@@ -45,7 +46,7 @@ class ApacheWorker(ConnectWorker):
         mode = "ConnectDistributed" if "group.id" in settings else "ConnectStandalone"
         main = f"org.apache.kafka.connect.cli.{mode}"
         properties = str(folder / f"{name}.properties")
-        self._command = [*QUICK_JAVA, "-Xmx256m", "-cp", f"{libs}/*", main, properties]
+        self._command = [*java(libs, "-Xmx256m"), main, properties]
 
     def start(self) -> Self:
         with self._log_path.open("a") as log:

@@ -1,6 +1,7 @@
 """Apache Kafka itself, run from its jars, for the tests that hold ours against it."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,12 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import NamedTuple
 
 import pytest
 
 from millrace.cluster_layout import free_ports
+from tests.lib.java import is_archived, java, java_program, made_for, make_archive
 from tests.lib.side_by_side import one_at_a_time
 
 JAVA = Path(__file__).parents[1] / "interop" / "java"
@@ -23,24 +26,33 @@ RESOLVE = JAVA / "resolve.sh"
 RUN_TOOLS = JAVA / "RunTools.java"
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 START_SECONDS = 60
-QUICK_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""No Java lives long enough in a test to earn back what its second compiler costs: without it a
-Spark cluster of five takes two thirds of the processor time."""
-QUICK_JAVA = ["java", *QUICK_JAVA_OPTIONS.split()]
+TOOLS = "org.apache.kafka.tools"
+WARMING_UP = (
+    ("TopicCommand", "--create --topic t --partitions 2", b""),
+    ("TopicCommand", "--describe", b""),
+    ("ConsoleProducer", "--topic t", b"a record\n"),
+    ("consumer.ConsoleConsumer", "--topic t --from-beginning --max-messages 1 --group g", b""),
+    ("consumer.group.ConsumerGroupCommand", "--describe --group g", b""),
+    ("TransactionsCommand", "list", b""),
+)
+"""Tools that load what the others load too; what they read."""
 
 
 def kafka_libs() -> str:
     """Give the folder of the jars; skips the test when there is no Java or no way to get them."""
     with one_at_a_time("kafka-libs"):
         found = subprocess.run([RESOLVE], capture_output=True, text=True, check=False)
-    if found.returncode:
-        pytest.skip(f"Apache Kafka is not available: {found.stderr.strip()}")
-    return found.stdout.strip()
+        if found.returncode:
+            pytest.skip(f"Apache Kafka is not available: {found.stderr.strip()}")
+        libs = found.stdout.strip()
+        if not is_archived(libs):
+            _archive_classes(libs)
+    return libs
 
 
 def run_tool(libs: str, main_class: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run one of Kafka's command-line tools."""
-    command = [*QUICK_JAVA, "-Xmx512m", "-cp", f"{libs}/*", main_class, *arguments]
+    command = [*java(libs, "-Xmx512m"), main_class, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
@@ -60,15 +72,14 @@ class ToolResult(NamedTuple):
     errors: str
 
 
-def run_tools(libs: str, tools: Iterable[Tool]) -> list[ToolResult]:
-    """Run several of Kafka's tools, one after the other in one JVM."""
+def run_tools(libs: str, tools: Iterable[Tool], *options: str) -> list[ToolResult]:
+    """Run several of Kafka's tools, one after the other in one JVM; `options` are Java's own."""
     lines = [
         "\t".join([one.main_class, *one.arguments, b64encode(one.standard_input).decode()])
         for one in tools
     ]
-    java = [*QUICK_JAVA, "-Xmx256m", "-cp", f"{libs}/*"]
     done = subprocess.run(
-        [*java, RUN_TOOLS],
+        java_program(libs, RUN_TOOLS, "-Xmx256m", *options),
         input="\n".join([*lines, ""]),
         capture_output=True,
         text=True,
@@ -87,17 +98,35 @@ def run_tools(libs: str, tools: Iterable[Tool]) -> list[ToolResult]:
 
 @contextmanager
 def running_node(
-    libs: str, folder: Path, settings: Mapping[str, str] = MappingProxyType({})
+    libs: str, folder: Path, settings: Mapping[str, str] = MappingProxyType({}), *options: str
 ) -> Iterator[str]:
     """Run one node until the block ends, then stop it cleanly; gives its bootstrap server.
 
-    `settings` are more lines of its file. A second run in the same folder goes on with what the
-    first has left there.
+    `settings` are more lines of its file, `options` Java's own. A second run in the same folder
+    goes on with what the first has left there.
     """
     port, controller_port = islice(free_ports(), 2)
     properties = folder / "server.properties"
     properties.write_text(
-        f"""process.roles=broker,controller
+        _properties(folder, port, controller_port)
+        + "".join(f"{name}={value}\n" for name, value in settings.items())
+    )
+    if not (folder / "data").exists():
+        # Formatting is a program of its own, and what it writes is the same for all these nodes.
+        shutil.copytree(_formatted(libs), folder / "data")
+    command = [*java(libs, "-Xmx512m", *options), "kafka.Kafka", str(properties)]
+    with (folder / "server.log").open("wb") as output:
+        server = subprocess.Popen(command, stdout=output, stderr=output)
+    try:
+        _wait_for(port, server)
+        yield f"127.0.0.1:{port}"
+    finally:
+        os.kill(server.pid, signal.SIGTERM)
+        server.wait(60)
+
+
+def _properties(folder: Path, port: int, controller_port: int) -> str:
+    return f"""process.roles=broker,controller
 node.id=1
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port}
@@ -112,22 +141,37 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 """
-        + "".join(f"{name}={value}\n" for name, value in settings.items())
-    )
-    if not (folder / "data").exists():
-        formatted = run_tool(
-            libs, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)
-        )
-        assert formatted.returncode == 0, formatted.stderr
-    command = [*QUICK_JAVA, "-Xmx512m", "-cp", f"{libs}/*", "kafka.Kafka", str(properties)]
-    with (folder / "server.log").open("wb") as output:
-        server = subprocess.Popen(command, stdout=output, stderr=output)
-    try:
-        _wait_for(port, server)
-        yield f"127.0.0.1:{port}"
-    finally:
-        os.kill(server.pid, signal.SIGTERM)
-        server.wait(60)
+
+
+def _formatted(libs: str) -> Path:
+    """Give a folder that Kafka has formatted, which is done once."""
+    formatted = made_for(libs) / "formatted"
+    with one_at_a_time("kafka-formatted"):
+        if not formatted.exists():
+            formatted.parent.mkdir(parents=True, exist_ok=True)
+            with TemporaryDirectory(dir=formatted.parent) as part:
+                properties = Path(part) / "server.properties"
+                properties.write_text(_properties(Path(part), 9092, 9093))
+                line = f"format -t {CLUSTER_ID} -c {properties}"
+                done = run_tool(libs, "kafka.tools.StorageTool", *line.split())
+                assert done.returncode == 0, done.stderr
+                (Path(part) / "data").rename(formatted)
+    return formatted
+
+
+def _archive_classes(libs: str) -> None:
+    """Have a node and tools list the classes that they load, and archive those."""
+    with TemporaryDirectory() as name:
+        lists = [Path(name) / "node.classes", Path(name) / "tools.classes"]
+        of_node, of_tools = (f"-XX:DumpLoadedClassList={each}" for each in lists)
+        with running_node(libs, Path(name), MappingProxyType({}), of_node) as bootstrap:
+            tools = [
+                Tool(f"{TOOLS}.{tool}", (f"--bootstrap-server={bootstrap}", *line.split()), read)
+                for tool, line, read in WARMING_UP
+            ]
+            for tool, result in zip(tools, run_tools(libs, tools, of_tools), strict=True):
+                assert result.status == 0, (tool, result)
+        make_archive(libs, lists)
 
 
 def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:

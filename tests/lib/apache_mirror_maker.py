@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import pytest
 
-from tests.lib.apache_kafka import JAVA, QUICK_JAVA
+from tests.lib.apache_kafka import JAVA
+from tests.lib.java import java, java_program
 from tests.lib.mirror_process import MirrorProcess
 from tests.lib.side_by_side import one_at_a_time
 
@@ -30,7 +31,7 @@ def mirror_libs() -> Path:
 
 def ask_classes(libs: Path, asked: dict[str, Any]) -> Any:
     """Have MirrorMaker 2's classes answer; see RunMirrorClasses.java."""
-    command = [*QUICK_JAVA, "-cp", f"{libs}/*", str(JAVA / "RunMirrorClasses.java")]
+    command = java_program(libs, JAVA / "RunMirrorClasses.java")
     done = subprocess.run(
         command, input=json.dumps(asked), capture_output=True, text=True, check=False, timeout=120
     )
@@ -44,7 +45,7 @@ class ApacheMirrorMaker(MirrorProcess):
     def __init__(self, properties: Path, libs: Path) -> None:
         super().__init__(properties)
         main = "org.apache.kafka.connect.mirror.MirrorMaker"
-        self._command = [*QUICK_JAVA, "-Xmx256m", "-cp", f"{libs}/*", main, str(properties)]
+        self._command = [*java(libs, "-Xmx256m"), main, str(properties)]
 
     def start(self) -> Self:
         with self._log.open("a") as log:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.lib.apache_kafka import QUICK_JAVA_OPTIONS
+from tests.lib.java import QUICK_JAVA_OPTIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ from millrace.cluster_layout import free_ports
 from millrace.testing import LocalBroker
 from spark_analytics.java import JavaNotFoundError
 from spark_analytics.session import session_environment
-from tests.lib.apache_kafka import QUICK_JAVA_OPTIONS
+from tests.lib.java import QUICK_JAVA_OPTIONS
 from tests.lib.spark import ROOT, create_topic, produce
 
 # Five JVMs on whatever the machine has left.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from millrace.testing import LocalBroker
-from tests.lib.apache_kafka import QUICK_JAVA_OPTIONS
+from tests.lib.java import QUICK_JAVA_OPTIONS
 from tests.lib.spark import create_topic, produce
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop]
