@@ -81,7 +81,7 @@ def demo(
     with ExitStack() as stack:
         if request.param != "sqlite":
             postgresql = stack.enter_context(PostgreSql())
-            elasticsearch = stack.enter_context(Elasticsearch())
+            elasticsearch = request.getfixturevalue("elasticsearch")
             told |= {"SHOP": postgresql.url, "ELASTICSEARCH": elasticsearch.url}
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         process = stack.enter_context(

@@ -21,12 +21,6 @@ INDEX = "killed-orders"
 
 
 @pytest.fixture
-def elasticsearch() -> Iterator[Elasticsearch]:
-    with Elasticsearch() as running:
-        yield running
-
-
-@pytest.fixture
 def pipeline(tmp_path: Path, elasticsearch: Elasticsearch) -> Iterator[Pipeline]:
     with LocalBroker() as broker, Pipeline(broker.bootstrap_servers, tmp_path) as running:
         where = ("--index", elasticsearch.url, "--index-name", INDEX)
