@@ -70,7 +70,7 @@ class ManySourceTask(SourceTask):
         self.next = kept["next"] if kept else 0
 
     def poll(self):
-        time.sleep(0.5)
+        time.sleep(1)
         number, self.next = self.next, self.next + 1
         return [SourceRecord(
             topic="numbers", key=self.name, value=f"{number} {self.begun}",

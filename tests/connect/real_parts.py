@@ -63,7 +63,7 @@ class Load(threading.Thread):
         while not self._stopping.is_set():
             try:
                 with psycopg.connect(self._url, autocommit=True, connect_timeout=2) as connection:
-                    while not self._stopping.wait(0.004):
+                    while not self._stopping.wait(0.02):
                         self._change(connection)
             except psycopg.OperationalError:
                 self._stopping.wait(0.05)

@@ -43,7 +43,7 @@ class LockedTask(SourceTask):
         self.number = kept["last"] if kept else 0
 
     def poll(self):
-        time.sleep(0.01)
+        time.sleep(0.05)
         self.number += 1
         return [
             SourceRecord(

@@ -36,7 +36,7 @@ class Feed(threading.Thread):
 
     def run(self) -> None:
         for number in itertools.count():
-            if self._is_stopping.wait(0.01):  # A rate, so that copiers keep up.
+            if self._is_stopping.wait(0.04):  # A rate, so that copiers keep up.
                 break
             value = b"%d" % number
             self._producer.produce(SOURCE, value, partition=number % PARTITION_COUNT)
