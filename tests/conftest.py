@@ -6,9 +6,11 @@ many. `HYPOTHESIS_PROFILE=explore` looks for new examples instead of the same on
 becomes an explicit `@example`.
 """
 
+import gc
 import os
 import signal
 from collections import defaultdict
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,6 +32,20 @@ settings.register_profile(
 settings.register_profile("few", parent=settings.get_profile("same"), max_examples=20)
 settings.register_profile("explore", parent=settings.get_profile("same"), derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage meanwhile: what is imported and collected here stays until the end.
+
+    Every process collects all the tests, and a third of that was looking through them again.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
