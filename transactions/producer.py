@@ -37,6 +37,7 @@ from transactions.rules import (
     by_partition,
     encode,
     outcome_of,
+    partition_of,
     stages,
     transactional_id_of,
 )
@@ -208,11 +209,16 @@ class TransactionalProducer:
         records = list(records)
         counts = {record.topic: 0 for record in records}
         for topic in counts:
-            counts[topic] = await self._partition_count(topic)
+            counts[topic] = await self.partition_count(topic)
         shared_out = by_partition(records, counts)
         return encode(self._producer, self._sequences, shared_out, timestamp_ms())
 
-    async def _partition_count(self, topic: str) -> int:
+    async def partition_of(self, topic: str, key: bytes) -> int:
+        """Return the partition to which a record with this key is written."""
+        return partition_of(key, await self.partition_count(topic))
+
+    async def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has. Raise TransactionError if it is not there."""
         cluster = self._client.cluster
         deadline = now_seconds() + self._timeout_ms / 1000
         while (found := cluster.partitions_for_topic(topic)) is None:

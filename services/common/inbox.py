@@ -5,6 +5,10 @@ a tenth of a second it asks that broker for the other partitions alone: for as l
 waits, up to half a second, the partition left out brings nothing, whatever is written to it. A
 service that commits a batch meanwhile would meet this at every hop of an order. So records are
 taken as they come and wait here; every fetch then asks for everything.
+
+Who begins a batch only now and then is not served by that: for it the broker and this process would
+make, and take, a fetch of every few records. So its records are taken as often as it wants them, and
+one fetch of each broker lies ready by then.
 """
 
 import asyncio
@@ -26,8 +30,9 @@ class Inbox:
     Positions are those of the records that were taken from here.
     """
 
-    def __init__(self, consumer: AIOKafkaConsumer) -> None:
+    def __init__(self, consumer: AIOKafkaConsumer, interval_ms: int = 0) -> None:
         self._consumer = consumer
+        self._interval_seconds = interval_ms / 1000
         self._records: dict[TopicPartition, deque[ConsumerRecord]] = defaultdict(deque)
         self._arrived = asyncio.Event()
         self._has_room = asyncio.Event()
@@ -129,6 +134,7 @@ class Inbox:
                     self._arrived.set()
                     if self._count() >= _RECORDS_MAX:
                         self._has_room.clear()
+                    await asyncio.sleep(self._interval_seconds)
         finally:
             # Whoever waits learns of a failure.
             self._arrived.set()

@@ -3,8 +3,8 @@
 All of it goes into one transaction with the offsets of the batch, so an event that others see was
 made of state that will be found again, and none is made twice.
 
-Nothing is sent while records are being handled, so a record whose handling fails leaves no
-trace: its part of the outbox is cut off again.
+Nothing is sent while records are being handled, and each fills an outbox of its own, which the
+batch's takes in when all went well: so a record whose handling fails leaves no trace.
 """
 
 from typing import NamedTuple
@@ -41,13 +41,10 @@ class Outbox:
     def change(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
         self.changes.append(Outgoing(topic, key, value, [], partition))
 
-    def mark(self) -> tuple[int, int]:
-        return len(self.outgoing), len(self.changes)
-
-    def cut_back(self, mark: tuple[int, int]) -> None:
-        """Drop what was added since `mark`."""
-        del self.outgoing[mark[0] :]
-        del self.changes[mark[1] :]
+    def take_in(self, other: "Outbox") -> None:
+        """Put out what another would have."""
+        self.outgoing += other.outgoing
+        self.changes += other.changes
 
     def dead_letter(self, record: ConsumerRecord, application: str, reason: str) -> None:
         """Set a record aside, unchanged, with what is wrong with it in its headers."""

@@ -4,12 +4,15 @@ Rules, in the order of their importance:
 
 1. What is made out of a batch (output and changed rows) and the offsets behind it are committed in
    one transaction: a crash at any line leaves each record handled exactly once (`transactions`).
-   A batch that puts nothing out changes nothing; its offsets go with the next one that does.
+   Nobody waits for what a batch without output has changed: its rows and offsets go with the next
+   batch that puts something out, or by themselves within `commit_interval_ms`.
 2. Records are handled only while this instance holds their partition and has read back the
    state that belongs to it. Every rebalance ends the generation: state is dropped and read back
    for what is held next. A batch fetched across a rebalance is put back; one that is being
    committed is finished before the partitions are given up; one of a generation that is over is
-   refused by the group, whatever this instance believes (KIP-447).
+   refused by the group, whatever this instance believes (KIP-447). So that whoever takes a
+   partition finds its rows settled with its offsets, each changed row goes with an offset of its
+   partition, though it may have been made of a record of another, or by the clock.
 3. A record that cannot be handled goes to `<topic>.dead-letter` and the partition goes on.
 4. When Kafka fails or a transaction does, everything is dropped and built anew from the committed
    offsets and the changelogs: one way back, taken at every start.
@@ -22,6 +25,7 @@ each waits half of it on average.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -65,6 +69,12 @@ class Inputs(Protocol):
 
     async def catch_up(self, *topics: str) -> None:
         """Handle everything that is in the held partitions of `topics` at this moment."""
+
+    async def partition_of(self, topic: str, key: str) -> int:
+        """Return the partition a record with this key goes to."""
+
+    async def holds_all(self, *topics: str) -> bool:
+        """Tell whether every partition of `topics` is held here."""
 
 
 class Worker(Protocol):
@@ -135,9 +145,10 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         self._generation = 0
         self._restored_generation = -1
         self._assigned = asyncio.Event()
-        # Offsets behind the records handled since the last commit.
+        # Offsets behind the records handled since the last commit, and behind all of them.
         self._handled: dict[TopicPartition, int] = {}
-        self._committed_at = 0.0
+        self._positions: dict[TopicPartition, int] = {}
+        self._open_since: float | None = None
         self._measured_at = 0.0
         self._is_stopping = False
         worker.connect(self)
@@ -200,7 +211,7 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         )
         consumer.subscribe([topic.name for topic in topics], listener=self)
         # Partitions may be assigned before the start is over.
-        self._consumer = Inbox(consumer)
+        self._consumer = Inbox(consumer, self._settings.batch_interval_ms)
         await self._consumer.start()
 
     def _build_transactions(self, application: str) -> TransactionalProducer:
@@ -252,7 +263,9 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         if not self._is_stopping:
             self._assigned.clear()
         self._handled.clear()
+        self._positions.clear()
         self._outbox = Outbox()
+        self._open_since = None
         if self._requests is not None:
             self._requests.refuse()
         self._worker.forget()
@@ -308,6 +321,7 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             return
         for partition, offset in offsets.items():
             self._consumer.seek(partition, offset)
+        self._positions = dict(offsets)
         self._restored_generation = generation
         if self._requests is not None:
             self._requests.accept()
@@ -326,14 +340,23 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             traces.recorder.begin_batch()
         await self._handle_all(batches)
         await self._worker.tick(timestamp_ms(), self._outbox)
-        interval_seconds = self._settings.commit_interval_ms / 1000
-        if self._outbox or now_seconds() - self._committed_at >= interval_seconds:
+        if self._is_commit_due(started_at):
             await self._commit()
         if batches:
             self._metrics.batch_seconds.observe(now_seconds() - started_at)
         if started_at - self._measured_at >= _MEASURE_SECONDS:
             self._measured_at = started_at
             await self._measure_lag()
+
+    def _is_commit_due(self, started_at: float) -> bool:
+        if not (self._outbox or self._handled):
+            return False
+        if self._open_since is None:
+            self._open_since = started_at
+        waited_seconds = now_seconds() - self._open_since
+        return bool(self._outbox.outgoing) or (
+            waited_seconds >= self._settings.commit_interval_ms / 1000
+        )
 
     async def _measure_lag(self) -> None:
         assert self._consumer is not None
@@ -353,20 +376,21 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
                 if partition.topic == topic.name:
                     for record in batches[partition]:
                         await self._handle(record)
-                        self._handled[partition] = record.offset + 1
+                        self._handled[partition] = self._positions[partition] = record.offset + 1
                     self._metrics.records.labels(topic.name).inc(len(batches[partition]))
 
     async def _handle(self, record: ConsumerRecord) -> None:
-        mark = self._outbox.mark()
+        outbox = Outbox()
         try:
-            await self._worker.handle(record, self._outbox)
+            await self._worker.handle(record, outbox)
         except KafkaError:
             raise
         # The edge of the service: whatever is wrong with one record must not stop the others.
         except Exception as error:
             log.exception("record cannot be handled")
-            self._outbox.cut_back(mark)
             self._set_aside(record, error)
+        else:
+            self._outbox.take_in(outbox)
 
     def _set_aside(self, record: ConsumerRecord, error: Exception) -> None:
         reason = f"{type(error).__name__}: {error}"
@@ -398,6 +422,21 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
                 return
             await self._handle_all(await self._fetch_unless_revoked(behind))
 
+    async def partition_of(self, topic: str, key: str) -> int:
+        """Return the partition a record with this key goes to."""
+        assert self._transactions is not None
+        return await self._transactions.partition_of(topic, key.encode())
+
+    async def holds_all(self, *topics: str) -> bool:
+        """Tell whether every partition of `topics` is held here."""
+        assert self._consumer is not None
+        assert self._transactions is not None
+        held = Counter(partition.topic for partition in self._consumer.assignment())
+        for topic in topics:
+            if held[topic] < await self._transactions.partition_count(topic):
+                return False
+        return True
+
     async def _fetch_unless_revoked(self, partitions: list[TopicPartition]) -> Batches:
         """Fetch; raise _RevokedError when a rebalance begins: it waits for this batch to end."""
         assert self._consumer is not None
@@ -415,12 +454,12 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
 
     async def _commit(self) -> None:
         """Commit what was handled and what came of it; the batch lock is held."""
-        self._committed_at = now_seconds()
+        self._open_since = None
         if not (self._outbox or self._handled) or self._consumer is None:
             return
         assert self._transactions is not None
         assert self._member is not None
-        offsets, self._handled = self._handled, {}
+        offsets, self._handled = self._with_rows(self._handled), {}
         outgoing = self._outbox.take()
         try:
             await self._transactions.commit(outgoing, offsets, self._member)
@@ -431,6 +470,19 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         if traces.recorder is not None:
             self._tell_spans(traces.recorder, outgoing)
         self._worker.flushed()
+
+    def _with_rows(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Add an offset of each partition of which a row has changed, where there is none."""
+        whole = dict(offsets)
+        numbers = {partition.partition for partition in offsets}
+        first = self._worker.inputs[0].name
+        for change in self._outbox.changes:
+            if change.partition is not None and change.partition not in numbers:
+                numbers.add(change.partition)
+                partition = TopicPartition(first, change.partition)
+                # Where nothing was committed yet, 0 is as good: who starts there finds the first.
+                whole[partition] = self._positions.get(partition, 0)
+        return whole
 
     def _tell_spans(self, recorder: traces.Recorder, committed: Sequence[Outgoing]) -> None:
         for made in committed:

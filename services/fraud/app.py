@@ -8,12 +8,17 @@ instances, at any instance. So the service works in two steps within one group:
 
 The repartition topic gives each customer's orders one order and one owner. Step 2 is a fold
 over it: two instances that read the same records (one of them believed dead, say) give the same
-verdicts. The cost is one more hop per order, a few milliseconds.
+verdicts. The cost is one more hop per order.
+
+Who holds every partition of both topics hands nothing over to anybody: it judges what it reads of
+`orders` in one step, once it has handled all that was handed over before. The row that changes
+belongs to the customer's partition all the same.
 """
 
 import json
 from collections.abc import Mapping
 from functools import partial
+from typing import NamedTuple
 
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
@@ -31,7 +36,7 @@ from services.common.outbox import Outbox
 from services.common.processor import Inputs, Processor
 from services.common.runner import Running
 from services.common.settings import Settings
-from services.common.telemetry import child_headers
+from services.common.telemetry import Headers, child_headers
 from services.common.verdicts import PASSED, Verdict, VerdictPublisher
 from services.fraud.domain import History, from_row, judge, to_row
 
@@ -54,9 +59,11 @@ class FraudWorker:
             "orders/order_event", "order_id", "state", "ordered_at", "customer_id", "total"
         )
         self._store: Store[History] = Store(CHANGELOG.name, to_row, from_row, read_to_end)
+        self._inputs: Inputs | None = None
+        self._is_alone: bool | None = None
 
     def connect(self, inputs: Inputs) -> None:
-        """It asks nothing of the processor."""
+        self._inputs = inputs
 
     async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
         await self._store.restore(held[BY_CUSTOMER.name])
@@ -64,28 +71,46 @@ class FraudWorker:
 
     def forget(self) -> None:
         self._store.forget()
+        self._is_alone = None
 
     async def handle(self, record: ConsumerRecord, outbox: Outbox) -> None:
         if record.topic == ORDERS.name:
-            await self._pass_on(record, outbox)
+            await self._see_order(record, outbox)
         else:
-            self._judge(record, outbox)
+            order_id, total, ordered_at_ms = json.loads(record.value)
+            order = _Order(record.key.decode(), order_id, total, ordered_at_ms)
+            self._judge(record.partition, order, record.headers, outbox)
 
-    async def _pass_on(self, record: ConsumerRecord, outbox: Outbox) -> None:
-        order = await self._events.decode(self._orders, record.value)
-        if order["state"] == "CREATED":
+    async def _see_order(self, record: ConsumerRecord, outbox: Outbox) -> None:
+        event = await self._events.decode(self._orders, record.value)
+        if event["state"] != "CREATED":
+            return
+        order = _order_of(event)
+        if await self._find_alone():
+            assert self._inputs is not None
+            number = await self._inputs.partition_of(BY_CUSTOMER.name, order.customer_id)
+            self._judge(number, order, record.headers, outbox)
+        else:
             headers = child_headers(record.headers, APPLICATION)
-            outbox.send(BY_CUSTOMER.name, order["customer_id"], _slim(order), headers)
+            outbox.send(BY_CUSTOMER.name, order.customer_id, _handed_over(order), headers)
 
-    def _judge(self, record: ConsumerRecord, outbox: Outbox) -> None:
-        order_id, total, ordered_at_ms = json.loads(record.value)
-        customer_id = record.key.decode()
-        history = self._store.get(record.partition, customer_id) or History()
-        changed, passed = judge(history, order_id, total, ordered_at_ms)
+    async def _find_alone(self) -> bool:
+        """Tell whether no order comes from, or goes to, another instance in this generation."""
+        if self._is_alone is None:
+            assert self._inputs is not None
+            is_alone = await self._inputs.holds_all(BY_CUSTOMER.name, ORDERS.name)
+            if is_alone:
+                await self._inputs.catch_up(BY_CUSTOMER.name)
+            self._is_alone = is_alone
+        return self._is_alone
+
+    def _judge(self, partition: int, order: "_Order", headers: Headers, outbox: Outbox) -> None:
+        history = self._store.get(partition, order.customer_id) or History()
+        changed, passed = judge(history, order.order_id, order.total, order.ordered_at_ms)
         if changed is not history:
-            self._store.put(record.partition, customer_id, changed, outbox)
+            self._store.put(partition, order.customer_id, changed, outbox)
         verdict = PASSED if passed else _TOO_MUCH
-        self._publisher.publish(order_id, verdict, record.headers, outbox)
+        self._publisher.publish(order.order_id, verdict, headers, outbox)
 
     async def tick(self, timestamp_ms: int, outbox: Outbox) -> None:
         """Nothing is due by the clock: sessions go by event time."""
@@ -94,10 +119,23 @@ class FraudWorker:
         """Nothing waits for that."""
 
 
-def _slim(order: Event) -> bytes:
-    total = int(order["total"].scaleb(4))
-    ordered_at_ms = round(order["ordered_at"].timestamp() * 1000)
-    return json.dumps([order["order_id"], total, ordered_at_ms]).encode()
+class _Order(NamedTuple):
+    """What matters of an order; the total in ten-thousandths."""
+
+    customer_id: str
+    order_id: str
+    total: int
+    ordered_at_ms: int
+
+
+def _order_of(event: Event) -> _Order:
+    total = int(event["total"].scaleb(4))
+    ordered_at_ms = round(event["ordered_at"].timestamp() * 1000)
+    return _Order(event["customer_id"], event["order_id"], total, ordered_at_ms)
+
+
+def _handed_over(order: _Order) -> bytes:
+    return json.dumps([order.order_id, order.total, order.ordered_at_ms]).encode()
 
 
 async def assemble(settings: Settings, url: str, events: Events, running: Running) -> None:

@@ -54,6 +54,9 @@ class Bus:
     def partition_count(self, topic: str) -> int:
         return self._counts.get(topic, 6)
 
+    def partition_of(self, topic: str, key: bytes) -> int:
+        return int((murmur2(key) & 0x7FFFFFFF) % self.partition_count(topic))
+
     def append(
         self,
         topic: str,
@@ -63,8 +66,7 @@ class Bus:
         partition: int | None = None,
     ) -> None:
         if partition is None:
-            count = self.partition_count(topic)
-            partition = (murmur2(key or b"") & 0x7FFFFFFF) % count
+            partition = self.partition_of(topic, key or b"")
         records = self.topics[topic][partition]
         records.append(record(topic, partition, len(records), key, value, headers, self.clock_ms))
 
@@ -163,8 +165,8 @@ class Instance:
         for partition in sorted(chosen, key=lambda one: (order[one.topic], one.partition)):
             await self._handle_up_to(partition, source.randint(0, 5))
         await self.worker.tick(self.bus.clock_ms, self._outbox)
-        # Offsets behind records that put nothing out are committed at any time, or not.
-        if self._outbox or source.random() < 0.5:
+        # Rows and offsets behind records that put nothing out are committed at any time, or not.
+        if self._outbox.outgoing or source.random() < 0.5:
             self._commit(source.random() < crash_share, source.random() < 0.5)
             self.worker.flushed()
 
@@ -193,6 +195,16 @@ class Instance:
         for partition in self.held:
             if partition.topic in topics:
                 await self._handle_up_to(partition, len(self._records(partition)))
+
+    async def partition_of(self, topic: str, key: str) -> int:
+        return self.bus.partition_of(topic, key.encode())
+
+    async def holds_all(self, *topics: str) -> bool:
+        return all(
+            TopicPartition(topic, number) in self.held
+            for topic in topics
+            for number in range(self.bus.partition_count(topic))
+        )
 
 
 async def decode_all(

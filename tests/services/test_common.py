@@ -92,17 +92,20 @@ def test_only_the_last_state_of_a_row_is_written() -> None:
     assert [(one.partition, one.value) for one in outbox.take()] == [(0, None), (1, b"1")]
 
 
-def test_failed_record_leaves_nothing_but_a_dead_letter() -> None:
+def test_what_one_record_put_out_is_taken_in_behind_what_is_there() -> None:
+    outbox, of_one = Outbox(), Outbox()
+    outbox.change("rows", 0, b"a", b"1")
+    of_one.change("rows", 0, b"a", b"2")
+    of_one.send("events", "k", b"", [])
+    outbox.take_in(of_one)
+    assert [(one.topic, one.value) for one in outbox.take()] == [("rows", b"2"), ("events", b"")]
+
+
+def test_dead_letter_is_the_record_with_its_reason() -> None:
     outbox = Outbox()
-    outbox.send("events", "before", b"", [])
-    mark = outbox.mark()
-    outbox.send("events", "broken", b"", [])
-    outbox.change("rows", 0, b"broken", b"")
-    outbox.cut_back(mark)
     poison = record("orders", 3, 17, b"k", b"junk", [("traceparent", b"t")])
     outbox.dead_letter(poison, "fraud", "MalformedEventError: what")
-    kept, letter = outbox.outgoing
-    assert kept.key == b"before"
+    (letter,) = outbox.outgoing
     assert (letter.topic, letter.key, letter.value) == ("orders.dead-letter", b"k", b"junk")
     assert dict(letter.headers) == {
         "traceparent": b"t",

@@ -48,10 +48,12 @@ class FakeConsumer:
         self.fetched.put_nowait({partition: records})
 
 
-def with_inbox(check: Callable[[Inbox, FakeConsumer], Awaitable[None]]) -> None:
+def with_inbox(
+    check: Callable[[Inbox, FakeConsumer], Awaitable[None]], interval_ms: int = 0
+) -> None:
     async def run() -> None:
         consumer = FakeConsumer()
-        taken = Inbox(consumer)
+        taken = Inbox(consumer, interval_ms)
         await taken.start()
         await check(taken, consumer)
         await taken.stop()
@@ -85,6 +87,18 @@ def test_records_are_taken_before_anybody_asks_and_positions_are_of_what_was_giv
         assert await inbox.getmany(timeout_ms=1) == {}
 
     with_inbox(check)
+
+
+def test_what_comes_within_the_interval_is_left_to_the_consumer() -> None:
+    async def check(inbox: Inbox, consumer: FakeConsumer) -> None:
+        consumer.put(A, 0)
+        await settle()
+        consumer.put(A, 1)
+        await settle()
+        assert consumer.fetched.qsize() == 1
+        assert offsets_of(await inbox.getmany(timeout_ms=0)) == {A: [0]}
+
+    with_inbox(check, interval_ms=3_600_000)
 
 
 def test_who_waits_for_a_partition_gets_it_as_soon_as_it_comes_and_leaves_the_others() -> None:

@@ -34,6 +34,7 @@ class EchoWorker:
         self.flushed_count = 0
         self.starts: dict[TopicPartition, int] = {}
         self.processor: Inputs | None = None
+        self.fails_after_catching_up = False
 
     def connect(self, inputs: Inputs) -> None:
         self.processor = inputs
@@ -46,13 +47,17 @@ class EchoWorker:
         self.handled.append(b"forget")
 
     async def handle(self, one: ConsumerRecord, outbox: Outbox) -> None:
-        if one.value != b"silent":
+        if one.value.startswith(b"row "):
+            outbox.change("rows", int(one.value[4:]), b"k", one.value)
+        elif one.value != b"silent":
             outbox.send("out", "k", one.value, [])
         if one.value == b"bad":
             raise ValueError("bad record")
         if one.value == b"catch up":
             assert self.processor is not None
             await self.processor.catch_up("second")
+            if self.fails_after_catching_up:
+                raise ValueError("bad after all")
         self.handled.append(one.value)
 
     async def tick(self, timestamp_ms: int, outbox: Outbox) -> None:
@@ -125,8 +130,12 @@ class FakeTransactions:
         self.members: list[Member] = []
         self.taken: list[set[int]] = []
         self.offsets: dict[TopicPartition, int] = {}
+        self.counts: dict[str, int] = {}
         self.failure: Exception | None = None
         self.during_commit: Callable[[], Awaitable[None]] | None = None
+
+    async def partition_count(self, topic: str) -> int:
+        return self.counts[topic]
 
     async def take(self, numbers: set[int]) -> None:
         self.taken.append(numbers)
@@ -236,12 +245,103 @@ def test_offsets_behind_records_that_put_nothing_out_go_with_the_next_that_do() 
         rig.processor._settings = Settings(commit_interval_ms=3_600_000)
         await rig.processor.on_partitions_assigned([])
         await rig.turn()
-        rig.processor._committed_at = float("inf")
         await rig.turn()
         assert rig.transactions.commits == []
         rig.consumer.logs[P0].append(record("first", 0, 1, b"k", b"loud"))
         await rig.turn()
         assert rig.transactions.commits == [{P0: 2}]
+
+    asyncio.run(check())
+
+
+def test_rows_that_nobody_waits_for_go_with_the_next_batch_that_puts_something_out() -> None:
+    async def check() -> None:
+        rig = Rig(first_0=[b"row 0", b"row 0"])
+        rig.processor._settings = Settings(commit_interval_ms=3_600_000)
+        await rig.processor.on_partitions_assigned([])
+        await rig.turn()
+        await rig.turn()
+        assert rig.transactions.commits == []
+        assert rig.worker.flushed_count == 0
+        rig.consumer.logs[P0].append(record("first", 0, 2, b"k", b"loud"))
+        await rig.turn()
+        assert rig.transactions.commits == [{P0: 3}]
+        assert rig.transactions.sent == [("rows", b"row 0"), ("out", b"loud")]
+
+    asyncio.run(check())
+
+
+def test_rows_alone_are_committed_when_their_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("services.common.processor.now_seconds", lambda: now)
+
+    async def check() -> None:
+        nonlocal now
+        rig = Rig(first_0=[b"row 0"])
+        rig.processor._settings = Settings(commit_interval_ms=250)
+        await rig.processor.on_partitions_assigned([])
+        await rig.turn()
+        await rig.turn()
+        now += 0.249
+        await rig.turn()
+        assert rig.transactions.commits == []
+        now += 0.001
+        await rig.turn()
+        assert rig.transactions.commits == [{P0: 1}]
+        await rig.turn()
+        assert rig.transactions.commits == [{P0: 1}]
+
+    asyncio.run(check())
+
+
+def test_a_row_goes_with_an_offset_of_its_partition() -> None:
+    """Else whoever takes that partition would not wait for the end of this transaction."""
+
+    async def check() -> None:
+        rig = Rig(first_0=[], first_1=[b"seen"], second_0=[b"row 1", b"row 0"])
+        rig.transactions.offsets = {P1: 1}
+        await rig.processor.on_partitions_assigned([])
+        await rig.turn()
+        await rig.turn()
+        assert rig.transactions.commits == [{S0: 2, P1: 1}]
+        rig.consumer.logs[P0].append(record("first", 0, 0, b"k", b"row 0"))
+        await rig.turn()
+        rig.consumer.logs[S0].append(record("second", 0, 2, b"k", b"row 2"))
+        await rig.turn()
+        # Of this one nothing is committed and nothing handled: it begins where it begins.
+        assert rig.transactions.commits[2] == {S0: 3, TopicPartition("first", 2): 0}
+
+    asyncio.run(check())
+
+
+def test_what_is_handled_to_catch_up_stays_though_the_record_that_asked_for_it_is_bad() -> None:
+    async def check() -> None:
+        rig = Rig(first_0=[b"catch up"], second_0=[b"needed"])
+        await rig.processor.on_partitions_assigned([])
+        await rig.turn()
+        fetch = rig.consumer.getmany
+
+        async def fetch_first_alone(*partitions: TopicPartition, **_: Any) -> dict[Any, Any]:
+            return await fetch(*(partitions or (P0,)))
+
+        rig.consumer.getmany = fetch_first_alone
+        rig.worker.fails_after_catching_up = True
+        await rig.turn()
+        assert rig.transactions.sent == [
+            ("out", b"needed"),
+            ("first.dead-letter", b"catch up"),
+        ]
+        assert rig.transactions.commits == [{P0: 1, S0: 1}]
+
+    asyncio.run(check())
+
+
+def test_holding_all_partitions_of_a_topic_is_known() -> None:
+    async def check() -> None:
+        rig = Rig(first_0=[], first_1=[], second_0=[])
+        rig.transactions.counts = {"first": 2, "second": 2}
+        assert await rig.processor.holds_all("first")
+        assert not await rig.processor.holds_all("first", "second")
 
     asyncio.run(check())
 
@@ -328,7 +428,6 @@ def test_refused_transaction_at_a_rebalance_is_left_to_the_next_owner(outcome: O
         rig.processor._settings = Settings(commit_interval_ms=3_600_000)
         await rig.processor.on_partitions_assigned([])
         await rig.turn()
-        rig.processor._committed_at = float("inf")
         await rig.turn()
         rig.transactions.failure = TransactionError(outcome, "test")
         await rig.rebalance()
@@ -382,7 +481,6 @@ def test_partitions_are_committed_before_they_are_given_up() -> None:
         rig.processor._settings = Settings(commit_interval_ms=3_600_000)
         await rig.processor.on_partitions_assigned([])
         await rig.turn()
-        rig.processor._committed_at = float("inf")
         await rig.turn()
         assert rig.transactions.commits == []
         await rig.rebalance()
