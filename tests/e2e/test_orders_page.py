@@ -216,7 +216,6 @@ def test_an_order_is_one_trace_from_the_post_to_payment_mail_and_index(pipeline:
     trace_id = posted.body["correlation_id"]
     wanted = {
         "orders POST",
-        "fraud fraud-orders-by-customer-repartition",
         "fraud order-validations",
         "inventory order-validations",
         "order-details order-validations",
