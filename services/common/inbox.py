@@ -6,8 +6,8 @@ waits, up to half a second, the partition left out brings nothing, whatever is w
 service that commits a batch meanwhile would meet this at every hop of an order. So records are
 taken as they come and wait here; every fetch then asks for everything.
 
-Who begins a batch only now and then is not served by that: for it the broker and this process would
-make, and take, a fetch of every few records. So its records are taken as often as it wants them, and
+Who begins a batch only now and then is not served by that: for it the broker would answer, and this
+process take, a fetch of every few records. So its records are taken as often as it wants them, and
 one fetch of each broker lies ready by then.
 """
 
