@@ -28,7 +28,8 @@ class Settings:
     session_timeout_ms: int = setting(10_000, "a silent instance loses its partitions after this")
     replication_factor: int = setting(3, "replicas of a new topic; fewer where brokers are fewer")
     commit_interval_ms: int = setting(
-        250, "offsets alone, of records that put nothing out, are committed this often"
+        250,
+        "what puts nothing out, offsets and changed rows, is committed after this at the latest",
     )
     allow_faults: int = setting(0, "1: PUT /faults may slow this service down, for a trial")
     batch_interval_ms: int = setting(0, "a batch is begun at most this often, unless one is full")
