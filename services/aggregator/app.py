@@ -27,9 +27,10 @@ from services.aggregator.store import CHANGELOG, CaseStore
 from services.common.events import Events
 from services.common.kafka import ORDER_DECISIONS, ORDER_VALIDATIONS, ORDERS, ReadToEnd, read_to_end
 from services.common.outbox import Outbox
-from services.common.processor import Inputs, Processor
+from services.common.processor import Processor
 from services.common.runner import Running
 from services.common.telemetry import Metrics, child_headers, trace_headers, traceparent_of
+from services.common.worker import Inputs
 
 APPLICATION = "aggregator"
 

@@ -28,11 +28,12 @@ from services.common.kafka import (
     read_to_end,
 )
 from services.common.outbox import Outbox
-from services.common.processor import Inputs, Processor
+from services.common.processor import Processor
 from services.common.runner import Running
 from services.common.settings import Settings
 from services.common.table import FollowedTable
 from services.common.telemetry import Metrics, child_headers, trace_headers, traceparent_of
+from services.common.worker import Inputs
 from services.email.domain import (
     TOLD,
     Letter,

@@ -33,11 +33,12 @@ from services.common.kafka import (
     read_to_end,
 )
 from services.common.outbox import Outbox
-from services.common.processor import Inputs, Processor
+from services.common.processor import Processor
 from services.common.runner import Running
 from services.common.settings import Settings
 from services.common.telemetry import Headers, child_headers
 from services.common.verdicts import PASSED, Verdict, VerdictPublisher
+from services.common.worker import Inputs
 from services.fraud.domain import History, from_row, judge, to_row
 
 APPLICATION = "fraud"

@@ -41,11 +41,12 @@ from services.common.kafka import (
     read_to_end,
 )
 from services.common.outbox import Outbox
-from services.common.processor import Inputs, Processor
+from services.common.processor import Processor
 from services.common.runner import Running
 from services.common.settings import Settings
 from services.common.telemetry import child_headers
 from services.common.verdicts import Verdict, VerdictPublisher
+from services.common.worker import Inputs
 from services.inventory.domain import Entry
 from services.inventory.store import CHANGELOG, LedgerStore
 

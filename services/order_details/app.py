@@ -13,11 +13,12 @@ from aiokafka.structs import ConsumerRecord, TopicPartition
 from services.common.events import Events
 from services.common.kafka import ORDER_VALIDATIONS, ORDERS, PRODUCTS
 from services.common.outbox import Outbox
-from services.common.processor import Inputs, Processor
+from services.common.processor import Processor
 from services.common.runner import Running
 from services.common.settings import Settings
 from services.common.table import FollowedTable
 from services.common.verdicts import PASSED, Verdict, VerdictPublisher
+from services.common.worker import Inputs
 from services.order_details.domain import Breach, find_breaches
 
 APPLICATION = "order-details"

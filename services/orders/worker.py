@@ -28,8 +28,8 @@ from services.common.kafka import (
     ReadToEnd,
 )
 from services.common.outbox import Outbox
-from services.common.processor import Inputs
 from services.common.telemetry import Metrics, child_headers
+from services.common.worker import Inputs
 from services.orders.domain import (
     OrderEvent,
     OrderState,

@@ -21,9 +21,10 @@ from services.common.errands import AwayError, ErrandStore
 from services.common.events import Events
 from services.common.kafka import ORDERS, PAYMENTS, ReadToEnd, changelog_of, read_to_end
 from services.common.outbox import Outbox
-from services.common.processor import Inputs, Processor
+from services.common.processor import Processor
 from services.common.runner import Running
 from services.common.telemetry import Metrics, child_headers, trace_headers, traceparent_of
+from services.common.worker import Inputs
 from services.payments.domain import (
     Happening,
     Payment,

@@ -14,9 +14,10 @@ from services.common import traces
 from services.common.events import Events
 from services.common.kafka import ORDERS, Topic
 from services.common.outbox import Outbox
-from services.common.processor import Inputs, Processor
+from services.common.processor import Processor
 from services.common.runner import Running
 from services.common.telemetry import Headers, child_headers
+from services.common.worker import Inputs
 from services.search.domain import Document, document_of, newest
 from services.search.index import OrderIndex, choose_index
 from services.search.settings import SearchSettings

@@ -10,9 +10,10 @@ from aiokafka.structs import ConsumerRecord, TopicPartition
 
 from services.common.kafka import Topic
 from services.common.outbox import Outbox, Outgoing
-from services.common.processor import Inputs, Processor
+from services.common.processor import Processor
 from services.common.settings import Settings
 from services.common.telemetry import Metrics
+from services.common.worker import Inputs
 from tests.lib.pipeline_bus import record
 from transactions.producer import TransactionError
 from transactions.rules import Member, Outcome

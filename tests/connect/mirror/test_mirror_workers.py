@@ -108,6 +108,17 @@ def config(name: str, source: str, target: str) -> dict[str, str]:
     }
 
 
+def configure(worker: ConnectWorker, name: str, settings: dict[str, str]) -> None:
+    """Make a connector; 409 says to ask again, as workers agree just now on who leads."""
+
+    def is_made() -> bool:
+        status, body, _ = worker.call("PUT", f"/connectors/{name}/config", settings)
+        assert status in (201, 409), body
+        return status == 201
+
+    eventually(is_made)
+
+
 def offsets_of(worker: ConnectWorker, name: str) -> list[Any]:
     status, body, _ = worker.call("GET", f"/connectors/{name}/offsets")
     assert status == 200, body
@@ -121,10 +132,7 @@ def test_the_three_connectors_run_in_a_worker_and_their_offsets_can_be_set(
     consume_some(source, "lines", "readers", 200)
     names = ("MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector")
     for name in names:
-        status, body, _ = worker.call(
-            "PUT", f"/connectors/{name}/config", config(name, source, target)
-        )
-        assert status == 201, body
+        configure(worker, name, config(name, source, target))
     for name in names:
         worker.wait_for(name, connector="RUNNING", t0="RUNNING")
     eventually(lambda: "a.lines" in topic_names(target))
