@@ -16,10 +16,10 @@ from typing import Generic, TypeVar
 
 NameT = TypeVar("NameT", bound=Hashable)
 
-CORRECTIONS_AT_ONCE = 300
-"""A millisecond or two."""
-DEADLINES_AT_ONCE = 100
-"""On so many a shard acts in one turn: some milliseconds."""
+CORRECTIONS_AT_ONCE = 100
+"""Less than a millisecond."""
+DEADLINES_AT_ONCE = 30
+"""On so many a shard acts in one turn: some milliseconds, on a slow machine too."""
 
 
 @dataclass(slots=True)

@@ -6,10 +6,10 @@ MAX_TRANSACTIONAL_ID_BYTES = 32_000
 """Records hold strings of 32,767 bytes at most; requests in their flexible versions bring longer
 ones."""
 
-MAX_ENDED_AT_ONCE = 200
+MAX_ENDED_AT_ONCE = 60
 """How many transactions a sweep aborts, or ids it removes, in one turn; the rest is due at once."""
 
-MAX_LOOKED_AT_AT_ONCE = 20_000
+MAX_LOOKED_AT_AT_ONCE = 10_000
 """How many transactional ids a sweep looks at in one turn."""
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from broker.coordinator.output import Output, Reply, RequestContext
+from broker.coordinator.transaction.config import MAX_ENDED_AT_ONCE
 from broker.coordinator.transaction.describe import TransactionFilter
 from broker.coordinator.transaction.parking import PARKED_MS
 from broker.coordinator.transaction.refusals import refuse
@@ -315,17 +316,18 @@ def test_whoever_loads_the_shard_sends_all_markers_again():
 
 def test_very_many_that_were_being_ended_are_gone_on_with_turn_by_turn():
     scenario = Scenario()
-    for number in range(500):
+    count = 5 * MAX_ENDED_AT_ONCE // 2
+    for number in range(count):
         name = f"id-{number}"
         producer = scenario.begin(name=name)
         scenario.add(producer, T0, name=name)
         assert scenario.end(producer, name=name) == NONE
     scenario.reload()
-    assert len(scenario.markers) == 200
+    assert len(scenario.markers) == MAX_ENDED_AT_ONCE
     scenario.take(scenario.shard.on_deadline(scenario.now))
-    assert len(scenario.markers) == 400
+    assert len(scenario.markers) == 2 * MAX_ENDED_AT_ONCE
     scenario.advance(0)
-    assert len({each.transactional_id for each in scenario.markers}) == 500
+    assert len({each.transactional_id for each in scenario.markers}) == count
 
 
 # --- time ---
@@ -387,7 +389,8 @@ def test_ids_that_nobody_uses_are_forgotten():
 
 def test_a_sweep_over_very_many_goes_turn_by_turn():
     scenario = Scenario()
-    for number in range(500):
+    count = 5 * MAX_ENDED_AT_ONCE // 2
+    for number in range(count):
         name = f"id-{number}"
         scenario.add(scenario.begin(name=name, timeout_ms=1_000), T0, name=name)
     scenario.now_ms += 10_000
@@ -396,7 +399,7 @@ def test_a_sweep_over_very_many_goes_turn_by_turn():
         scenario.take(scenario.shard.on_deadline(scenario.now))
         turns += 1
     assert turns == 3
-    assert len(scenario.markers) == 500
+    assert len(scenario.markers) == count
     assert scenario.shard.next_deadline_ms() == 3_600_000
 
 
