@@ -36,6 +36,8 @@ from tests.sim.transaction_data import STEP_COUNT, TransactionData
 CHUNK = 25
 PROGRESS_SECONDS = 10.0
 PLANTED_LIMIT = 1_000
+SHOWN_CHARACTERS = 300
+"""Of what was violated: whole states are in it."""
 
 
 def play_replication(seed: int) -> int:
@@ -109,7 +111,9 @@ def play(name: str, seeds: range) -> Played:
         try:
             events += SIMULATIONS[name](seed)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is what is looked for
-            failures.append(f"{name}, seed {seed}: {type(error).__name__}: {error}")
+            failures.append(
+                f"{name}, seed {seed}: {type(error).__name__}: {str(error)[:SHOWN_CHARACTERS]}"
+            )
     return Played(events, time.process_time() - began, failures)
 
 
@@ -157,7 +161,9 @@ def first_finding(
             except NoProgress:
                 stuck = stuck or f" (stands still at seed {seed})"
             except Exception as error:  # noqa: BLE001 - a violation, or an assertion of the core
-                return f"seed {seed}{stuck}: {error or type(error).__name__}"
+                return (
+                    f"seed {seed}{stuck}: {str(error)[:SHOWN_CHARACTERS] or type(error).__name__}"
+                )
     return None
 
 
