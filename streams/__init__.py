@@ -11,3 +11,7 @@ processors have and Faust has not is pure code beside them: `windows`, `sessions
 `testing` for a controlled clock. `delivery`, `positions`, `log_reader` and `tables` make
 at-least-once right where Faust alone is not; their docstrings say how. `views` and `web` answer.
 """
+
+from pages.certificates import read_when_needed
+
+read_when_needed()

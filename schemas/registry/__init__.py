@@ -13,3 +13,7 @@
 
 Start with `python -m schemas.registry --help`.
 """
+
+from pages.certificates import read_when_needed
+
+read_when_needed()

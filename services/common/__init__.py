@@ -5,3 +5,7 @@ puts out, and only then commits offsets. `changelog` keeps state, `table` follow
 `events` turns bytes into events, `kafka` knows the topics, `assignment` who gets which
 partition, `web` answers over HTTP, `runner` starts and stops it all.
 """
+
+from pages.certificates import read_when_needed
+
+read_when_needed()

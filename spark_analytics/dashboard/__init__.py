@@ -3,3 +3,7 @@
 A process of its own that never imports Spark. `feed` follows the store, `app` serves, `page/` is
 what the browser gets; plotly.js comes out of the installed plotly package.
 """
+
+from pages.certificates import read_when_needed
+
+read_when_needed()

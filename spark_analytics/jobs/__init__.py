@@ -5,3 +5,7 @@ micro-batch. `events` is the contract between decoding and the views; each view 
 one `transform(df, ...) -> df` of column expressions, tested on ten rows. `micro_batch` puts them
 together, `application` runs it. Customer segments are a batch over the history.
 """
+
+from pages.certificates import read_when_needed
+
+read_when_needed()
