@@ -108,6 +108,7 @@ class ClientConnection:
         self._socket: socket.socket | None = None
         self._received = AnswerBuffer(settings.max_frame_bytes)
         self._is_paused = False
+        self._is_writing = False
         self._unsent = bytearray()
         self._served: dict[int, tuple[int, int]] | None = None
         """The versions of each API that the other node serves; None until it has said."""
@@ -222,6 +223,7 @@ class ClientConnection:
             self._loop.remove_writer(self._socket.fileno())
             self._socket.close()
             self._socket = None
+        self._is_writing = False
         self._served = None
         self._received.clear()
         self._is_paused = False
@@ -282,12 +284,23 @@ class ClientConnection:
         try:
             while self._unsent:
                 del self._unsent[: self._socket.send(self._unsent)]
-            self._loop.remove_writer(self._socket.fileno())
+            self._write_later(False)
         except BlockingIOError:
-            self._loop.add_writer(self._socket.fileno(), self._flush)
+            self._write_later(True)
         except OSError:
             # Not from within `ask`: its caller does not expect its own failure yet.
             self._loop.call_soon(self._break_socket, self._socket)
+
+    def _write_later(self, wanted: bool) -> None:
+        # Not every time: what the loop is told, it tells the kernel.
+        if wanted == self._is_writing:
+            return
+        assert self._socket is not None
+        self._is_writing = wanted
+        if wanted:
+            self._loop.add_writer(self._socket.fileno(), self._flush)
+        else:
+            self._loop.remove_writer(self._socket.fileno())
 
     def _break_socket(self, broken: socket.socket) -> None:
         if self._socket is broken:

@@ -99,6 +99,24 @@ def test_answers_come_in_the_order_of_the_requests():
     scenario_with(lambda header: [response(header, next(numbers))], play)
 
 
+def test_the_loop_is_told_nothing_of_what_is_sent_at_once(monkeypatch):
+    """What the loop is told of a socket it tells the kernel, twice."""
+    told = []
+
+    async def play(server, connection, answers) -> None:
+        connection.ask(VoteRequest(), VERSION, PATIENT_MS, answers.append)
+        await until(lambda: len(answers) == 1)
+        loop = asyncio.get_running_loop()
+        for name in ("add_writer", "remove_writer"):
+            monkeypatch.setattr(loop, name, lambda *_: told.append(1))
+        connection.ask(VoteRequest(), VERSION, PATIENT_MS, answers.append)
+        await until(lambda: len(answers) == 2)
+        assert told == []
+        monkeypatch.undo()
+
+    scenario_with(lambda header: [response(header)], play)
+
+
 def test_a_request_goes_in_the_highest_version_that_both_know():
     versions = []
 
