@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
+from millrace.forked_process import CAN_FORK, ForkedProcess, ForkServer
 from millrace.launch import program_command, program_environment
 
 READY_TIMEOUT_SECONDS = 60.0
@@ -21,6 +22,8 @@ STOP_TIMEOUT_SECONDS = 20.0
 LOG_TAIL_CHARACTERS = 20_000
 _READY = re.compile(r"millrace (?:broker|controller) \d+ ready on (?P<address>\S+)")
 _HTTP = re.compile(r"health and metrics on (?P<url>http://\S+)")
+_PROGRAM = "broker"
+_fork_server = ForkServer(("broker.__main__", "broker.cli.start", "uvloop", "broker.server.node"))
 
 
 class BrokerFailedError(RuntimeError):
@@ -45,7 +48,7 @@ class NodeProcess:
         self.settings = dict(settings)
         self._cluster_id = cluster_id
         self._own_environment = dict(environment or {})
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[str] | ForkedProcess | None = None
         self._log: IO[str] | None = None
         self._waker: subprocess.Popen[bytes] | None = None
 
@@ -99,14 +102,20 @@ class NodeProcess:
         assert self._process is None, "the node is running"
         self.folder.mkdir(parents=True, exist_ok=True)
         self._log = self.log_file.open("a")
-        self._process = subprocess.Popen(
-            program_command("broker", "start", "--exit-with-parent", *self._overrides()),
-            env=_environment(self._cluster_id) | self._own_environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-        )
+        environment = _environment(self._cluster_id) | self._own_environment
+        arguments = ("start", "--exit-with-parent", *self._overrides())
+        if CAN_FORK and not self._own_environment:
+            self._process = _fork_server.start(_PROGRAM, arguments, environment, self._log)
+        else:
+            # What is in an environment may be meant for the interpreter, or for its loader.
+            self._process = subprocess.Popen(
+                program_command(_PROGRAM, *arguments),
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                text=True,
+            )
 
     def wait_until_ready(self) -> int:
         """Wait until it serves and give its port; kills it when it does not."""
@@ -178,7 +187,7 @@ class NodeProcess:
             part for name, value in settings.items() for part in ("--override", f"{name}={value}")
         ]
 
-    def _ready_port(self, process: subprocess.Popen[str]) -> int:
+    def _ready_port(self, process: subprocess.Popen[str] | ForkedProcess) -> int:
         assert process.stdout is not None
         deadline = time.monotonic() + READY_TIMEOUT_SECONDS
         while (left := deadline - time.monotonic()) > 0:

@@ -1,0 +1,137 @@
+"""Processes that a fork server starts, to be used as those of `subprocess`."""
+
+import atexit
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import IO
+
+from millrace.fork_server import STATUS, Job
+from millrace.launch import program_command
+
+CAN_FORK = sys.platform == "linux"
+"""Elsewhere, what a system's own libraries have begun may not be forked."""
+LOST_STATUS = 255
+"""The status of a process of which nobody knows how it ended, for its server is gone."""
+END_SECONDS = 10.0
+
+
+class ForkedProcess:
+    """What `subprocess.Popen` with pipes for input and output would be, as far as nodes need it."""
+
+    def __init__(self, pid: int, stdin: IO[str], stdout: IO[str], status: int) -> None:
+        self.pid = pid
+        self.stdin = stdin
+        self.stdout = stdout
+        self.returncode: int | None = None
+        self._status = status
+
+    def poll(self) -> int | None:
+        """Return its exit status, None while it runs."""
+        return self._look(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return its exit status when it has ended; raises subprocess.TimeoutExpired."""
+        status = self._look(timeout)
+        if status is None:
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
+        return status
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless it has ended."""
+        if self.poll() is None:
+            # Its end may be on its way to us.
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+    def _look(self, seconds: float | None) -> int | None:
+        if self.returncode is None:
+            poll = select.poll()
+            poll.register(self._status, select.POLLIN)
+            if poll.poll(None if seconds is None else 1000 * seconds):
+                told = os.read(self._status, STATUS.size)
+                self.returncode = STATUS.unpack(told)[0] if told else LOST_STATUS
+                os.close(self._status)
+        return self.returncode
+
+
+class ForkServer:
+    """Starts processes that have some modules loaded; itself started by the first of them."""
+
+    def __init__(self, modules: Sequence[str]) -> None:
+        self._modules = modules
+        self._lock = threading.Lock()
+        self._server: subprocess.Popen[bytes] | None = None
+        self._jobs: socket.socket | None = None
+        self._owner = 0
+
+    def start(
+        self, module: str, arguments: Sequence[str], environment: Mapping[str, str], stderr: IO[str]
+    ) -> ForkedProcess:
+        """Start a module as `python -m` would; raises OSError when that cannot be done."""
+        job = Job(module, list(arguments), dict(environment), os.getcwd())
+        (stdin, stdin_end), (stdout_end, stdout), (status_end, status) = (
+            os.pipe(),
+            os.pipe(),
+            os.pipe(),
+        )
+        try:
+            pid = self._ask(job, [stdin, stdout, stderr.fileno(), status])
+        except BaseException:
+            for descriptor in (stdin_end, stdout_end, status_end):
+                os.close(descriptor)
+            raise
+        finally:
+            for descriptor in (stdin, stdout, status):
+                os.close(descriptor)
+        return ForkedProcess(pid, os.fdopen(stdin_end, "w"), os.fdopen(stdout_end), status_end)
+
+    def _ask(self, job: Job, descriptors: list[int]) -> int:
+        with self._lock:
+            jobs = self._running(job.environment)
+            try:
+                socket.send_fds(jobs, [job.encode()], descriptors)
+                answer = jobs.recv(STATUS.size)
+            except ConnectionError:
+                answer = b""
+        if not answer:
+            raise ChildProcessError("the fork server has ended: standard error has the reason")
+        pid: int = STATUS.unpack(answer)[0]
+        return pid
+
+    def _running(self, environment: Mapping[str, str]) -> socket.socket:
+        """Return where to ask. A process that was forked itself has a server of its own."""
+        is_there = self._server is not None and self._server.poll() is None
+        if self._jobs is None or not is_there or self._owner != os.getpid():
+            self._jobs, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                self._server = subprocess.Popen(
+                    program_command("millrace.fork_server", str(theirs.fileno()), *self._modules),
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+            self._owner = os.getpid()
+            atexit.register(self._end, self._server, self._jobs)
+        return self._jobs
+
+    def _end(self, server: subprocess.Popen[bytes], jobs: socket.socket) -> None:
+        if self._owner == os.getpid():
+            jobs.close()
+            server.wait(END_SECONDS)
