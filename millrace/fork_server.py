@@ -5,10 +5,11 @@ the socket of that number until it is closed. Loading is nine tenths of what a n
 A job (`Job`) comes with four descriptors: standard input, output and error of the process, and one
 to which its exit status is written, as `subprocess` would give it; the answer is its process id.
 
-Whoever asks it is `forked_process`. It belongs to that process alone: it ends with it. What it has
-started does not, and goes on until it is told to stop, or its standard input ends.
+Whoever asks it is `forked_process`. It belongs to that process alone, and ends with it; so does
+what it has started and is bound to it. The rest goes on until it is told to stop.
 """
 
+import ctypes
 import gc
 import json
 import os
@@ -22,10 +23,13 @@ import time
 from importlib import import_module
 from typing import NamedTuple
 
+from setproctitle import getproctitle, setproctitle
+
 MAX_JOB_BYTES = 1024 * 1024
 """More than a socket takes as one message: nothing is cut off."""
 DESCRIPTORS_PER_JOB = 4
 STATUS = struct.Struct("=i")
+_PR_SET_PDEATHSIG = 1
 
 
 class Job(NamedTuple):
@@ -36,6 +40,8 @@ class Job(NamedTuple):
     environment: dict[str, str]
     folder: str
     """Its working directory."""
+    is_bound: bool
+    """Whether it is killed when the server ends."""
 
     def encode(self) -> bytes:
         """Return it as a message."""
@@ -68,16 +74,19 @@ class _Server:
                 if not message:
                     return None
                 job = Job(*json.loads(message))
-                if self._fork(descriptors):
+                if self._fork(descriptors, is_bound=job.is_bound):
                     return job, descriptors
 
-    def _fork(self, descriptors: list[int]) -> bool:
+    def _fork(self, descriptors: list[int], *, is_bound: bool) -> bool:
         """Answer with the new process's id. Return whether this is the new process."""
         *standard, status = descriptors
+        server_id = os.getpid()
         pid = os.fork()
         if pid == 0:
             self._forget_all()
             os.close(status)
+            if is_bound:
+                _die_with(server_id)
             return True
         self._statuses[pid] = status
         for descriptor in standard:
@@ -107,6 +116,13 @@ class _Server:
             os.close(teller)
 
 
+def _die_with(parent_id: int) -> None:
+    """Be killed when the parent ends, which it may have done already."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent_id:
+        os._exit(1)
+
+
 def _become(job: Job, standard: list[int]) -> None:
     """Be a process that was started for this job."""
     for number, descriptor in enumerate(standard):
@@ -117,6 +133,7 @@ def _become(job: Job, standard: list[int]) -> None:
     os.environ.update(job.environment)
     time.tzset()
     sys.argv = [job.module, *job.arguments]
+    setproctitle(" ".join(["python", "-m", *sys.argv]))
 
 
 def main() -> None:
@@ -125,6 +142,7 @@ def main() -> None:
     # Ctrl-C is for whoever asks; it tells its processes what it wants of them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     jobs = socket.socket(fileno=int(number))
+    getproctitle()  # It finds its place now: later the environment is another one.
     for module in modules:
         import_module(module)
     gc.collect()

@@ -30,7 +30,8 @@ class ForkedProcess:
         self.stdin = stdin
         self.stdout = stdout
         self.returncode: int | None = None
-        self._status = status
+        self.status = status
+        """Can be read when it has ended: a descriptor."""
 
     def poll(self) -> int | None:
         """Return its exit status, None while it runs."""
@@ -61,11 +62,11 @@ class ForkedProcess:
     def _look(self, seconds: float | None) -> int | None:
         if self.returncode is None:
             poll = select.poll()
-            poll.register(self._status, select.POLLIN)
+            poll.register(self.status, select.POLLIN)
             if poll.poll(None if seconds is None else 1000 * seconds):
-                told = os.read(self._status, STATUS.size)
+                told = os.read(self.status, STATUS.size)
                 self.returncode = STATUS.unpack(told)[0] if told else LOST_STATUS
-                os.close(self._status)
+                os.close(self.status)
         return self.returncode
 
 
@@ -80,10 +81,19 @@ class ForkServer:
         self._owner = 0
 
     def start(
-        self, module: str, arguments: Sequence[str], environment: Mapping[str, str], stderr: IO[str]
+        self,
+        module: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        stderr: IO[str] | IO[bytes],
+        *,
+        is_bound: bool = False,
     ) -> ForkedProcess:
-        """Start a module as `python -m` would; raises OSError when that cannot be done."""
-        job = Job(module, list(arguments), dict(environment), os.getcwd())
+        """Start a module as `python -m` would; raises OSError when that cannot be done.
+
+        One that `is_bound` is killed when this process ends.
+        """
+        job = Job(module, list(arguments), dict(environment), os.getcwd(), is_bound)
         (stdin, stdin_end), (stdout_end, stdout), (status_end, status) = (
             os.pipe(),
             os.pipe(),
@@ -135,3 +145,8 @@ class ForkServer:
         if self._owner == os.getpid():
             jobs.close()
             server.wait(END_SECONDS)
+
+
+BROKERS = ForkServer(("broker.__main__", "broker.cli.start", "uvloop", "broker.server.node"))
+SERVICES = ForkServer(("services.common.runner", "schemas.registry.__main__"))
+"""For everything that serves HTTP and reads topics, whatever else it needs."""

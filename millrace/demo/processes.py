@@ -3,29 +3,74 @@
 A child says it is ready with one line on standard output, `millrace <name> ready on <address>`.
 All its output goes to a log file. Children run in sessions of their own, so Ctrl-C reaches only
 the demo, which stops them in order; and on Linux the kernel ends them should the demo be killed.
+There they are forked as well, from processes that have a broker or what services need loaded: each
+starts sooner, and what they have in common is in memory once.
 """
 
 import asyncio
-import ctypes
-import os
-import signal
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from millrace.forked_process import BROKERS, CAN_FORK, SERVICES, ForkedProcess
 from millrace.launch import program_command, program_environment
 
 _READY_SECONDS = 60.0
 _STOP_SECONDS = 10.0
 _TAIL_LINES = 20
 _MAX_REVIVALS = 5
-_PR_SET_PDEATHSIG = 1
 
 
 class ChildDiedError(Exception):
     """A child ended by itself; the message has the end of its log."""
+
+
+class Running(Protocol):
+    """A process, as `asyncio.subprocess` has them."""
+
+    @property
+    def stdout(self) -> asyncio.StreamReader | None:
+        """What it says."""
+
+    @property
+    def returncode(self) -> int | None:
+        """How it ended."""
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+
+    async def wait(self) -> int:
+        """Return how it ended, when it has."""
+
+
+class _Forked:
+    """A process that was forked, for a program with a loop."""
+
+    def __init__(self, process: ForkedProcess, stdout: asyncio.StreamReader) -> None:
+        self._process = process
+        self._loop = asyncio.get_running_loop()
+        self._has_ended = asyncio.Event()
+        self._loop.add_reader(process.status, self._on_end)
+        self.stdout = stdout
+        self.terminate = process.terminate
+        self.kill = process.kill
+
+    def _on_end(self) -> None:
+        self._loop.remove_reader(self._process.status)
+        self._process.poll()
+        self._has_ended.set()
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.returncode
+
+    async def wait(self) -> int:
+        await self._has_ended.wait()
+        return self._process.wait()
 
 
 class Child:
@@ -46,7 +91,7 @@ class Child:
         self.address = ""
         self._revivals_left = _MAX_REVIVALS if is_revived else 0
         self._log_file = log_file
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Running | None = None
         self._command: tuple[str, ...] = ("",)
         self._ready_seconds = _READY_SECONDS
 
@@ -55,21 +100,34 @@ class Child:
     ) -> None:
         """Start the program and return when it is ready."""
         self._command, self._ready_seconds = (module, *arguments), ready_seconds
-        with self._log_file.open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(
-                *program_command(module, *arguments),
-                env=self._environment,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,
-                preexec_fn=death_signal(),
-            )
+        self._process = await self._launch(module, *arguments)
         try:
             async with asyncio.timeout(ready_seconds):
                 await self._read_ready_line()
         except TimeoutError:
             raise ChildDiedError(f"{self.name} was not ready in time\n{self._tail()}") from None
+
+    async def _launch(self, module: str, *arguments: str) -> Running:
+        with self._log_file.open("ab") as log:
+            if not CAN_FORK:
+                return await asyncio.create_subprocess_exec(
+                    *program_command(module, *arguments),
+                    env=self._environment,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            server = BROKERS if module == "broker" else SERVICES
+            process = await asyncio.to_thread(
+                server.start, module, arguments, self._environment, log, is_bound=True
+            )
+        process.stdin.close()
+        stdout = asyncio.StreamReader()
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(stdout), process.stdout
+        )
+        return _Forked(process, stdout)
 
     async def _read_ready_line(self) -> None:
         assert self._process is not None
@@ -183,18 +241,3 @@ def _environment() -> dict[str, str]:
         for name, value in program_environment().items()
         if not name.startswith(("KAFKA_", "MILLRACE_"))
     }
-
-
-def death_signal() -> Callable[[], None] | None:
-    """Return what makes a child die with its parent, where the system can do that."""
-    if not sys.platform.startswith("linux"):
-        return None
-    libc = ctypes.CDLL(None, use_errno=True)
-    parent = os.getpid()
-
-    def ask_fordeath_signal() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return ask_fordeath_signal

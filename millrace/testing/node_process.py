@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
-from millrace.forked_process import CAN_FORK, ForkedProcess, ForkServer
+from millrace.forked_process import BROKERS, CAN_FORK, ForkedProcess
 from millrace.launch import program_command, program_environment
 
 READY_TIMEOUT_SECONDS = 60.0
@@ -23,7 +23,6 @@ LOG_TAIL_CHARACTERS = 20_000
 _READY = re.compile(r"millrace (?:broker|controller) \d+ ready on (?P<address>\S+)")
 _HTTP = re.compile(r"health and metrics on (?P<url>http://\S+)")
 _PROGRAM = "broker"
-_fork_server = ForkServer(("broker.__main__", "broker.cli.start", "uvloop", "broker.server.node"))
 
 
 class BrokerFailedError(RuntimeError):
@@ -105,7 +104,7 @@ class NodeProcess:
         environment = _environment(self._cluster_id) | self._own_environment
         arguments = ("start", "--exit-with-parent", *self._overrides())
         if CAN_FORK and not self._own_environment:
-            self._process = _fork_server.start(_PROGRAM, arguments, environment, self._log)
+            self._process = BROKERS.start(_PROGRAM, arguments, environment, self._log)
         else:
             # What is in an environment may be meant for the interpreter, or for its loader.
             self._process = subprocess.Popen(

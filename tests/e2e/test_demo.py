@@ -244,7 +244,8 @@ def test_demo_serves_until_it_is_interrupted_and_leaves_no_child(tmp_path: Path)
         for url in urls.values():
             assert_opens_as_a_page(url)
         pids = list(processes_below(process.pid))
-        assert len(pids) == 4 + len(SERVICES)  # three brokers and the registry
+        # Three brokers and the registry, and the two processes that all were forked from.
+        assert len(pids) == 6 + len(SERVICES)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
         assert not any(is_alive(pid) for pid in pids)
@@ -274,7 +275,7 @@ def test_a_second_cluster_has_what_the_pipeline_wrote_and_no_child_outlives_a_ki
             assert source
             assert values_of(second, "shop.orders") == source
             pids = list(processes_below(process.pid))
-            assert len(pids) > 4 + len(SERVICES)  # The second cluster and the mirror besides.
+            assert len(pids) > 6 + len(SERVICES)  # The second cluster and the mirror besides.
         finally:
             process.kill()
             process.wait(30)

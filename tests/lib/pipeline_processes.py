@@ -4,7 +4,6 @@ import asyncio
 import json
 import signal
 import sqlite3
-import subprocess
 import urllib.error
 import urllib.request
 from collections import defaultdict
@@ -21,8 +20,8 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
 from millrace.cluster_layout import free_ports
-from millrace.demo.processes import death_signal
-from millrace.launch import program_command, program_environment
+from millrace.forked_process import SERVICES as FORKED_SERVICES
+from millrace.launch import program_environment
 from schemas import loader
 from schemas.wire import EventReader, EventWriter, schema_id_of
 
@@ -62,19 +61,13 @@ class Program:
     def __init__(self, log_file: Path, module: str, *arguments: str) -> None:
         self._log_file = log_file
         with log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                program_command(module, *arguments),
-                env=program_environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                preexec_fn=death_signal(),
+            self._process = FORKED_SERVICES.start(
+                module, arguments, program_environment(), log, is_bound=True
             )
+        self._process.stdin.close()
 
     def wait_ready(self) -> str:
         """Return the address it says it is ready on."""
-        assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert " ready on " in line, self._log_file.read_text()
         return line.strip().partition(" ready on ")[2]
@@ -86,7 +79,6 @@ class Program:
             else:
                 self._process.terminate()
         self._process.wait(60)
-        assert self._process.stdout is not None
         self._process.stdout.close()
 
     def pause(self) -> None:

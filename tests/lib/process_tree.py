@@ -6,12 +6,15 @@ from pathlib import Path
 
 
 def processes_below(pid: int) -> dict[int, list[str]]:
-    """Return the command of each process below one, by id; those that end meanwhile may lack."""
+    """Return the command of each process below one, by id; those that end meanwhile may lack.
+
+    Processes that were forked name theirs in one piece: so words are what spaces part.
+    """
     found = {}
     for child in _children(pid):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             command = Path(f"/proc/{child}/cmdline").read_bytes().decode()
-            found[child] = command.rstrip("\0").split("\0")
+            found[child] = command.replace("\0", " ").split()
             found |= processes_below(child)
     return found
 

@@ -83,6 +83,14 @@ def test_it_has_the_arguments_the_environment_the_folder_and_what_was_loaded(
     assert starter.errors.read_text() == 2 * "an error\n"
 
 
+def test_it_is_called_by_its_command(starter: Starter) -> None:
+    process = starter.start("word", "another", WORD="one")
+    process.stdout.readline()
+    command = Path(f"/proc/{process.pid}/cmdline").read_text()
+    assert command.rstrip("\0") == "python -m forked_program word another"
+    end(process)
+
+
 def test_its_status_is_what_it_ended_with(process: ForkedProcess) -> None:
     assert process.poll() is None
     with pytest.raises(subprocess.TimeoutExpired):

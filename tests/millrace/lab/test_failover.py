@@ -12,6 +12,8 @@ from tests.lib.process_tree import processes_below
 
 pytestmark = pytest.mark.slow
 
+WITHOUT_TOOL = 4
+"""Three nodes, and what they were forked from."""
 # Without replication the killed broker's partitions wait for it, and the walk says so.
 REPLICATION_FACTOR = 3
 COMMAND = program_command(
@@ -48,7 +50,7 @@ def test_ctrl_c_ends_it_and_leaves_nothing_behind(is_tool_awaited: bool) -> None
         assert "3 nodes are started" in walk.stdout.readline()
         # Beside the nodes there is soon a tool, which the next step runs: when it is seen it has
         # most often just been forked, which is when nobody would know it to end it.
-        while len(processes := processes_below(walk.pid)) == 3 and is_tool_awaited:
+        while len(processes := processes_below(walk.pid)) == WITHOUT_TOOL and is_tool_awaited:
             pass
         assert len([pid for pid, command in processes.items() if "start" in command]) == 3
         walk.send_signal(signal.SIGINT)
