@@ -14,7 +14,7 @@ from tests.sim.transaction_people import ABORT
 
 FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
 SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "200"))
-FAST_COUNT = min(20, SEED_COUNT)
+FAST_COUNT = min(8, SEED_COUNT)
 SEED_LIMIT = 1_000
 FOUND_BY = {
     "keep_the_guard_after_a_marker": 138,
@@ -44,6 +44,7 @@ def test_a_transaction_is_all_or_nothing_to_its_readers_for_long():
         play(seed)
 
 
+@pytest.mark.slow
 def test_the_histories_have_something_in_them():
     histories = [play(seed) for seed in range(10)]
     assert sum(history.commit_count for history in histories) > 30
