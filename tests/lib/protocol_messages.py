@@ -1,6 +1,6 @@
 """Every declared message, and values for it that follow from the declarations.
 
-`structs` makes a Hypothesis strategy; `random_struct` draws from a seeded source, at a thirtieth of
+`structs` makes a Hypothesis strategy; `random_struct` draws from a seeded source, at a fraction of
 the cost, for tests of every version; `sample` makes the one instance with every field set.
 """
 

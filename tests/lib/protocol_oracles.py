@@ -124,7 +124,7 @@ class Kio:
 
     @staticmethod
     def _location(message: type[Message], version: int) -> str | None:
-        """Find where its class is, and import nothing yet: there are a thousand."""
+        """Find where its class is, and import nothing yet: there are hundreds."""
         name = message.__name__
         kind, schema = EntityType.data, name
         for ending in (EntityType.request, EntityType.response):
