@@ -140,7 +140,7 @@ def _sent(ours: socket.socket, data: memoryview) -> int:
 def _received(ours: socket.socket) -> bytes:
     received = bytearray()
     try:
-        while data := ours.recv(1 << 20):
+        while data := ours.recv(1 << 16):
             received += data
     except (BlockingIOError, ConnectionResetError):
         pass

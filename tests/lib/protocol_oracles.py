@@ -114,26 +114,24 @@ class Kio:
     def __init__(self, message: type[Message], version: int) -> None:
         self._message = message
         self._version = version
-        self._oracle: Any = self._class(message, version)
+        module, _, class_name = (self._location(message, version) or "").partition(":")
+        self._oracle: Any = getattr(import_module(module), class_name)
 
     @classmethod
     def knows(cls, message: type[Message], version: int) -> bool:
         """Return whether the oracle can judge a version."""
-        return cls._class(message, version) is not None
+        return cls._location(message, version) is not None
 
     @staticmethod
-    def _class(message: type[Message], version: int) -> Any:
+    def _location(message: type[Message], version: int) -> str | None:
+        """Find where its class is, and import nothing yet: there are hundreds."""
         name = message.__name__
         kind, schema = EntityType.data, name
         for ending in (EntityType.request, EntityType.response):
             if name.endswith(ending.name.title()):
                 kind, schema = ending, name.removesuffix(ending.name.title())
         words = "".join(f"_{c.lower()}" if c.isupper() else c for c in schema).lstrip("_")
-        location = schema_name_map.get(words, {}).get(version, {}).get(kind)
-        if location is None:
-            return None
-        module, _, class_name = location.partition(":")
-        return getattr(import_module(module), class_name)
+        return schema_name_map.get(words, {}).get(version, {}).get(kind)
 
     def judge(self, encoded: bytes) -> tuple[Any, bytes]:
         """Return what the oracle sees, and what it would have written."""

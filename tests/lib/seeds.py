@@ -1,5 +1,7 @@
 """Seeds of simulated histories: a few for `make check`, all of them for `make test`."""
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -9,3 +11,8 @@ def seeds(count: int, *, fast: int) -> list[Any]:
     """Give so many seeds; those after the first `fast` make their tests slow ones."""
     slow = (pytest.param(seed, marks=pytest.mark.slow) for seed in range(fast, count))
     return [*range(fast), *slow]
+
+
+def beginning_with(known: int, limit: int) -> Iterator[int]:
+    """Give every seed below a limit, first the one that showed what is looked for."""
+    return chain(range(known, limit), range(min(known, limit)))

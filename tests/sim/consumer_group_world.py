@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 from broker.coordinator.consumer_group.config import ConsumerGroupConfig
 from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.output import RequestContext
 from broker.errors import ErrorCode
 from tests.lib.consumer_group_scenario import Consumer, ConsumerScenario, topic_id
@@ -128,11 +129,13 @@ class ConsumerGroupWorld(ConsumerScenario):
     late_heartbeats: list = field(default_factory=list)
     late_commits: list = field(default_factory=list)
     is_doomed: bool = False
+    read_count: int = 0
 
     def __post_init__(self):
         super().__post_init__()
         self.random = random.Random(self.seed)
         self.shard = self.new_shard()
+        self.standby = self.new_shard()
         self.topics(orders=3, payments=2)
         for number in range(self.random.randint(2, 4)):
             self.arrive(instance_id=f"i{number}" if self.random.random() < 0.3 else None)
@@ -287,13 +290,20 @@ class ConsumerGroupWorld(ConsumerScenario):
         if group is not None:
             assert group.group_epoch >= self.group_epoch, "the group's epoch goes back"
             self.group_epoch = group.group_epoch
-            known = self.reloaded_shard().state.consumer_groups[GROUP]
+            known = self.read_along().state.consumer_groups[GROUP]
             assert (known.members, known.targets) == (group.members, group.targets)
         held: dict = {}
         for consumer in self.members_now():
             for partition in consumer.owned:
                 assert partition not in held, (partition, held[partition], consumer)
                 held[partition] = consumer
+
+    def read_along(self) -> GroupShard:
+        """Give what a coordinator would know that began now: one that has read all of the log."""
+        for key, value in self.log[self.read_count :]:
+            self.standby.replay(key, value)
+        self.read_count = len(self.log)
+        return self.standby
 
     def come_to_rest(self) -> None:
         """No more faults: everyone beats every second."""

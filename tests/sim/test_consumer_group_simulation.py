@@ -10,6 +10,7 @@ import pytest
 from broker.coordinator.consumer_group import (
     new_targets,
 )
+from tests.lib.seeds import beginning_with
 from tests.sim.consumer_group_mutations import MUTATIONS
 from tests.sim.consumer_group_world import ConsumerGroupWorld
 from tests.sim.migrating_group_world import MigratingGroupWorld
@@ -17,6 +18,18 @@ from tests.sim.migrating_group_world import MigratingGroupWorld
 FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
 SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "30"))
 EVENT_COUNT = 150
+SEED_LIMIT = 60
+FOUND_BY = {
+    "nobody_has_to_give_up": 17,
+    "any_epoch_is_good": 14,
+    "any_commit_is_good": 5,
+    "commits_are_good_by_the_member_alone": 11,
+    "growing_topics_are_not_noticed": 2,
+    "silence_is_not_noticed": 1,
+    "what_is_pending_is_not_owned": 17,
+    "an_assignment_is_made_once": 8,
+}
+"""Seeds that showed a bug, looked at first; when one no longer does, any other of the limit may."""
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + SEED_COUNT))
@@ -39,7 +52,7 @@ def test_a_group_may_change_while_it_is_being_assigned(seed, monkeypatch):
 @pytest.mark.parametrize("plant", MUTATIONS)
 def test_a_planted_bug_is_found(plant, monkeypatch):
     plant(monkeypatch)
-    for seed in range(60):
+    for seed in beginning_with(FOUND_BY.get(plant.__name__, 0), SEED_LIMIT):
         try:
             ConsumerGroupWorld(seed=seed).run(EVENT_COUNT)
         except (AssertionError, KeyError):

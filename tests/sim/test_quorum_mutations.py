@@ -1,21 +1,20 @@
 """The simulation finds planted bugs: each within a thousand seeds, most within ten."""
 
-from itertools import chain
-
 import pytest
 
+from tests.lib.seeds import beginning_with
 from tests.sim.quorum_cluster import QuorumSimulation
 from tests.sim.quorum_mutations import MUTATIONS, vote_for_shorter_logs
 
 SEED_LIMIT = 1_000
 FOUND_BY = {
-    "commit_old_epochs_by_count": 730,
+    "commit_old_epochs_by_count": 837,
 }
 """Seeds that showed a bug, looked at first; when one no longer does, any other of the limit may."""
 
 
-def first_seed_that_fails(limit: int = SEED_LIMIT, begin_with: int = 0) -> int | None:
-    for seed in chain(range(begin_with, limit), range(begin_with)):
+def first_seed_that_fails(limit: int = SEED_LIMIT, known: int = 0) -> int | None:
+    for seed in beginning_with(known, limit):
         try:
             QuorumSimulation(seed).run(is_liveness=seed % 2 == 1)
         except Exception:  # noqa: BLE001
@@ -28,8 +27,8 @@ def first_seed_that_fails(limit: int = SEED_LIMIT, begin_with: int = 0) -> int |
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
 def test_a_planted_bug_is_found(mutation, monkeypatch):
     mutation(monkeypatch)
-    begin_with = FOUND_BY.get(mutation.__name__, 0)
-    assert first_seed_that_fails(begin_with=begin_with) is not None
+    known = FOUND_BY.get(mutation.__name__, 0)
+    assert first_seed_that_fails(known=known) is not None
 
 
 def test_a_planted_bug_is_found_quickly(monkeypatch):

@@ -11,7 +11,7 @@ from tests.sim.quorum_cluster import QuorumSimulation
 
 FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
 SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "100"))
-FAST_COUNT = min(20, SEED_COUNT)
+FAST_COUNT = min(8, SEED_COUNT)
 
 
 def play(seed: int) -> QuorumSimulation:
@@ -44,6 +44,7 @@ def test_a_seed_replays_to_the_same_history():
     assert first.checker.acknowledged == second.checker.acknowledged
 
 
+@pytest.mark.slow
 def test_the_histories_have_something_in_them():
     simulations = [play(seed) for seed in range(4)]
 

@@ -7,14 +7,20 @@ import os
 
 import pytest
 
+from tests.lib.seeds import beginning_with
 from tests.sim.transaction_data import TransactionData
 from tests.sim.transaction_data_mutations import MUTATIONS, note_no_aborted_transaction
 from tests.sim.transaction_people import ABORT
 
 FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
 SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "200"))
-FAST_COUNT = min(20, SEED_COUNT)
+FAST_COUNT = min(8, SEED_COUNT)
 SEED_LIMIT = 1_000
+FOUND_BY = {
+    "keep_the_guard_after_a_marker": 138,
+    "commit_by_the_order_of_markers": 12,
+}
+"""Seeds that showed a bug, looked at first; when one no longer does, any other of the limit may."""
 
 
 def play(seed: int) -> TransactionData:
@@ -38,6 +44,7 @@ def test_a_transaction_is_all_or_nothing_to_its_readers_for_long():
         play(seed)
 
 
+@pytest.mark.slow
 def test_the_histories_have_something_in_them():
     histories = [play(seed) for seed in range(10)]
     assert sum(history.commit_count for history in histories) > 30
@@ -46,8 +53,8 @@ def test_the_histories_have_something_in_them():
     assert any(history.group.stable_offset() >= 0 for history in histories)
 
 
-def first_seed_that_fails(limit: int = SEED_LIMIT) -> int | None:
-    for seed in range(limit):
+def first_seed_that_fails(limit: int = SEED_LIMIT, known: int = 0) -> int | None:
+    for seed in beginning_with(known, limit):
         try:
             TransactionData(seed).run()
         except Exception:  # noqa: BLE001
@@ -60,7 +67,8 @@ def first_seed_that_fails(limit: int = SEED_LIMIT) -> int | None:
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
 def test_a_planted_bug_is_found(mutation, monkeypatch):
     mutation(monkeypatch)
-    assert first_seed_that_fails() is not None
+    known = FOUND_BY.get(mutation.__name__, 0)
+    assert first_seed_that_fails(known=known) is not None
 
 
 def test_a_planted_bug_is_found_quickly(monkeypatch):

@@ -7,12 +7,19 @@ import os
 
 import pytest
 
+from tests.lib.seeds import beginning_with
 from tests.sim.transaction_cluster import TransactionSimulation
 from tests.sim.transaction_mutations import MUTATIONS
 
 FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
 SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "8"))
 SEED_LIMIT = 200
+FOUND_BY = {
+    "fence_without_raising_the_epoch": 7,
+    "end_for_an_epoch_that_is_over": 16,
+    "begin_effects_before_they_are_committed": 189,
+}
+"""Seeds that showed a bug, looked at first; when one no longer does, any other of the limit may."""
 THINGS_THAT_HAPPEN = {"appended", "committed", "aborted", "told", "elected", "copied"}
 
 
@@ -28,8 +35,8 @@ def test_a_seed_repeats_its_history():
     assert first.newest.log == second.newest.log
 
 
-def first_seed_that_fails(limit: int = SEED_LIMIT) -> int | None:
-    for seed in range(limit):
+def first_seed_that_fails(limit: int = SEED_LIMIT, known: int = 0) -> int | None:
+    for seed in beginning_with(known, limit):
         try:
             TransactionSimulation(seed).run()
         except Exception:  # noqa: BLE001
@@ -42,4 +49,5 @@ def first_seed_that_fails(limit: int = SEED_LIMIT) -> int | None:
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
 def test_a_planted_bug_is_found(mutation, monkeypatch):
     mutation(monkeypatch)
-    assert first_seed_that_fails() is not None
+    known = FOUND_BY.get(mutation.__name__, 0)
+    assert first_seed_that_fails(known=known) is not None
