@@ -40,7 +40,7 @@ _JDBC = {
     "timestamp.delay.interval.ms": "500",
     "table.include.list": "rows",
     "batch.max.rows": str(BATCH),
-    "poll.interval.ms": "50",
+    "poll.interval.ms": "200",
 }
 
 
@@ -66,7 +66,7 @@ def connectors(sqlite_url: str, postgresql: PostgreSql) -> dict[str, dict[str, s
         "topic.prefix": "changes",
         "snapshot.mode": "no_data",
         "max.batch.size": str(BATCH),
-        "poll.interval.ms": "50",
+        "poll.interval.ms": "200",
     }
     restarts = {"errors.task.restart.max.delay.ms": "2000", "exactly.once.support": "required"}
     return {topic: {**told, **restarts} for topic, told in made.items()}

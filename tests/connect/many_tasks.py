@@ -45,6 +45,8 @@ ALL_TASKS = (SOURCES + SINKS) * TASKS
 WORKERS = 3
 BROKER = 0
 PATIENCE_SECONDS = 90
+LOOK_SECONDS = 0.25
+"""Each look has a worker tell of all sixty tasks."""
 PLUGIN = '''
 import os
 import time
@@ -252,7 +254,7 @@ class Workers:
             return owners
 
         try:
-            owners: Owners = eventually(found, PATIENCE_SECONDS)
+            owners: Owners = eventually(found, PATIENCE_SECONDS, LOOK_SECONDS)
         except AssertionError as error:
             shown = on[0].call("GET", "/connectors?expand=status").body
             raise AssertionError(f"{shares(self.owners(on[0]))} {str(shown)[:3000]}") from error

@@ -9,7 +9,6 @@ from confluent_kafka import Consumer
 
 from connect.mirror.whole_topic import whole_topic
 from millrace.testing import LocalBroker
-from tests.connect.many_tasks import walk
 from tests.lib.connect_worker import ConnectWorker, eventually
 
 pytestmark = pytest.mark.slow
@@ -307,11 +306,3 @@ def assert_no_gaps(broker: LocalBroker) -> None:
         eventually(read)
     finally:
         consumer.close()
-
-
-@pytest.mark.e2e
-def test_sixty_tasks_go_on_though_workers_are_killed_frozen_and_cut_off(tmp_path: Path) -> None:
-    said: list[str] = []
-    result = walk(tmp_path, 3, said.append)
-    log = result.pop("log")
-    assert result["problems"] == [], (said, log[-20_000:])

@@ -10,7 +10,7 @@ import pytest
 from millrace.cluster_layout import free_ports
 from tests.lib.apache_kafka import JAVA
 from tests.lib.connect_worker import WORKER_SETTINGS, ConnectWorker, eventually
-from tests.lib.java import java
+from tests.lib.java import archive_listed, java_that_lists
 from tests.lib.side_by_side import one_at_a_time
 
 _START_SECONDS = 90
@@ -46,7 +46,8 @@ class ApacheWorker(ConnectWorker):
         mode = "ConnectDistributed" if "group.id" in settings else "ConnectStandalone"
         main = f"org.apache.kafka.connect.cli.{mode}"
         properties = str(folder / f"{name}.properties")
-        self._command = [*java(libs, "-Xmx256m"), main, properties]
+        self._libs, self._listed = libs, folder / f"{name}.classes"
+        self._command = [*java_that_lists(libs, self._listed, "-Xmx256m"), main, properties]
 
     def start(self) -> Self:
         with self._log_path.open("a") as log:
@@ -54,6 +55,11 @@ class ApacheWorker(ConnectWorker):
             self.process = subprocess.Popen(self._command, stdout=log, stderr=log, text=True)
         eventually(self._is_up, _START_SECONDS)
         return self
+
+    def stop(self) -> int:
+        status = super().stop()
+        archive_listed(self._libs, self._listed)
+        return status
 
     def _is_up(self) -> bool:
         assert self.process is not None

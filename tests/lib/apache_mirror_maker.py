@@ -9,7 +9,7 @@ from typing import Any, Self
 import pytest
 
 from tests.lib.apache_kafka import JAVA
-from tests.lib.java import java, java_program
+from tests.lib.java import archive_listed, java_program, java_that_lists
 from tests.lib.mirror_process import MirrorProcess
 from tests.lib.side_by_side import one_at_a_time
 
@@ -45,7 +45,9 @@ class ApacheMirrorMaker(MirrorProcess):
     def __init__(self, properties: Path, libs: Path) -> None:
         super().__init__(properties)
         main = "org.apache.kafka.connect.mirror.MirrorMaker"
-        self._command = [*java(libs, "-Xmx256m"), main, str(properties)]
+        self._libs, self._listed = libs, properties.with_suffix(".classes")
+        options = java_that_lists(libs, self._listed, "-Xmx256m")
+        self._command = [*options, main, str(properties)]
 
     def start(self) -> Self:
         with self._log.open("a") as log:
@@ -53,6 +55,11 @@ class ApacheMirrorMaker(MirrorProcess):
                 self._command, stdout=subprocess.DEVNULL, stderr=log, text=True
             )
         return self
+
+    def stop(self) -> int:
+        status = super().stop()
+        archive_listed(self._libs, self._listed)
+        return status
 
     def kill(self) -> None:
         if self.process is not None:

@@ -27,12 +27,15 @@ class Answer(NamedTuple):
     headers: dict[str, str]
 
 
-def eventually(check: Callable[[], Any], seconds: float = 30) -> Any:
-    """Return the first true answer of a check; its last one is in the failure."""
+def eventually(check: Callable[[], Any], seconds: float = 30, pause_seconds: float = 0.05) -> Any:
+    """Return the first true answer of a check; its last one is in the failure.
+
+    A check that is dear, here or for whoever is asked, is better made after a longer pause.
+    """
     deadline = time.monotonic() + seconds
     while not (found := check()):
         assert time.monotonic() < deadline, f"still {found!r} after {seconds} s"
-        time.sleep(0.05)
+        time.sleep(pause_seconds)
     return found
 
 

@@ -65,10 +65,27 @@ def is_archived(libs: str | Path) -> bool:
     return _class_list(libs).exists()
 
 
+def java_that_lists(libs: str | Path, listed: Path, *options: str) -> list[str]:
+    """Begin the command of a program whose classes are archived when it has first been run.
+
+    Until then it lists them in `listed`, for `archive_listed` once it has ended.
+    """
+    listing = () if is_archived(libs) else (f"-XX:DumpLoadedClassList={listed}",)
+    return java(libs, *listing, *options)
+
+
+def archive_listed(libs: str | Path, listed: Path) -> None:
+    """Archive what a program has listed, if it was still to."""
+    with one_at_a_time("java-archive"):
+        if listed.exists() and not is_archived(libs):
+            make_archive(libs, [listed])
+
+
 def make_archive(libs: str | Path, lists: Iterable[Path]) -> None:
     """Archive the classes in `lists`, which Java writes (-XX:DumpLoadedClassList)."""
     names = dict.fromkeys(line for each in lists for line in each.read_text().splitlines())
     part = archive(libs).with_suffix(".part")
+    part.parent.mkdir(parents=True, exist_ok=True)
     _class_list(libs).write_text("".join(f"{name}\n" for name in names))
     dump = ["-Xshare:dump", f"-XX:SharedClassListFile={_class_list(libs)}"]
     command = ["java", "-XX:+UseSerialGC", *dump, f"-XX:SharedArchiveFile={part}"]
