@@ -19,6 +19,7 @@ from tests.e2e.oracle import expect as expected_report
 from tests.e2e.test_demo import DATA, environment, needs_data, untimed
 from tests.lib.browser import CHROMIUM, opened_page, running_chromium
 from tests.lib.process_tree import processes_below
+from tests.lib.quick_spark import quick_spark
 from tests.lib.waiting import until
 from tests.spark_analytics.views_oracle import expected_answers
 
@@ -66,7 +67,7 @@ def test_a_month_is_right_to_the_penny_though_brokers_services_and_spark_were_ki
         subprocess.Popen(
             [sys.executable, "-m", "millrace", "demo"],
             cwd=tmp_path,
-            env=environment(LITE="0", ONCE="1", ORDERS=str(file), RATE="40"),
+            env=environment(LITE="0", ONCE="1", ORDERS=str(file), RATE="40", **quick_spark()),
             stdout=output,
             stderr=subprocess.STDOUT,
             text=True,

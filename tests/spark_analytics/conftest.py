@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.lib.java import QUICK_JAVA_OPTIONS
+from tests.lib.quick_spark import quick_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,18 +28,18 @@ def spark(kafka_jars: list[str]) -> Iterator["SparkSession"]:
     from spark_analytics.java import JavaNotFoundError
     from spark_analytics.session import spark_session
 
-    try:
-        session = spark_session(
-            "tests",
-            **{
-                "spark.master": "local[2]",
-                "spark.driver.memory": "640m",
-                "spark.driver.extraJavaOptions": f"-Xss16m {QUICK_JAVA_OPTIONS}",
-                "spark.jars": ",".join(kafka_jars),
-            },
-        )
-    except JavaNotFoundError as error:
-        pytest.skip(str(error))
+    settings = {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "640m",
+        "spark.jars": ",".join(kafka_jars),
+    }
+    with pytest.MonkeyPatch.context() as starting:
+        for name, value in quick_spark().items():
+            starting.setenv(name, value)
+        try:
+            session = spark_session("tests", **settings)
+        except JavaNotFoundError as error:
+            pytest.skip(str(error))
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

@@ -17,7 +17,7 @@ from millrace.cluster_layout import free_ports
 from millrace.testing import LocalBroker
 from spark_analytics.java import JavaNotFoundError
 from spark_analytics.session import session_environment
-from tests.lib.java import QUICK_JAVA_OPTIONS
+from tests.lib.quick_spark import quick_spark
 from tests.lib.spark import ROOT, create_topic, produce
 
 # Five JVMs on whatever the machine has left.
@@ -38,20 +38,13 @@ def state_of(port):
 @pytest.fixture
 def master(tmp_path):
     """The master's URL, once two workers have joined it."""
-    import pyspark
-
     try:
         variables = session_environment({"spark.master": "spark://127.0.0.1:1"}, os.environ)
     except JavaNotFoundError as error:
         pytest.skip(str(error))
-    home = Path(pyspark.__file__).parent
-    environment = {
-        **os.environ,
-        **variables,
-        "SPARK_HOME": str(home),
-        "SPARK_DAEMON_MEMORY": "192m",
-        "JAVA_TOOL_OPTIONS": QUICK_JAVA_OPTIONS,
-    }
+    quick = quick_spark()
+    environment = {**os.environ, **variables, **quick, "SPARK_DAEMON_MEMORY": "192m"}
+    spark_class = Path(quick["SPARK_HOME"], "bin", "spark-class")
     ports = free_ports()
     port, page = islice(ports, 2)
     url = f"spark://127.0.0.1:{port}"
@@ -65,7 +58,7 @@ def master(tmp_path):
     log = (tmp_path / "spark.log").open("w")
     try:
         for kind, *arguments in commands:
-            command = [home / "bin/spark-class", f"org.apache.spark.deploy.{kind}", *arguments]
+            command = [spark_class, f"org.apache.spark.deploy.{kind}", *arguments]
             processes.append(
                 subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
             )
@@ -92,7 +85,7 @@ def test_executors_read_every_row_once(master, tmp_path):
             env={
                 **os.environ,
                 "PYTHONPATH": str(ROOT),
-                "JAVA_TOOL_OPTIONS": QUICK_JAVA_OPTIONS,
+                **quick_spark(),
                 "MILLRACE_SPARK_CONF": f"spark.master={master};spark.executor.cores=1"
                 ";spark.executor.memory=512m;spark.driver.memory=512m",
             },

@@ -18,6 +18,7 @@ import pytest
 
 from millrace.testing import LocalBroker
 from tests.lib.pipeline_processes import Program
+from tests.lib.quick_spark import quick_spark
 from tests.lib.waiting import until
 from tests.spark_analytics.views_oracle import expected_answers
 
@@ -88,7 +89,11 @@ def broker() -> Iterator[LocalBroker]:
 
 
 @pytest.fixture
-def analytics(broker: LocalBroker, tmp_path: Path) -> Iterator[Analytics]:
+def analytics(
+    broker: LocalBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Analytics]:
+    for name, value in quick_spark().items():
+        monkeypatch.setenv(name, value)
     analytics = Analytics(broker, tmp_path)
     yield analytics
     analytics.close()

@@ -1,0 +1,35 @@
+"""Spark's programs, started quickly. Nothing of Spark is imported here."""
+
+import importlib.util
+from pathlib import Path
+
+from tests.lib.java import QUICK_JAVA_OPTIONS
+from tests.lib.side_by_side import BUILD, one_at_a_time
+
+PARTS = ("bin", "sbin", "jars")
+
+
+def quick_spark() -> dict[str, str]:
+    """Return the environment for whoever starts Spark, or a program that does."""
+    return {"JAVA_TOOL_OPTIONS": QUICK_JAVA_OPTIONS, "SPARK_HOME": str(spark_home())}
+
+
+def spark_home() -> Path:
+    """Make a home for Spark, of links to what is installed, but for the copy of its Python.
+
+    Spark has Python workers import that copy from an archive, where nothing is kept compiled: every
+    one of their daemons compiles it anew, for a second. Here they import what is installed, which
+    is the same.
+    """
+    spec = importlib.util.find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    home = BUILD / "spark-home"
+    with one_at_a_time("spark-home"):
+        home.mkdir(exist_ok=True)
+        for part in PARTS:
+            link, installed = home / part, Path(spec.origin).parent / part
+            if not link.is_symlink() or link.readlink() != installed:
+                link.unlink(missing_ok=True)
+                link.symlink_to(installed)
+    return home
