@@ -11,8 +11,8 @@ from tests.fuzz.in_process import Finding, in_process_node
 from tests.fuzz.over_sockets import fuzz_over_sockets, guilty
 from tests.fuzz.valid_requests import APIS, BROKER, valid_requests
 
-SECONDS = 24
-GUIDED_SECONDS = 12
+SECONDS = 42
+GUIDED_SECONDS = 18
 
 
 @pytest.mark.slow
