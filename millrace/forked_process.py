@@ -118,6 +118,11 @@ class ForkServer:
                 answer = jobs.recv(STATUS.size)
             except ConnectionError:
                 answer = b""
+            except BaseException:
+                # Interrupted: nobody may take the answer for one to his question.
+                self._jobs = None
+                jobs.close()
+                raise
         if not answer:
             raise ChildProcessError("the fork server has ended: standard error has the reason")
         pid: int = STATUS.unpack(answer)[0]

@@ -72,7 +72,8 @@ class SinkWork:
         self._read_offsets: dict[TopicPartition, int] = {}
         """Behind the last record of the batch at hand, those left out included."""
         self._is_redelivering = False
-        self._is_held = False
+        # It may be asked to go on before it looks for the first time: that is told as well.
+        self._is_held = thread.control.began_paused
         self._is_started = False
         self._is_stopped = False
         self._rebalance_error: BaseException | None = None

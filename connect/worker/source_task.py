@@ -84,6 +84,8 @@ class SourceWork:
         self.counts = counts
         self._thread = thread
         self._control = thread.control
+        # It may be asked to go on before it looks for the first time: that is told as well.
+        self._is_held = thread.control.began_paused
         self._call = thread.caller
         self._parts = parts
         self._task = parts.task
@@ -134,7 +136,7 @@ class SourceWork:
 
     def _go_on(self) -> None:
         while not self._control.is_stopping:
-            if self._control.is_paused:
+            if self._control.is_paused or self._is_held:
                 self._hold()
                 continue
             self._raise_send_error()
@@ -164,10 +166,13 @@ class SourceWork:
             self._call(self._task.stop)
 
     def _hold(self) -> None:
-        self._thread.held(True)
+        if not self._is_held:
+            self._is_held = True
+            self._thread.held(True)
         while self._control.is_paused and not self._control.wait(_HELD_WAIT_MS):
             self._serve()
         if not self._control.is_stopping:
+            self._is_held = False
             self._thread.held(False)
 
     # --- records ---

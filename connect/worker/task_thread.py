@@ -43,6 +43,8 @@ class Control:
         self._changed = threading.Event()
         self.is_stopping = False
         self.is_paused = is_paused
+        self.began_paused = is_paused
+        """What the worker shows of the task until it tells something else."""
         self.changed: Callable[[], None] | None = None
         """Is told as well, when the task is not where it is asked."""
 

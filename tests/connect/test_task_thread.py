@@ -2,10 +2,18 @@
 
 import gc
 import weakref
-from typing import Any
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
 
 from connect.herder.names import TaskId
+from connect.worker.sink_task import SinkWork
+from connect.worker.source_task import SourceWork
 from connect.worker.task_thread import Control, TaskCounts, TaskThread
+from millrace.connect.connectors import SourceTask
+from millrace.connect.data.records import SourceRecord
 
 
 class Work:
@@ -68,3 +76,58 @@ def test_what_an_ended_task_held_is_gone_before_the_collector_comes() -> None:
         assert made[0]() is None
     finally:
         gc.enable()
+
+
+class Source(SourceTask):
+    """Polled by nobody here."""
+
+    def start(self, config: Mapping[str, str]) -> None:
+        raise AssertionError
+
+    def poll(self) -> list[SourceRecord]:
+        raise AssertionError
+
+    def stop(self) -> None:
+        raise AssertionError
+
+
+class _HeldError(Exception):
+    """Ends the work at the point that is looked at."""
+
+
+def thread_that_began_paused(told: list[bool]) -> Any:
+    """Return what a task sees of its thread; it ends when it tells whether it is held."""
+
+    def held(is_paused: bool) -> None:
+        told.append(is_paused)
+        raise _HeldError
+
+    task, control = TaskId("copier", 0), Control(is_paused=True)
+    return SimpleNamespace(task=task, control=control, caller=None, held=held)
+
+
+def test_a_source_that_began_paused_tells_that_it_goes_on_though_it_never_looked_before() -> None:
+    """It is shown as paused from its beginning, and would be for ever."""
+    told: list[bool] = []
+    thread = thread_that_began_paused(told)
+    converters = SimpleNamespace(key=None, value=None)
+    parts: Any = SimpleNamespace(task=Source(), converters=converters)
+    work = SourceWork(thread, parts, TaskCounts("source"))
+    thread.control.pause(False)
+    with pytest.raises(_HeldError):
+        work._go_on()
+    assert told == [False]
+
+
+def test_a_sink_that_began_paused_tells_that_it_goes_on_though_it_never_looked_before() -> None:
+    told: list[bool] = []
+    thread = thread_that_began_paused(told)
+    report = SimpleNamespace(takes_single_records=False)
+    parts: Any = SimpleNamespace(task=None, config={}, steps=None, report=report)
+    work = SinkWork(thread, parts, TaskCounts("sink"))
+    consumer = SimpleNamespace(pause=lambda _: None, resume=lambda _: None)
+    work._consumer = cast("Any", consumer)
+    thread.control.pause(False)
+    with pytest.raises(_HeldError):
+        work._iterate()
+    assert told == [False]

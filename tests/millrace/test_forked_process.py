@@ -178,3 +178,29 @@ def test_a_module_that_cannot_be_loaded_is_told(tmp_path: Path) -> None:
     server = ForkServer(("no_such_module",))
     with (tmp_path / "errors").open("a") as errors, pytest.raises(ChildProcessError):
         server.start("json", (), program_environment(), errors)
+
+
+def test_who_is_interrupted_gets_no_answer_to_an_earlier_question(
+    starter: Starter, tmp_path: Path
+) -> None:
+    (tmp_path / "slow_module.py").write_text("import time; time.sleep(0.5)")
+    starter.server = ForkServer(("slow_module",))
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            starter.start("first")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    process = starter.start("second")
+    assert "second" in process.stdout.readline()
+    assert (
+        Path(f"/proc/{process.pid}/cmdline")
+        .read_text()
+        .startswith("python -m forked_program second")
+    )
+    assert end(process) == 7

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from multiprocessing import Pipe
 from typing import Any, Final, cast
 
@@ -65,7 +64,7 @@ class ProcessWork:
         settings, control = self._environment.settings, self._thread.control
         session_ms = settings.parsed.get(_SESSION)
         begin = messages.Begin(
-            replace(self._start, is_paused=control.is_paused),
+            self._start,
             dict(settings.written),
             is_distributed=session_ms is not None,
             silence_ms=None if session_ms is None else session_ms // 2,
