@@ -25,6 +25,7 @@ from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
 from tests.fuzz.valid_requests import BROKER, TOPIC
 
 STEPS = 200
+ANSWER_SECONDS = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,11 @@ def node() -> Iterator[InProcessNode]:
 
 def ask(node: InProcessNode, request: Message, version: int) -> Any:
     frame = encode_request(request.__api_key__, version, 1, "test", request)[4:]
-    return answer_to(frame, node.send(BROKER, frame, steps=STEPS))
+    return answered(node, frame)
+
+
+def answered(node: InProcessNode, frame: bytes) -> Any:
+    return answer_to(frame, node.send(BROKER, frame, answer_seconds=ANSWER_SECONDS))
 
 
 def init(node: InProcessNode, name: str, version: int = 5) -> Any:
@@ -134,11 +139,12 @@ def test_a_commit_is_answered_when_its_markers_are_there_or_take_too_long(node, 
         )
         return encode_request(request.__api_key__, 5, 1, "test", request)[4:]
 
+    monkeypatch.setattr("broker.server.handlers.end_txn.COMPLETE_MS", 60_000)
     assert node.send(BROKER, commit("held"), steps=STEPS) == []
     assert describe(node, "held")[0].transaction_state == "PrepareCommit"
     monkeypatch.setattr("broker.server.handlers.end_txn.COMPLETE_MS", 0)
     late = commit("late")
-    assert answer_to(late, node.send(BROKER, late, steps=STEPS)).error_code == ErrorCode.NONE
+    assert answered(node, late).error_code == ErrorCode.NONE
     assert describe(node, "late")[0].transaction_state == "PrepareCommit"
     monkeypatch.undo()
     transactions = node.node._broker.transactions
@@ -147,7 +153,7 @@ def test_a_commit_is_answered_when_its_markers_are_there_or_take_too_long(node, 
         transactions._on_written(numbers[shard], markers, partitions)
     assert describe(node, "held")[0].transaction_state == "CompleteCommit"
     quick = commit("quick")
-    assert answer_to(quick, node.send(BROKER, quick, steps=STEPS)).error_code == ErrorCode.NONE
+    assert answered(node, quick).error_code == ErrorCode.NONE
     assert describe(node, "quick")[0].transaction_state == "CompleteCommit"
 
 
