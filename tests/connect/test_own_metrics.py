@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from connect.worker.source_task import SourceWork
-from connect.worker.task_thread import TaskCounts
+from connect.worker.task_thread import Control, TaskCounts
 from millrace.connect import SourceTask
 from millrace.connect.connectors import Settings, TaskMetric
 
@@ -32,7 +32,7 @@ def test_who_asks_before_the_task_has_begun_is_told_nothing() -> None:
         flush_interval_ms=1_000,
     )
     thread: Any = SimpleNamespace(
-        control=None,
+        control=Control(),
         caller=lambda call, *arguments: call(*arguments),
         task=SimpleNamespace(connector="counts"),
     )
