@@ -34,6 +34,11 @@ class Observed:
     ended_at: float = 0.0
 
     @property
+    def is_judged(self) -> bool:
+        """Whether it has its verdict, and every check has spoken: one FAIL is enough for that."""
+        return self.state is not None and len(self.checks) == len(CHECKS)
+
+    @property
     def is_finished(self) -> bool:
         """Whether every check has spoken, the order is at its end, and its customer knows."""
         return len(self.checks) == len(CHECKS) and self.end is not None and self.mails > 0
@@ -83,6 +88,8 @@ class Observer:
                     observed.payments.append(event["result"])
                 case _:
                     observed.mails += 1
+            if observed.is_judged:
+                _resolve(self._judged, record.key.decode())
             if observed.is_finished:
                 _resolve(self._finished, record.key.decode())
 
@@ -97,16 +104,18 @@ class Observer:
                 f"{reason['check']} {reason['code']}" for reason in event["reasons"]
             ]
             observed.judged_at = now
-            _resolve(self._judged, record.key.decode())
 
     def seen(self, order_id: str) -> Observed:
         """Return what is known of an order now."""
         return self._orders.setdefault(order_id, Observed())
 
     async def wait_judged(self, order_id: str) -> Observed:
-        """Return what is known once the order has been VALIDATED or FAILED."""
+        """Return what is known once the order is VALIDATED or FAILED, and every check has spoken.
+
+        What a check has still to see of a customer would not be before what is sent next.
+        """
         observed = self.seen(order_id)
-        if observed.state is None:
+        if not observed.is_judged:
             await self._judged.setdefault(order_id, asyncio.get_running_loop().create_future())
         return observed
 
