@@ -5,6 +5,9 @@ the socket of that number until it is closed. Loading is nine tenths of what a n
 A job (`Job`) comes with four descriptors: standard input, output and error of the process, and one
 to which its exit status is written, as `subprocess` would give it; the answer is its process id.
 
+Python's own fork server (`multiprocessing`) runs functions of whoever asks, whose main module it
+imports first; a program has arguments, an environment and standard streams of its own.
+
 Whoever asks it is `forked_process`. It belongs to that process alone, and ends with it; so does
 what it has started and is bound to it. The rest goes on until it is told to stop.
 """
@@ -20,6 +23,7 @@ import socket
 import struct
 import sys
 import time
+from contextlib import suppress
 from importlib import import_module
 from typing import NamedTuple
 
@@ -109,10 +113,8 @@ class _Server:
             if not pid:
                 return
             teller = self._statuses.pop(pid)
-            try:
+            with suppress(BrokenPipeError):  # Nobody may want to know any more.
                 os.write(teller, STATUS.pack(os.waitstatus_to_exitcode(status)))
-            except BrokenPipeError:
-                pass  # Nobody wants to know.
             os.close(teller)
 
 

@@ -5,3 +5,7 @@ Decided without a client or a clock: `flow` (what is mirrored, and what it is ca
 `offset_sync_store` (what a source's offset is in the target), `checkpoints` (how far groups are),
 `mirror_maker_settings` (what mm2.properties means). The connectors do what those say.
 """
+
+from pages.certificates import read_when_needed
+
+read_when_needed()

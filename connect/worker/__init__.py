@@ -10,3 +10,7 @@ client sends, fetches and keeps a group's heartbeat outside of Python's lock, so
 computes or blocks loses no membership; and it has transactions that fence. The services write on
 one loop what aiokafka alone lets them: transactions with requests of their own, and assignors.
 """
+
+from pages.certificates import read_when_needed
+
+read_when_needed()
