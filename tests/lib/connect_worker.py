@@ -2,15 +2,15 @@
 
 import http.client
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from millrace.forked_process import ForkedProcess
 from millrace.launch import program_environment
+from tests.lib.forked import CONNECT
 
 ROOT = Path(__file__).parent.parent.parent
 WORKER_SETTINGS = {
@@ -51,22 +51,16 @@ class ConnectWorker:
         self.settings = {**WORKER_SETTINGS, **settings}
         lines = [f"{key}={value}\n" for key, value in self.settings.items()]
         properties.write_text("".join(lines))
-        self._command = [sys.executable, "-P", "-m", "connect", "start", str(properties)]
-        self._command += map(str, connectors)
+        self._arguments = ["start", str(properties), *map(str, connectors)]
         self._port = 0
-        self.process: subprocess.Popen[str] | None = None
+        self.process: ForkedProcess | None = None
 
     def start(self) -> Self:
         with self._log_path.open("a") as log:
-            self.process = subprocess.Popen(
-                self._command,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env=program_environment(),
-                cwd=ROOT,
+            self.process = CONNECT.start(
+                "connect", self._arguments, program_environment(), log, is_bound=True
             )
-        assert self.process.stdout is not None
+        self.process.stdin.close()
         for line in self.process.stdout:
             if "ready on" in line:
                 self._port = int(line.split("ready on ")[1].split()[0].rpartition(":")[2])
@@ -101,8 +95,7 @@ class ConnectWorker:
         if self.process is not None:
             self.process.kill()
             self.process.wait()
-            if self.process.stdout is not None:
-                self.process.stdout.close()
+            self.process.stdout.close()
             self.process = None
 
     @property

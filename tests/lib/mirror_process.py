@@ -1,8 +1,6 @@
 """The mirror in a process of its own, with a file of its own."""
 
 import json
-import subprocess
-import sys
 import time
 import urllib.request
 from pathlib import Path
@@ -12,8 +10,10 @@ from typing import Any, Self
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from millrace.forked_process import ForkedProcess
 from millrace.launch import program_environment
-from tests.lib.connect_worker import ROOT, eventually
+from tests.lib.connect_worker import eventually
+from tests.lib.forked import CONNECT
 
 QUICK = {
     "replication.factor": "1",
@@ -48,22 +48,17 @@ class MirrorProcess:
     """Owns the process."""
 
     def __init__(self, properties: Path, *arguments: str) -> None:
-        self._command = [sys.executable, "-P", "-m", "connect.mirror", str(properties), *arguments]
+        self._arguments = [str(properties), *arguments]
         self._log = properties.with_suffix(".log")
         self.url = ""
-        self.process: subprocess.Popen[str] | None = None
+        self.process: ForkedProcess | None = None
 
     def start(self) -> Self:
         with self._log.open("a") as log:
-            self.process = subprocess.Popen(
-                self._command,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env=program_environment(),
-                cwd=ROOT,
+            self.process = CONNECT.start(
+                "connect.mirror", self._arguments, program_environment(), log, is_bound=True
             )
-        assert self.process.stdout is not None
+        self.process.stdin.close()
         for line in self.process.stdout:
             if "ready on" in line:
                 self.url = line.split("ready on ")[1].split(": ")[0]
@@ -84,7 +79,6 @@ class MirrorProcess:
         if self.process is not None:
             self.process.kill()
             self.process.wait()
-            assert self.process.stdout is not None
             self.process.stdout.close()
             self.process = None
 

@@ -21,6 +21,7 @@ from aiokafka.structs import ConsumerRecord, TopicPartition
 
 from millrace.cluster_layout import free_ports
 from millrace.forked_process import SERVICES as FORKED_SERVICES
+from millrace.forked_process import ForkServer
 from millrace.launch import program_environment
 from schemas import loader
 from schemas.wire import EventReader, EventWriter, schema_id_of
@@ -58,10 +59,12 @@ def call(method: str, url: str, body: Any = None, headers: dict[str, str] | None
 class Program:
     """One program as a process, with its log in a file."""
 
-    def __init__(self, log_file: Path, module: str, *arguments: str) -> None:
+    def __init__(
+        self, log_file: Path, module: str, *arguments: str, server: ForkServer = FORKED_SERVICES
+    ) -> None:
         self._log_file = log_file
         with log_file.open("ab") as log:
-            self._process = FORKED_SERVICES.start(
+            self._process = server.start(
                 module, arguments, program_environment(), log, is_bound=True
             )
         self._process.stdin.close()

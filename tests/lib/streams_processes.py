@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from schemas.wire import EventWriter
 from streams.records import PARTITION_COUNT
 from streams.topics import INPUTS, ensure_topics
+from tests.lib.forked import STREAMS
 from tests.lib.pipeline_processes import Pipeline, Program, call
 from tests.lib.waiting import until
 
@@ -42,6 +43,7 @@ class Streams:
                 *("--data-dir", str(self._folder / f"{name}-data")),
                 *("--session-timeout-ms", "6000"),
                 *self._arguments,
+                server=STREAMS,
             )
 
     def wait_ready(self, *names: str) -> None:

@@ -61,6 +61,7 @@ def test_a_byte_too_many_is_refused(message):
             decode_struct(message, version, encode_struct(message(), version) + b"\0")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("message", ALL_MESSAGES, ids=name_of)
 def test_a_changed_byte_is_refused_or_harmless(message):
     for version in first_and_last(message):
@@ -72,6 +73,7 @@ def test_a_changed_byte_is_refused_or_harmless(message):
                 try_to_decode(message, version, changed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("message", ALL_MESSAGES, ids=name_of)
 def test_a_forged_length_or_count_allocates_nothing_large(message):
     for version in first_and_last(message):

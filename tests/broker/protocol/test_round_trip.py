@@ -53,6 +53,7 @@ def test_a_message_of_defaults_survives(message):
         assert decode_struct(message, version, encode_struct(message(), version)) == message()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("message", ALL_MESSAGES, ids=name_of)
 @QUICK
 @given(data=st.data())
