@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 CHECKS = ("FRAUD", "INVENTORY", "ORDER_DETAILS")
 STOCK = {"plenty": 1_000_000, "gone": 0, **{f"p{n}": 1_000_000 for n in range(10)}}
-FEW = 30
+FEW = 15
 GOOD = ("VALIDATED", "PAID")
 """Valid, and maybe paid for by now."""
 
@@ -354,7 +354,7 @@ def test_restart_in_mid_stream_loses_and_repeats_nothing(
     pipeline: Pipeline, cluster: LocalCluster, name: str, is_killed: bool
 ) -> None:
     label = f"{name}-{'killed' if is_killed else 'stopped'}"
-    ids = stream(pipeline, label, 80, lambda: restart(pipeline, cluster, name, kill=is_killed))
+    ids = stream(pipeline, label, 40, lambda: restart(pipeline, cluster, name, kill=is_killed))
     assert_nothing_is_lost_or_repeated(pipeline, ids)
 
 
@@ -367,7 +367,7 @@ def test_three_instances_of_everything_judge_the_same(pipeline: Pipeline) -> Non
     more = [f"{service}-{number}" for service in JUDGES for number in (2, 3)]
     pipeline.start(*more)
     try:
-        ids = stream(pipeline, "three", 80, lambda: kill(pipeline, "inventory"))
+        ids = stream(pipeline, "three", 40, lambda: kill(pipeline, "inventory"))
         for order_id in ids:
             assert pipeline.validated(order_id, "orders-2", 60_000).status == 200
         assert_nothing_is_lost_or_repeated(pipeline, ids)

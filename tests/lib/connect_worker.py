@@ -27,7 +27,7 @@ class Answer(NamedTuple):
     headers: dict[str, str]
 
 
-def eventually(check: Callable[[], Any], seconds: float = 30, pause_seconds: float = 0.05) -> Any:
+def eventually(check: Callable[[], Any], seconds: float = 30, pause_seconds: float = 0.1) -> Any:
     """Return the first true answer of a check; its last one is in the failure.
 
     A check that is dear, here or for whoever is asked, is better made after a longer pause.

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 
 PATIENCE_SECONDS = 60.0
+_FIRST_PAUSE_SECONDS, _LAST_PAUSE_SECONDS = 0.02, 0.2
 
 
 def until(
@@ -12,8 +13,13 @@ def until(
     *,
     shown: Callable[[], object] = lambda: "it did not happen in time",
 ) -> None:
-    """Wait until the condition holds; it is an error, told by `shown`, when it never does."""
+    """Wait until the condition holds; it is an error, told by `shown`, when it never does.
+
+    It is asked for more and more seldom: what takes long would take longer if many asked.
+    """
     deadline = time.monotonic() + seconds
+    pause = _FIRST_PAUSE_SECONDS
     while not condition():
         assert time.monotonic() < deadline, shown()
-        time.sleep(0.02)
+        time.sleep(pause)
+        pause = min(1.5 * pause, _LAST_PAUSE_SECONDS)
