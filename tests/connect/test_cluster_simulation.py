@@ -3,9 +3,10 @@
 import pytest
 
 from tests.connect.cluster_simulation import simulate
+from tests.lib.seeds import seeds
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(5, fast=2))
 def test_nothing_runs_twice_nothing_is_lost_and_a_lost_worker_moves_only_its_own(seed: int) -> None:
     simulate(seed)
 

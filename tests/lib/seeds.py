@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 
-def seeds(count: int, *, fast: int) -> list[Any]:
+def seeds(count: int, *, fast: int, first: int = 0) -> list[Any]:
     """Give so many seeds; those after the first `fast` make their tests slow ones."""
-    slow = (pytest.param(seed, marks=pytest.mark.slow) for seed in range(fast, count))
-    return [*range(fast), *slow]
+    fast_end, end = first + min(fast, count), first + count
+    slow = (pytest.param(seed, marks=pytest.mark.slow) for seed in range(fast_end, end))
+    return [*range(first, fast_end), *slow]
 
 
 def beginning_with(known: int, limit: int) -> Iterator[int]:

@@ -10,7 +10,7 @@ import pytest
 from broker.coordinator.consumer_group import (
     new_targets,
 )
-from tests.lib.seeds import beginning_with
+from tests.lib.seeds import beginning_with, seeds
 from tests.sim.consumer_group_mutations import MUTATIONS
 from tests.sim.consumer_group_world import ConsumerGroupWorld
 from tests.sim.migrating_group_world import MigratingGroupWorld
@@ -32,17 +32,17 @@ FOUND_BY = {
 """Seeds that showed a bug, looked at first; when one no longer does, any other of the limit may."""
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + SEED_COUNT))
+@pytest.mark.parametrize("seed", seeds(SEED_COUNT, fast=10, first=FIRST_SEED))
 def test_a_partition_is_held_by_one_and_the_group_comes_to_rest(seed):
     ConsumerGroupWorld(seed=seed).run(EVENT_COUNT)
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + SEED_COUNT))
+@pytest.mark.parametrize("seed", seeds(SEED_COUNT, fast=10, first=FIRST_SEED))
 def test_a_group_changes_its_kind_under_its_members(seed):
     MigratingGroupWorld(seed=seed).run(EVENT_COUNT)
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + max(SEED_COUNT // 2, 1)))
+@pytest.mark.parametrize("seed", seeds(max(SEED_COUNT // 2, 1), fast=5, first=FIRST_SEED))
 def test_a_group_may_change_while_it_is_being_assigned(seed, monkeypatch):
     monkeypatch.setattr(new_targets, "COST_AT_ONCE", 1)
     MigratingGroupWorld(seed=seed).run(EVENT_COUNT)

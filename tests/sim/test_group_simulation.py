@@ -8,6 +8,7 @@ import os
 import pytest
 
 from broker.coordinator.group.config import GroupConfig
+from tests.lib.seeds import seeds
 from tests.sim.group_mutations import MUTATIONS
 from tests.sim.group_world import EVENT_COUNT, GROUP_IDS, PROTOCOL_SETS, GroupWorld, play
 
@@ -16,12 +17,12 @@ SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "50"))
 SEEDS_FOR_A_BUG = 60
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + SEED_COUNT))
+@pytest.mark.parametrize("seed", seeds(SEED_COUNT, fast=15, first=FIRST_SEED))
 def test_group_histories_keep_the_invariants(seed):
     play(seed)
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + max(SEED_COUNT // 2, 1)))
+@pytest.mark.parametrize("seed", seeds(max(SEED_COUNT // 2, 1), fast=8, first=FIRST_SEED))
 def test_when_the_faults_end_every_group_settles(seed):
     simulation = GroupWorld(seed)
     for _ in range(EVENT_COUNT // 2):

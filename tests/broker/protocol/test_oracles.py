@@ -43,6 +43,7 @@ def check(oracle, message, version, original):
     assert written == encoded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("oracle", "message"), CASES)
 def test_an_oracle_agrees_on_messages_with_every_field_set(oracle, message):
     for version in known_versions(oracle, message):

@@ -24,10 +24,11 @@ from connect.mirror.offset_sync_store import OffsetSyncStore
 from connect.mirror.sync_queue import SyncQueue
 from millrace.mirror import Checkpoint, OffsetAndMetadata, OffsetSync, TopicPartition
 from tests.connect.mirror.test_policies import flow
+from tests.lib.seeds import seeds
 
 AT = TopicPartition("orders", 0)
 COPY = TopicPartition("a.orders", 0)
-SEEDS = range(60)
+SEEDS = seeds(60, fast=20)
 
 
 class Mirror:
