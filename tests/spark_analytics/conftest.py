@@ -32,6 +32,11 @@ def spark(kafka_jars: list[str]) -> Iterator["SparkSession"]:
         "spark.master": "local[2]",
         "spark.driver.memory": "640m",
         "spark.jars": ",".join(kafka_jars),
+        # A few rows are interpreted sooner than code for them is written and compiled, and a
+        # partition more is a task more, and files of state more, for each step of each query.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.shuffle.partitions": "1",
     }
     with pytest.MonkeyPatch.context() as starting:
         for name, value in quick_spark().items():
