@@ -21,7 +21,6 @@ BUILD = Path(__file__).parents[2] / "build"
 TOGETHER = {
     "tests/spark_analytics/cluster/": "jvms",
     "tests/spark_analytics/dashboard/": "dashboard",
-    "tests/spark_analytics/source/test_connector_by_coordinates.py": "jvms",
     "tests/spark_analytics/": "spark",
     "tests/e2e/test_demo_with_spark.py": "jvms",
     "tests/e2e/test_pipeline_connectors.py": "elasticsearch",
