@@ -10,7 +10,7 @@ import gc
 import os
 import signal
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +21,8 @@ from tests.lib import side_by_side
 if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
+
+    from tests.lib.elasticsearch_server import Elasticsearch
 
 # A run that a script put in the background ignores Ctrl-C, and so would every program that it
 # starts: those that are to be stopped by it would run for ever.
@@ -76,3 +78,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Load
 
     config.option.loadscopereorder = False
     return ByGroup(config, log)
+
+
+@pytest.fixture(scope="session")
+def elasticsearch() -> "Iterator[Elasticsearch]":
+    """One server for all: a start takes as much as everything that they ask of it.
+
+    Those who use it run one after another in one process. Each writes into an index of its own, and
+    who kills it starts it again.
+    """
+    from tests.lib.elasticsearch_server import Elasticsearch
+
+    with Elasticsearch() as running:
+        yield running

@@ -27,6 +27,8 @@ from tests.lib.connect_worker import ConnectWorker, eventually
 NAME = "numbers"
 TOPIC = "numbers"
 PARTITIONS = 6
+BROKER = {"group.min.session.timeout.ms": "3000"}
+"""For half as long as by itself a member may be silent: most of a walk waits for one given up."""
 PLUGIN = '''
 import time
 from millrace.connect import *
@@ -100,7 +102,7 @@ def settings_of(broker: LocalBroker, folder: Path, support: str = "enabled") -> 
         "group.id": "exact",
         "plugin.path": str(folder / "plugins"),
         "scheduled.rebalance.max.delay.ms": "500",
-        "session.timeout.ms": "6000",
+        "session.timeout.ms": "3000",
         "heartbeat.interval.ms": "300",
         "exactly.once.source.support": support,
     }
@@ -135,11 +137,11 @@ def fault(number: int, worker: ConnectWorker, reader: Reader, say: Callable[[str
         worker.kill()
         reader.read(1.0)
         worker.start()
-        reader.read(6.0)
+        reader.read(3.5)
         return
     say(f"fault {number + 1}: freeze {worker.worker_id}, {len(reader.seen)} numbers read")
     os.kill(worker.process.pid, signal.SIGSTOP)
-    reader.read(8.0)
+    reader.read(5.0)
     os.kill(worker.process.pid, signal.SIGCONT)
     reader.read(1.0)
 
@@ -158,7 +160,7 @@ def walk(
     """Run it all; returns what is missing, what is there twice, and what was given up on the way"""
     (folder / "plugins").mkdir()
     (folder / "plugins" / "numbers_plugin.py").write_text(PLUGIN)
-    with LocalBroker() as broker:
+    with LocalBroker(**BROKER) as broker:
         told = {**settings_of(broker, folder, support), "tasks.isolation": isolation}
         workers = [ConnectWorker(folder, told, name=f"worker{each}") for each in range(3)]
         reader = Reader(broker.bootstrap_servers, "read_committed")
@@ -226,7 +228,7 @@ def main() -> int:
         sys.stdout.flush()
 
     # So fast that it takes as long as the faults do.
-    a_poll = max(1, asked.records // PARTITIONS // (asked.faults * 9 * 10))
+    a_poll = max(1, asked.records // PARTITIONS // (asked.faults * 6 * 10))
     with tempfile.TemporaryDirectory() as folder:
         result = walk(
             Path(folder),

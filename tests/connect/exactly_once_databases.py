@@ -26,7 +26,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from millrace.testing import LocalBroker
-from tests.connect.exactly_once import settings_of
+from tests.connect.exactly_once import BROKER, settings_of
 from tests.lib.connect_worker import ConnectWorker, eventually
 from tests.lib.postgresql import PostgreSql
 
@@ -184,7 +184,11 @@ def walk(folder: Path, rows: int, kills: int, say: Callable[[str], None]) -> dic
     """Run it all; returns of each topic which rows are missing, and which are there twice."""
     rows -= rows % GROUP
     file = folder / "rows.sqlite"
-    with PostgreSql() as postgresql, LocalBroker() as broker, running(folder, broker) as workers:
+    with (
+        PostgreSql() as postgresql,
+        LocalBroker(**BROKER) as broker,
+        running(folder, broker) as workers,
+    ):
         _prepare(file, postgresql)
         told = connectors(f"sqlite:///{file}", postgresql)
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})

@@ -72,7 +72,7 @@ class ManySourceTask(SourceTask):
         self.next = kept["next"] if kept else 0
 
     def poll(self):
-        time.sleep(1)
+        time.sleep(2)
         number, self.next = self.next, self.next + 1
         return [SourceRecord(
             topic="numbers", key=self.name, value=f"{number} {self.begun}",

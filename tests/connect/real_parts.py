@@ -34,6 +34,7 @@ Rows = dict[int, tuple[str, int]]
 Changes = Counter[tuple[int, str, int]]
 """How often each change is there, by its place in PostgreSQL's log, its kind and its row."""
 TOPIC = "shop.public.orders"
+INDEX = "orders-of-all-parts"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 TABLE = "CREATE TABLE orders (id INTEGER PRIMARY KEY, note TEXT NOT NULL, n INTEGER NOT NULL)"
 ROW_ONLY = {
@@ -135,7 +136,7 @@ class Parts:
                 "behavior.on.null.values": "delete",
                 **sink,
                 **early,
-                "topic.to.external.resource.mapping": f"{TOPIC}:orders",
+                "topic.to.external.resource.mapping": f"{TOPIC}:{INDEX}",
             },
             "copy": {
                 "connector.class": "JdbcSink",
@@ -183,8 +184,8 @@ class Parts:
 
     def indexed(self) -> Rows:
         with Client(self.index.url) as client:
-            client.indices.refresh(index="orders")
-            hits = client.search(index="orders", size=10_000)["hits"]["hits"]
+            client.indices.refresh(index=INDEX)
+            hits = client.search(index=INDEX, size=10_000)["hits"]["hits"]
         return {hit["_source"]["id"]: (hit["_source"]["note"], hit["_source"]["n"]) for hit in hits}
 
     def told_by_files(self) -> Rows:
@@ -220,13 +221,14 @@ def counted(changes: Iterable[Any]) -> Changes:
     return found
 
 
-def walk(seconds: float, kills: list[str], seed: int, say: Callable[[str], None]) -> dict[str, Any]:
+def walk(
+    index: Elasticsearch, seconds: float, kills: list[str], seed: int, say: Callable[[str], None]
+) -> dict[str, Any]:
     """Let the load run while the parts are killed, and return what is there at the end."""
     with (
         tempfile.TemporaryDirectory(prefix="millrace-parts-") as folder,
         LocalBroker() as broker,
         PostgreSql() as database,
-        Elasticsearch() as index,
     ):
         with psycopg.connect(database.url) as connection:
             connection.execute(TABLE)
@@ -309,7 +311,10 @@ def main() -> int:
     options = parser.parse_args()
     every = ["worker", "Elasticsearch", "PostgreSQL", "broker"]
     kills = [every[number % 4] for number in range(options.kills)]
-    result = walk(options.seconds, kills, options.seed, lambda text: print(text, flush=True))
+    with Elasticsearch() as index:
+        result = walk(
+            index, options.seconds, kills, options.seed, lambda text: print(text, flush=True)
+        )
     print(result["log"], end="")
     is_same = len(result["different"]) == 3 and not any(result["different"].values())
     is_same = is_same and (result["lost"], result["added"]) == (0, 0)

@@ -132,25 +132,39 @@ def test_a_server_that_has_too_much_to_do_gets_the_same_again_until_it_has_taken
         task.stop()
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Elasticsearch]:
-    with Elasticsearch() as running:
-        yield running
+def test_a_server_that_is_away_is_waited_for() -> None:
+    """A real one is killed beneath a worker in test_real_parts.py."""
+    with BusyElasticsearch([]) as server:
+        task = ElasticsearchSinkTask()
+        told = {"connection.url": server.url, "schema.ignore": "true", "max.retries": "2"}
+        side = started_sink(task, {**told, "retry.backoff.ms": "1"})
+        task.put([sink_record(0, 1, order(1, "a"))])
+        server.stop()
+        for _ in range(2):
+            with pytest.raises(RetriableException):
+                task.put([sink_record(1, 2, order(2, "b"))])
+        assert side.timeouts_ms == [1, 2]
+        with pytest.raises(ConnectException, match="does not take it"):
+            task.put([sink_record(1, 2, order(2, "b"))])
+        server.start()
+        task.put([sink_record(1, 2, order(2, "b"))])
+        assert sorted(server.documents) == ["1", "2"]
+        task.stop()
 
 
 @pytest.fixture
-def client(server: Elasticsearch) -> Iterator[Client]:
-    with Client(server.url) as found:
+def client(elasticsearch: Elasticsearch) -> Iterator[Client]:
+    with Client(elasticsearch.url) as found:
         for index in list(found.indices.get(index="*", expand_wildcards="all")):
             found.indices.delete(index=index)
         yield found
 
 
-def task_for(server: Elasticsearch, **settings: str) -> tuple[ElasticsearchSinkTask, Any]:
+def task_for(elasticsearch: Elasticsearch, **settings: str) -> tuple[ElasticsearchSinkTask, Any]:
     task = ElasticsearchSinkTask()
     told = {name.replace("_", "."): value for name, value in settings.items()}
     tolerates = told.pop("tolerates", "") == "true"
-    base = {"connection.url": server.url, "behavior.on.null.values": "delete"}
+    base = {"connection.url": elasticsearch.url, "behavior.on.null.values": "delete"}
     side = started_sink(task, {**base, "retry.backoff.ms": "1", **told}, tolerates=tolerates)
     return task, side
 
@@ -163,9 +177,9 @@ def found(client: Client, index: str = "orders") -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_the_last_of_each_key_is_there_however_often_and_late_they_come(
-    server: Elasticsearch, client: Client
+    elasticsearch: Elasticsearch, client: Client
 ) -> None:
-    task, _ = task_for(server, batch_size="2")
+    task, _ = task_for(elasticsearch, batch_size="2")
     records = [
         sink_record(0, 1, order(1, "a")),
         sink_record(1, 2, order(2, "b")),
@@ -183,8 +197,10 @@ def test_the_last_of_each_key_is_there_however_often_and_late_they_come(
 
 
 @pytest.mark.slow
-def test_upsert_changes_only_what_a_record_holds(server: Elasticsearch, client: Client) -> None:
-    task, _ = task_for(server, write_method="upsert")
+def test_upsert_changes_only_what_a_record_holds(
+    elasticsearch: Elasticsearch, client: Client
+) -> None:
+    task, _ = task_for(elasticsearch, write_method="upsert")
     task.put([sink_record(0, "k", {"a": 1, "b": 1}), sink_record(1, "k", {"b": 2})])
     assert found(client) == {"k": {"a": 1, "b": 2}}
     task.stop()
@@ -192,34 +208,19 @@ def test_upsert_changes_only_what_a_record_holds(server: Elasticsearch, client: 
 
 @pytest.mark.slow
 def test_malformed_documents_fail_are_ignored_or_reported(
-    server: Elasticsearch, client: Client
+    elasticsearch: Elasticsearch, client: Client
 ) -> None:
     client.indices.create(index="orders", mappings={"properties": {"n": {"type": "integer"}}})
     bad, good = sink_record(0, "bad", {"n": "text"}), sink_record(1, "good", {"n": 1})
-    task, _ = task_for(server)
+    task, _ = task_for(elasticsearch)
     with pytest.raises(ConnectException, match="parsing_exception"):
         task.put([bad, good])
     task.stop()
     for behavior, tolerates in (("ignore", "false"), ("warn", "false"), ("fail", "true")):
-        task, side = task_for(server, behavior_on_malformed_documents=behavior, tolerates=tolerates)
+        task, side = task_for(
+            elasticsearch, behavior_on_malformed_documents=behavior, tolerates=tolerates
+        )
         task.put([bad, good, sink_record(2, None, {"n": 1})][: 3 if tolerates == "true" else 2])
         task.stop()
     assert [record.kafka_offset for record, _ in side.reported] == [2, 0]
     assert list(found(client)) == ["good"]
-
-
-@pytest.mark.slow
-def test_a_server_that_is_away_is_waited_for(server: Elasticsearch, client: Client) -> None:
-    task, side = task_for(server, max_retries="2")
-    task.put([sink_record(0, 1, order(1, "a"))])
-    server.kill()
-    for _ in range(2):
-        with pytest.raises(RetriableException):
-            task.put([sink_record(1, 2, order(2, "b"))])
-    assert side.timeouts_ms == [1, 2]
-    with pytest.raises(ConnectException, match="does not take it"):
-        task.put([sink_record(1, 2, order(2, "b"))])
-    server.start()
-    task.put([sink_record(1, 2, order(2, "b"))])
-    assert sorted(found(client)) == ["1", "2"]
-    task.stop()

@@ -19,7 +19,7 @@ from millrace.connect import SourceRecord
 from millrace.connect.errors import ConnectException
 from millrace.testing import LocalBroker
 from tests.connect import exactly_once_databases
-from tests.connect.exactly_once import Reader, settings_of, walk
+from tests.connect.exactly_once import BROKER, Reader, settings_of, walk
 from tests.lib.connect_worker import ConnectWorker, eventually
 
 PLUGIN = '''
@@ -110,7 +110,7 @@ def test_to_commit_and_to_abort_the_same_is_an_error() -> None:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[LocalBroker]:
-    with LocalBroker() as started:
+    with LocalBroker(**BROKER) as started:
         yield started
 
 
@@ -288,7 +288,7 @@ def test_fencing_is_asked_for_by_workers_only(worker: ConnectWorker) -> None:
 @pytest.mark.e2e
 def test_every_number_is_there_once_though_workers_are_killed_and_frozen(tmp_path: Path) -> None:
     said: list[str] = []
-    result = walk(tmp_path, 2_000, 3, said.append, pause_seconds=0.2, batch=3)
+    result = walk(tmp_path, 1_500, 3, said.append, pause_seconds=0.2, batch=3)
     log = result.pop("log")
     assert result["missing"] == result["twice"] == [], (said, log[-20_000:])
     assert result["fenced"] > 0

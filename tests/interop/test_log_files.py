@@ -1,6 +1,7 @@
 """Our files under Apache Kafka's tools, and Apache Kafka's files under ours."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +21,7 @@ from broker.log.storage import RealStorage
 from broker.model import TopicPartition
 from broker.records.build import build_batch
 from broker.records.control import EndMarker, build_end_marker
-from tests.lib.apache_kafka import kafka_libs, run_tool, running_node
+from tests.lib.apache_kafka import Tool, ToolResult, kafka_libs, run_tools, running_node
 from tests.lib.logs import NOW_MS, read_batches, read_records
 
 pytestmark = pytest.mark.interop
@@ -96,25 +97,33 @@ def test_kafka_dump_log_reads_every_file_we_write(tmp_path: Path) -> None:
     assert {Path(file).suffix for file in files} == set(SUFFIXES)
     batch_count = sum(len(list(x.walk())) for log in (plain, compacted) for x in log.segments)
 
-    deep = run_tool(libs, DUMP, "--deep-iteration", "--print-data-log", "--files", ",".join(files))
-    # With gaps after compaction, and for any first offset but 0, it says "is followed by".
-    complaints = [line for line in deep.stderr.splitlines() if "followed by" not in line]
-    assert not [line for line in complaints if "Non-consecutive" not in line], deep.stderr
-    assert deep.stdout.count("isvalid: true") == batch_count
-    assert "isvalid: false" not in deep.stdout
-    assert "invalid bytes" not in deep.stdout
-    assert f"producerId: {5}" in deep.stdout
-
     indexes = [file for file in files if file.endswith("index") and "txn" not in file]
-    for check in ("--index-sanity-check", "--verify-index-only"):
-        checked = run_tool(libs, DUMP, check, "--files", ",".join(indexes))
-        assert (checked.returncode, checked.stderr) == (0, ""), checked.stderr
-    assert ours("--deep-iteration", "--print-data-log", "--files", ",".join(files)) == deep.stdout
+    deep, *checks = dumped(
+        libs,
+        ("--deep-iteration", "--print-data-log", "--files", ",".join(files)),
+        ("--index-sanity-check", "--files", ",".join(indexes)),
+        ("--verify-index-only", "--files", ",".join(indexes)),
+    )
+    # With gaps after compaction, and for any first offset but 0, it says "is followed by".
+    complaints = [line for line in deep.errors.splitlines() if "followed by" not in line]
+    assert not [line for line in complaints if "Non-consecutive" not in line], deep.errors
+    assert deep.output.count("isvalid: true") == batch_count
+    assert "isvalid: false" not in deep.output
+    assert "invalid bytes" not in deep.output
+    assert f"producerId: {5}" in deep.output
+
+    for checked in checks:
+        assert (checked.status, checked.errors) == (0, ""), checked.errors
+    assert ours("--deep-iteration", "--print-data-log", "--files", ",".join(files)) == deep.output
+
+
+def dumped(libs: str, *calls: tuple[str, ...]) -> list[ToolResult]:
+    return run_tools(libs, [Tool(DUMP, arguments) for arguments in calls])
 
 
 def ours(*arguments: str) -> str:
     command = [sys.executable, "-m", "broker", "dump-log", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(command, capture_output=True, check=True).stdout.decode()
 
 
 def produce_everything(bootstrap: str) -> None:
@@ -160,13 +169,25 @@ def commit_offsets(bootstrap: str) -> None:
     consumer.close()
 
 
-def test_we_read_every_file_that_apache_kafka_writes(tmp_path: Path) -> None:
-    libs = kafka_libs()
-    with running_node(libs, tmp_path) as bootstrap:
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a node has left that has stopped: those who go on with it do so with a copy."""
+    folder = tmp_path_factory.mktemp("kafka")
+    with running_node(kafka_libs(), folder) as bootstrap:
         produce_everything(bootstrap)
         commit_offsets(bootstrap)
+        producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap})
+        producer.produce("shared", b"from Kafka")
+        producer.flush()
+    return folder / "data"
+
+
+def test_we_read_every_file_that_apache_kafka_writes(written: Path, tmp_path: Path) -> None:
+    libs = kafka_libs()
+    shutil.copytree(written, tmp_path / "data")
     files = files_of(tmp_path / "data")
     assert {Path(file).suffix for file in files} == set(SUFFIXES)
+    calls: list[tuple[str, ...]] = []
     for flags in (
         ("--deep-iteration", "--print-data-log"),
         ("--index-sanity-check",),
@@ -179,8 +200,9 @@ def test_we_read_every_file_that_apache_kafka_writes(tmp_path: Path) -> None:
             flags[0][1:3], "/data/"
         )
         chosen = [file for file in chosen if topic in file]
-        theirs = run_tool(libs, DUMP, *flags, "--files", ",".join(chosen))
-        assert ours(*flags, "--files", ",".join(chosen)) == theirs.stdout, flags
+        calls.append((*flags, "--files", ",".join(chosen)))
+    for call, theirs in zip(calls, dumped(libs, *calls), strict=True):
+        assert ours(*call) == theirs.output, call
 
     opened = directories(tmp_path / "data", LogConfig())
     assert opened.directories[0].failure is None
@@ -202,13 +224,12 @@ def test_we_read_every_file_that_apache_kafka_writes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_apache_kafka_goes_on_where_we_stopped(tmp_path: Path, is_clean: bool) -> None:
+def test_apache_kafka_goes_on_where_we_stopped(
+    written: Path, tmp_path: Path, is_clean: bool
+) -> None:
     """Kafka begins a topic, we append to it in Kafka's directory, Kafka serves and goes on."""
     libs = kafka_libs()
-    with running_node(libs, tmp_path) as bootstrap:
-        producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap})
-        producer.produce("shared", b"from Kafka")
-        producer.flush()
+    shutil.copytree(written, tmp_path / "data")
     config = LogConfig(internal_segment_bytes=20_000, index_interval_bytes=500)
     opened = directories(tmp_path / "data", config)
     log = opened.get(TopicPartition("shared", 0))

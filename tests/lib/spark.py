@@ -15,6 +15,13 @@ JARS_FOLDER = ROOT / "build" / "spark-jars"
 RESOLVE = ROOT / "tests" / "spark_analytics" / "jars" / "resolve.sh"
 RESOLVE_SECONDS = 180
 JAR_COUNT = 5
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""Settings for sessions with a few rows, as the job has them: code for a query is written and
+compiled, and its stages are planned again, for longer than it takes to do without."""
 
 
 def connector_jars() -> list[str]:

@@ -15,18 +15,11 @@ from services.search.away import IndexAwayError
 from services.search.domain import Document, Place, Question, document_of, split_words
 from services.search.index import OrderIndex, WrongIndexError, choose_index
 from services.search.sqlite_index import SqliteIndex
-from tests.lib.elasticsearch_server import Elasticsearch
 from tests.lib.order_feed import NOON, Feed, order_event
 from tests.lib.pipeline_bus import Bus, fake_events
 from tests.lib.pipeline_processes import call
 
 Check = Callable[[OrderIndex], Awaitable[None]]
-
-
-@pytest.fixture(scope="module")
-def elasticsearch() -> Iterator[Elasticsearch]:
-    with Elasticsearch() as running:
-        yield running
 
 
 @pytest.fixture(params=["sqlite", pytest.param("elasticsearch", marks=pytest.mark.slow)])

@@ -27,11 +27,15 @@ def spark(kafka_jars: list[str]) -> Iterator["SparkSession"]:
     """The session; the official connector is in it when its jars are there."""
     from spark_analytics.java import JavaNotFoundError
     from spark_analytics.session import spark_session
+    from tests.lib.spark import INTERPRETED
 
     settings = {
         "spark.master": "local[2]",
         "spark.driver.memory": "640m",
         "spark.jars": ",".join(kafka_jars),
+        **INTERPRETED,
+        # One more is a task more, and files of state more, for each step of each query.
+        "spark.sql.shuffle.partitions": "1",
     }
     with pytest.MonkeyPatch.context() as starting:
         for name, value in quick_spark().items():

@@ -1,6 +1,9 @@
 """The job of test_standalone_master: batch and stream over one topic, figures as JSON.
 
-Where it runs is not in it: the master comes from MILLRACE_SPARK_CONF.
+    count_by_partition.py SERVERS TOPIC CHECKPOINT [FORMAT ...]
+
+Where it runs is not in it, nor where a format comes from: MILLRACE_SPARK_CONF says it. Through each
+further format the rows are counted once more.
 """
 
 import json
@@ -9,16 +12,12 @@ import sys
 from pyspark.sql import functions as f
 
 from spark_analytics.session import spark_session
+from tests.lib.spark import source_options
 
 
-def main() -> None:
-    servers, topic, checkpoint = sys.argv[1:]
+def main(servers: str, topic: str, checkpoint: str, *formats: str) -> None:
     spark = spark_session("count")
-    options = {
-        "kafka.bootstrap.servers": servers,
-        "subscribe": topic,
-        "startingOffsets": "earliest",
-    }
+    options = source_options(servers, topic)
     number = f.regexp_extract(f.col("value").cast("string"), r"\d+", 0).cast("int")
     rows = spark.read.format("millrace").options(**options).load().repartition(4)
     counted = rows.agg(f.count("*").alias("rows"), f.sum(number).alias("sum")).first()
@@ -37,10 +36,13 @@ def main() -> None:
         "rows": counted["rows"],
         "sum": counted["sum"],
         "streamed": spark.table("streamed").first()["count"],
+        "by_format": {
+            name: spark.read.format(name).options(**options).load().count() for name in formats
+        },
     }
     spark.stop()
     print(json.dumps(answer))
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

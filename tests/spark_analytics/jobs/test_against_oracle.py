@@ -127,7 +127,8 @@ def test_figures_are_the_oracles_through_the_official_connector(
     if not kafka_jars:
         pytest.skip("the official connector's jars are not in build/spark-jars, nor is mvn here")
     jars = f"spark.jars={','.join(kafka_jars)}"
-    more = ("--stateful-trigger-ms", "1000")
+    # Each micro-batch costs a second of processor, whatever is in it.
+    more = ("--trigger-ms", "2000", "--stateful-trigger-ms", "4000")
     job = analytics.start_job("--source-format", "kafka", "--spark-conf", jars, *more)
     expected = expected_answers(MONTH, LIMIT)
     replay(broker, tmp_path)
