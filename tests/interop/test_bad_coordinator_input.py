@@ -30,6 +30,8 @@ from tests.lib.waiting import until
 pytestmark = pytest.mark.interop
 
 POLITE = "polite"
+PAUSE_SECONDS = 0.01
+"""Between transactions of the polite client: without it they are most of what is done here."""
 MEMORY_OF_ONE = 4
 """A request as it arrived, decoded, and what is made of it; in times its size, at most."""
 MANY = 1_500
@@ -63,7 +65,7 @@ class Polite:
 
     def _run(self) -> None:
         try:
-            while not self._stop.is_set():
+            while not self._stop.wait(PAUSE_SECONDS):
                 self._commit(self.committed + 1)
                 self.committed += 1
         except confluent_kafka.KafkaException as error:

@@ -11,6 +11,7 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
+from millrace.forked_process import CAN_FORK
 from millrace.testing import LocalCluster
 from tests.lib.transactional_clients import COPY, GIVE_UP_SECONDS, keep_copying, read
 from tests.lib.waiting import until
@@ -19,8 +20,13 @@ pytestmark = pytest.mark.interop
 
 SOURCE = "source"
 PARTITION_COUNT = 3
-STANDS_STILL_SECONDS = 20.0
+EVERY_SECONDS = 0.1
+"""Each number is a transaction of every copier, and one of them twice: more would show no more."""
+STANDS_STILL_SECONDS = 15.0
+"""Twice their session, and some to spare."""
 PATIENCE_SECONDS = 120.0
+PROCESSES = multiprocessing.get_context("forkserver" if CAN_FORK else "spawn")
+PROCESSES.set_forkserver_preload(["tests.lib.transactional_clients"])
 
 
 class Feed(threading.Thread):
@@ -36,7 +42,7 @@ class Feed(threading.Thread):
 
     def run(self) -> None:
         for number in itertools.count():
-            if self._is_stopping.wait(0.04):  # A rate, so that copiers keep up.
+            if self._is_stopping.wait(EVERY_SECONDS):
                 break
             value = b"%d" % number
             self._producer.produce(SOURCE, value, partition=number % PARTITION_COUNT)
@@ -59,13 +65,12 @@ class Copier:
 
     def __init__(self, bootstrap: str, name: str) -> None:
         self.sink = f"sink-{name}"
-        self._spawn = multiprocessing.get_context("spawn")
-        self._copied, self._end = self._spawn.Value("q"), self._spawn.Event()
+        self._copied, self._end = PROCESSES.Value("q"), PROCESSES.Event()
         self._arguments = (name, bootstrap, SOURCE, self.sink, self._copied, self._end)
         self._start()
 
     def _start(self) -> None:
-        self._process = self._spawn.Process(target=keep_copying, args=self._arguments, daemon=True)
+        self._process = PROCESSES.Process(target=keep_copying, args=self._arguments, daemon=True)
         self._process.start()
 
     def goes_on(self) -> None:
@@ -107,7 +112,7 @@ def running_copiers(bootstrap: str) -> Iterator[list[Copier]]:
 
 
 def test_copiers_of_every_library_copy_exactly_once_while_brokers_are_killed() -> None:
-    with LocalCluster() as cluster:
+    with LocalCluster(has_links=False) as cluster:
         bootstrap = cluster.bootstrap_servers
         create_topics(bootstrap)
         feed = Feed(bootstrap)

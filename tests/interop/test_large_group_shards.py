@@ -28,7 +28,7 @@ from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
 
-COMMITS, PARTITIONS_OF_EACH = 1_500, 100
+COMMITS, PARTITIONS_OF_EACH = 800, 100
 AT_A_TIME = 50
 MANY = "many"
 FILLED = "filled"
@@ -37,7 +37,7 @@ FILLED = "filled"
 @pytest.fixture
 def cluster() -> Iterator[LocalCluster]:
     settings = {"group_initial_rebalance_delay_ms": 500, "offsets_topic_num_partitions": 1}
-    with LocalCluster(3, **settings) as cluster:
+    with LocalCluster(3, has_links=False, **settings) as cluster:
         admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
         topics = [
             confluent_kafka.admin.NewTopic(TOPIC, PARTITIONS, 3),

@@ -13,7 +13,7 @@ from tests.lib.transform_cases import Case, cases, generated_cases, is_same, our
 pytestmark = pytest.mark.interop
 
 
-GENERATED = 200
+GENERATED = 100
 """Records for each transformation, beside two thousand cases made by hand."""
 
 

@@ -10,7 +10,8 @@ import pytest
 from tests.sim.quorum_cluster import QuorumSimulation
 
 FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
-SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "100"))
+SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "50"))
+"""Of the planted bugs the first nine find all but one, and that one only seed 837."""
 FAST_COUNT = min(8, SEED_COUNT)
 
 

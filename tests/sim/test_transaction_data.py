@@ -13,7 +13,7 @@ from tests.sim.transaction_data_mutations import MUTATIONS, note_no_aborted_tran
 from tests.sim.transaction_people import ABORT
 
 FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
-SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "200"))
+SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "140"))
 FAST_COUNT = min(8, SEED_COUNT)
 SEED_LIMIT = 1_000
 FOUND_BY = {

@@ -26,8 +26,9 @@ for whoever sorts them. A frame has at most a million elements (`decoding.MAX_EL
 beside its own bytes no frame costs more than some 300 MB, however large it is."""
 FIXED_BYTES = 1 << 20
 """What any frame may cost: receive buffers of the broker, and of the client here."""
-FRAME_BYTES = 20_000
-LARGE_BYTES = 10_000
+LARGE_BYTES = FIXED_BYTES // MULTIPLE
+"""Of a frame of more the multiple decides; a larger one shows the same and takes longer."""
+FRAME_BYTES = 10_000
 STEPS = 40
 
 SERVED = [(listener, api_key) for listener in APIS for api_key in APIS[listener]]
@@ -118,7 +119,7 @@ def greedy_frames(recorded: Recorded, array: Array) -> Iterator[bytes]:
         empty_bytes = len(request.frame())
         setattr(owner, name, [one] * 100)
         each_bytes = max(1, (len(request.frame()) - empty_bytes) // 100)
-        setattr(owner, name, [one] * (FRAME_BYTES // each_bytes))
+        setattr(owner, name, [one] * -(-FRAME_BYTES // each_bytes))
         yield request.frame()
 
 

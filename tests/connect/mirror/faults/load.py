@@ -9,8 +9,10 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from tests.lib.connect_worker import eventually
 
-EVERY_SECONDS = 0.02
+EVERY_SECONDS = 0.1
 """Whatever breaks, there is something on its way; more would only be read again and again."""
+AT_ONCE = 5
+"""How many go together: brokers and mirror are busy with batches, not with what is in them."""
 KEYS = 7
 FLUSH_SECONDS = 120
 
@@ -46,7 +48,8 @@ class Load:
     def _run(self) -> None:
         while not self._is_over.wait(EVERY_SECONDS):
             with self._lock:
-                self._write()
+                for _ in range(AT_ONCE):
+                    self._write()
             self._producer.poll(0)
 
     def _write(self) -> None:
