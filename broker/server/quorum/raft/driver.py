@@ -137,12 +137,17 @@ class RaftDriver:
         self._steps = None
 
     def _apply(self) -> Iterator[None]:
-        """Apply everything that is committed, also what comes to be so meanwhile."""
+        """Apply everything that is committed, also what comes to be so meanwhile.
+
+        What was not committed when it was read is read again: between two steps a new leader may
+        have put something else in its place.
+        """
         while self.applied_offset < self._high_watermark:
             before, batch = self.applied_offset, None
+            committed_offset = self._high_watermark
             for batch in split_batches(self._log.read(before, READ_BYTES)):
                 _validate_stored(batch, self.applied_offset)
-                if batch.next_offset > self._high_watermark:
+                if batch.next_offset > committed_offset:
                     break
                 yield from self._effects.listener.apply(batch)
                 self.applied_offset = batch.next_offset

@@ -7,7 +7,7 @@ import pytest
 from broker.model import OffsetAndEpoch
 from broker.raft.config import RaftConfig
 from broker.raft.node import RaftNode
-from broker.raft.output import Envelope
+from broker.raft.output import Envelope, Output
 from broker.raft.quorum_state import DamagedQuorumState, QuorumState
 from broker.records.errors import CorruptBatch
 from broker.server.quorum.raft.driver import Effects, RaftDriver
@@ -22,6 +22,7 @@ class Diary:
 
     def __init__(self, voters=(1,)) -> None:
         self.lines: list[str] = []
+        self.applied_epochs: list[int] = []
         self.steps_before_the_last = 0
         self.storage = SimulatedStorage()
         self.log = open_raft_log(self.storage)
@@ -43,6 +44,7 @@ class Diary:
             self.lines.append(f"step {step} of {batch.base_offset}")
             yield
         self.lines.append(f"apply {batch.base_offset}")
+        self.applied_epochs.append(batch.header.partition_leader_epoch)
 
     def load_snapshot(self, snapshot_id, data) -> None:
         self.lines.append(f"load {snapshot_id.offset}")
@@ -95,6 +97,22 @@ def test_what_is_committed_between_two_steps_comes_after_the_batch():
     diary.driver.run(0)
     assert diary.lines == ["flush", "step 0 of 1", "flush", "apply 1", "apply 2"]
     assert not diary.driver.has_work
+
+
+def test_what_another_leader_replaces_between_two_steps_is_never_applied():
+    diary = Diary(voters=(1, 2, 3))
+    diary.steps_before_the_last = 1
+    for value in ("committed", "lost"):
+        diary.log.append_as_leader(batch_of(value), 1)
+    diary.driver.take(Output(high_watermark=1))
+    diary.driver.run(0)
+    assert diary.driver.is_applying
+    diary.log.truncate_to(1)
+    diary.log.append_as_leader(batch_of("of the next leader"), 2)
+    diary.driver.take(Output(high_watermark=2))
+    while diary.driver.has_work:
+        diary.driver.run(0)
+    assert diary.applied_epochs == [1, 2]
 
 
 def test_a_snapshot_that_comes_between_two_steps_takes_the_place_of_the_batch():
