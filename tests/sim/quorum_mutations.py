@@ -4,6 +4,7 @@ The assertions of the core that would give a bug away at once are taken out with
 is whether the outside view, the invariants, sees the damage.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -15,7 +16,8 @@ from broker.raft.progress import majority_end_offset
 from broker.raft.quorum_state import FILE_NAME, encode_quorum_state
 from broker.raft.roles import Prospective, Unattached
 from broker.raft.state import RaftState
-from broker.server.quorum.raft.driver import RaftDriver
+from broker.records.batch import RecordBatch, split_batches
+from broker.server.quorum.raft.driver import READ_BYTES, RaftDriver
 from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
 from tests.sim import quorum_node
 
@@ -96,6 +98,22 @@ def truncate_below_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "truncate_to_diverging_epoch", truncate)
 
 
+def apply_what_was_read_before_it_was_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not read again, between two steps of a batch, what was not committed when it was read."""
+
+    def apply_committed(driver: RaftDriver) -> Iterator[None]:
+        read: list[RecordBatch] = []
+        while driver.applied_offset < driver._high_watermark:
+            read = read or list(split_batches(driver._log.read(driver.applied_offset, READ_BYTES)))
+            if read[0].next_offset > driver._high_watermark:
+                break
+            batch = read.pop(0)
+            yield from driver._effects.listener.apply(batch)
+            driver.applied_offset = batch.next_offset
+
+    monkeypatch.setattr(RaftDriver, "_apply_committed", apply_committed)
+
+
 MUTATIONS = [
     skip_the_fsync,
     save_the_vote_lazily,
@@ -104,4 +122,5 @@ MUTATIONS = [
     vote_for_shorter_logs,
     commit_old_epochs_by_count,
     truncate_below_the_high_watermark,
+    apply_what_was_read_before_it_was_committed,
 ]

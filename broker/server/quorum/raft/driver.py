@@ -137,6 +137,13 @@ class RaftDriver:
         self._steps = None
 
     def _apply(self) -> Iterator[None]:
+        yield from self._apply_committed()
+        own = self._own_leadership
+        if own is not None and self.applied_offset > own.start_offset:
+            self._own_leadership = None
+            self._effects.listener.change_leader(own)
+
+    def _apply_committed(self) -> Iterator[None]:
         """Apply everything that is committed, also what comes to be so meanwhile.
 
         What was not committed when it was read is read again: between two steps a new leader may
@@ -156,10 +163,6 @@ class RaftDriver:
             if self.applied_offset == before:
                 # Of a batch nothing is committed before all of it is, whatever a peer says.
                 break
-        own = self._own_leadership
-        if own is not None and self.applied_offset > own.start_offset:
-            self._own_leadership = None
-            self._effects.listener.change_leader(own)
 
     def _load_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
         size_bytes = self._log.snapshot_size_bytes(snapshot_id)
