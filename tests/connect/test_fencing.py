@@ -11,6 +11,7 @@ from connect.herder import effects, requests
 from connect.herder.config_records import Config, connector_records, task_count_record, task_records
 from connect.herder.herder import Assignment, Herder, Phase
 from connect.herder.names import ElsewhereError, RefusalError, TaskId
+from tests.lib.seeds import seeds
 
 C = "c"
 T = TaskId(C, 0)
@@ -292,7 +293,7 @@ def made_tasks(config: Config) -> list[Config]:
     return [{"number": str(each), "of": count} for each in range(int(count))]
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", seeds(150, fast=40))
 def test_whoever_is_given_up_and_lives_on_every_number_is_written_once(seed: int) -> None:
     """Three workers; tasks come and go, workers are cut off and go on with what they had."""
     random = Random(seed)

@@ -274,7 +274,7 @@ async def run_world(
     return world
 
 
-@pytest.mark.parametrize("seed", seeds(12, fast=3))
+@pytest.mark.parametrize("seed", seeds(12, fast=2))
 @pytest.mark.parametrize("crash_share", [0.0, 0.2])
 def test_every_order_is_judged_and_decided_once_and_right(seed: int, crash_share: float) -> None:
     async def check() -> None:
@@ -300,7 +300,7 @@ def test_every_order_is_judged_and_decided_once_and_right(seed: int, crash_share
     asyncio.run(check())
 
 
-@pytest.mark.parametrize("seed", seeds(12, fast=3))
+@pytest.mark.parametrize("seed", seeds(12, fast=2))
 def test_stock_is_never_oversold_and_comes_back_from_failed_orders(seed: int) -> None:
     async def check() -> None:
         world = await run_world(seed, 0.2, ship_share=0.05)
@@ -328,7 +328,7 @@ def test_stock_is_never_oversold_and_comes_back_from_failed_orders(seed: int) ->
     asyncio.run(check())
 
 
-@pytest.mark.parametrize("seed", seeds(12, fast=3))
+@pytest.mark.parametrize("seed", seeds(12, fast=2))
 def test_cancelled_orders_cost_nobody_anything_and_each_state_has_one_mail(seed: int) -> None:
     async def check() -> None:
         world = await run_world(seed, 0.15, cancel_share=0.05)

@@ -15,7 +15,7 @@ from tests.sim.replica_cluster import ReplicaSimulation
 
 FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
 SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "100"))
-FAST_COUNT = min(20, SEED_COUNT)
+FAST_COUNT = min(8, SEED_COUNT)
 
 
 def play(seed: int) -> ReplicaSimulation:

@@ -258,7 +258,7 @@ def test_a_round_on_segments_that_are_gone_changes_nothing() -> None:
     assert [r.offset for r in read_records(log)] == [0, 1, 2]
 
 
-@pytest.mark.parametrize("synced_only", [False, True])
+@pytest.mark.parametrize("synced_only", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_crash_at_every_step_of_the_swap_loses_nothing(synced_only: bool) -> None:
     step = 0
     while True:

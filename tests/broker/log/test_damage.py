@@ -38,7 +38,7 @@ from tests.lib.logs import NOW_MS, joined
 from tests.lib.simulated_storage import Contents, Directory, SimulatedStorage
 
 SEEDS = int(os.environ.get("MILLRACE_DAMAGE_SEEDS", "150"))
-SEEDS_A_TEST = 50
+SEEDS_A_TEST = 25
 TOPIC_ID = b"0123456789abcdef"
 PATHS = ("/a", "/b")
 IN_A_TRANSACTION = b"in a transaction"

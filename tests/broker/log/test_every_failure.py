@@ -69,7 +69,7 @@ def check(day: Day, again: PartitionLog) -> None:
         assert offset in found or offset in day.taken_away, offset
 
 
-@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
+@pytest.mark.parametrize("error", [errno.EIO, pytest.param(errno.ENOSPC, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("with_power", [False, True])
 def test_the_disk_fails_at_every_call(error: int, with_power: bool) -> None:
     calls = 0

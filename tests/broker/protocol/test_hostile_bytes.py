@@ -45,6 +45,7 @@ def try_to_decode(message, version, data) -> None:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("message", ALL_MESSAGES, ids=name_of)
 def test_a_message_cut_anywhere_is_refused(message):
     for version in versions_of(message):

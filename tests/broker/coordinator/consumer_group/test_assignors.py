@@ -1,7 +1,7 @@
 """The assignors: complete, balanced, sticky, whatever the members subscribe to."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.coordinator.consumer_group.assignors import range as range_assignor
@@ -104,14 +104,12 @@ CHECKS = {"uniform": check_uniform_balance, "range": check_range_balance}
 
 
 @pytest.mark.parametrize("name", ASSIGNORS)
-@settings(max_examples=150, deadline=None)
 @given(group=groups())
 def test_an_assignment_is_complete_and_balanced(name, group):
     CHECKS[name](*group, assigned(name, *group))
 
 
 @pytest.mark.parametrize("name", ASSIGNORS)
-@settings(max_examples=100, deadline=None)
 @given(group=groups())
 def test_nothing_moves_when_nothing_has_changed(name, group):
     first = assigned(name, *group)
@@ -119,14 +117,12 @@ def test_nothing_moves_when_nothing_has_changed(name, group):
 
 
 @pytest.mark.parametrize("name", ASSIGNORS)
-@settings(max_examples=100, deadline=None)
 @given(group=groups(), change=groups())
 def test_an_assignment_is_complete_and_balanced_after_any_change(name, group, change):
     first = assigned(name, *group)
     CHECKS[name](*change, assigned(name, *change, targets=first))
 
 
-@settings(max_examples=150, deadline=None)
 @given(group=groups(is_homogeneous=True))
 def test_uniform_moves_only_what_a_new_member_gets(group):
     subscriptions, counts = group
@@ -136,7 +132,6 @@ def test_uniform_moves_only_what_a_new_member_gets(group):
     assert moved(first, second) == size(second["new"])
 
 
-@settings(max_examples=150, deadline=None)
 @given(group=groups(is_homogeneous=True))
 def test_uniform_moves_nothing_of_those_who_stay_when_a_member_leaves(group):
     subscriptions, counts = group
