@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -53,7 +54,7 @@ class ConnectWorker:
         properties.write_text("".join(lines))
         self._arguments = ["start", str(properties), *map(str, connectors)]
         self._port = 0
-        self.process: ForkedProcess | None = None
+        self.process: ForkedProcess | subprocess.Popen[str] | None = None
 
     def start(self) -> Self:
         with self._log_path.open("a") as log:
@@ -95,7 +96,8 @@ class ConnectWorker:
         if self.process is not None:
             self.process.kill()
             self.process.wait()
-            self.process.stdout.close()
+            if self.process.stdout is not None:
+                self.process.stdout.close()
             self.process = None
 
     @property
