@@ -14,10 +14,9 @@ SEEDS ?= 1000
 SEED ?= 1
 # The pipeline's chaos places its 5,000 orders in three minutes.
 MINUTES ?= $(if $(PIPELINE),3,10)
-# Processes in which tests run side by side: most of them wait for something most of the time. With more
-# on two slow processors those tests fail whose limits are not ours: Spark gives a Python worker ten
-# seconds to start.
-WORKERS ?= 4
+# Processes in which tests run side by side. With more of them on two slow processors those tests fail
+# whose limits are not ours: Spark gives a Python worker ten seconds to start.
+WORKERS ?= 3
 PYTEST = $(BIN)/python -m pytest -q -n
 REPORT := build/tests.xml
 
