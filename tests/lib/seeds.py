@@ -15,5 +15,5 @@ def seeds(count: int, *, fast: int, first: int = 0) -> list[Any]:
 
 
 def beginning_with(known: int, limit: int) -> Iterator[int]:
-    """Give every seed below a limit, first the one that showed what is looked for."""
-    return chain(range(known, limit), range(min(known, limit)))
+    """Give the seed that showed what is looked for, then all others below a limit."""
+    return chain([known], (seed for seed in range(limit) if seed != known))

@@ -30,6 +30,14 @@ def nobody_has_to_give_up(patch):
 
 def any_epoch_is_good(patch):
     patch.setattr(heartbeat, "validate_epoch", lambda member, request: None)
+    what_the_epoch_before_leaves_out_is_given_up(patch)
+
+
+def what_the_epoch_before_leaves_out_is_given_up(patch):
+    def believed(member, request):
+        return heartbeat.reported_partitions(request)
+
+    patch.setattr(heartbeat, "confirmed_partitions", believed)
 
 
 def any_commit_is_good(patch):
@@ -87,6 +95,7 @@ MUTATIONS = [
     everything_is_free,
     nobody_has_to_give_up,
     any_epoch_is_good,
+    what_the_epoch_before_leaves_out_is_given_up,
     any_commit_is_good,
     commits_are_good_by_the_member_alone,
     silence_is_not_noticed,

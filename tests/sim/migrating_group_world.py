@@ -34,6 +34,7 @@ START_OVER = {
     ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.FENCED_INSTANCE_ID,
     ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+    ErrorCode.GROUP_ID_NOT_FOUND,
 }
 
 
@@ -89,6 +90,8 @@ class SimulatedClassic(Client):
             if not self.is_waiting_to_sync:
                 self._take_sync()
         elif self.has_to_join:
+            if not self.is_cooperative:
+                self.give_up()
             self.say()
             self.send_join()
         else:
@@ -256,6 +259,4 @@ class MigratingGroupWorld(ConsumerGroupWorld):
             # A partition more is noticed by who leads, as it joins again to say so.
             if isinstance(each, SimulatedClassic):
                 each.has_to_join = True
-                if not each.is_cooperative:
-                    each.give_up()
         super().come_to_rest()

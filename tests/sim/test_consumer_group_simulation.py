@@ -22,6 +22,7 @@ SEED_LIMIT = 60
 FOUND_BY = {
     "nobody_has_to_give_up": 17,
     "any_epoch_is_good": 14,
+    "what_the_epoch_before_leaves_out_is_given_up": 472,
     "any_commit_is_good": 5,
     "commits_are_good_by_the_member_alone": 11,
     "growing_topics_are_not_noticed": 2,

@@ -78,7 +78,7 @@ def consumer_group_heartbeat(
     refresh(step, group, has_changed=has_changed)
     is_up_to_date = maybe_assign(step, group)
     member = group.members[member_id]
-    follow_target(step, group, member, reported_partitions(request))
+    follow_target(step, group, member, confirmed_partitions(member, request))
     departures.restart_session(step, group, member)
     response = ConsumerGroupHeartbeatResponse(
         member_id=member_id,
@@ -300,6 +300,20 @@ def reported_partitions(
         for topic in request.topic_partitions
         for partition in topic.partitions
     )
+
+
+def confirmed_partitions(
+    member: ConsumerMember, request: ConsumerGroupHeartbeatRequest
+) -> frozenset[tuple[bytes, int]] | None:
+    """Return what the member says that it has now; None when it does not say.
+
+    What was said in the epoch before may have been said before the member heard of what it got in
+    this one: what such a heartbeat leaves out is not given up. The next one of this epoch tells.
+    Apache Kafka believes it, and gives away what the member may hold.
+    """
+    if request.member_epoch not in (JOIN_EPOCH, member.member_epoch):
+        return None
+    return reported_partitions(request)
 
 
 def follow_target(

@@ -4,6 +4,7 @@ import pytest
 
 from broker.coordinator.consumer_group.config import ConsumerGroupConfig
 from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.output import RequestContext
 from broker.errors import ErrorCode
 from broker.metadata.features import GROUP_VERSION
 from broker.protocol.records.metadata import ConfigRecord, FeatureLevelRecord, RemoveTopicRecord
@@ -136,6 +137,22 @@ def test_a_member_that_missed_an_answer_goes_on_from_the_epoch_before(world):
     assert consumer.member_epoch == 2
     consumer.beat()
     assert len(consumer.owned) == 6
+
+
+def test_what_a_late_heartbeat_of_the_epoch_before_leaves_out_is_not_given_up(world):
+    first, second = world.consumer("orders"), world.consumer("orders")
+    first.beat()
+    late = first.request()
+    world.topics(orders=6)
+    first.beat()
+    assert len(first.owned) == 6
+    second.beat()  # Now the first has to give up three, among them perhaps the two it just got.
+    context = RequestContext(1, "client", "/127.0.0.1")
+    world.ask(world.shard.consumer_group_heartbeat, context, late)
+    second.beat()
+    assert not first.owned & second.owned
+    world.settle(first, second)
+    assert (len(first.owned), len(second.owned)) == (3, 3)
 
 
 def test_a_member_in_the_epoch_before_with_partitions_of_others_is_fenced(world):
