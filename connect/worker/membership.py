@@ -255,7 +255,7 @@ class Membership:
                 wants = must_rejoin or self._rejoin.is_set()
                 if (wants or (due_ms is not None and now_ms() >= due_ms)) and stopped.done():
                     return
-                await self._pause(due_ms, None if stopped.done() else stopped)
+                await self._pause(due_ms, stopped)
         finally:
             stopped.cancel()
 
@@ -267,14 +267,15 @@ class Membership:
         self._heard_ms = now_ms()
         return is_rebalancing
 
-    async def _pause(self, due_ms: int | None, stopped: "asyncio.Future[None] | None") -> None:
+    async def _pause(self, due_ms: int | None, stopped: "asyncio.Future[None]") -> None:
         """Wait for the next heartbeat, or for less when something happens before."""
         seconds = self._settings["heartbeat.interval.ms"] / 1000
-        if due_ms is not None:
-            seconds = min(seconds, max(0.0, (due_ms - now_ms()) / 1000))
-        if stopped is not None:
+        if not stopped.done():
+            # Nothing can be done before, though the delay may be over for long.
             await asyncio.wait([stopped], timeout=seconds)
             return
+        if due_ms is not None:
+            seconds = min(seconds, max(0.0, (due_ms - now_ms()) / 1000))
         try:
             async with asyncio.timeout(seconds):
                 await self._rejoin.wait()
