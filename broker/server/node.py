@@ -54,6 +54,7 @@ ALL_INTERFACES = "0.0.0.0"
 NEAR_CONTROLLER_SECONDS = 0.5
 """How long a controller here may do nothing about letting go: without a majority it never can."""
 FAR_CONTROLLER_SECONDS = 3
+"""How long one elsewhere may, or one that needs no majority: its machine may be slow."""
 LEAVING_SECONDS = 60
 """How long this broker waits to be let go, however much the controller still has to do."""
 FAREWELL_SECONDS = 0.05
@@ -253,13 +254,18 @@ class Node:
             return
         broker.lifecycle.stop()
         await self._wait_until_let_go(broker, NEAR_CONTROLLER_SECONDS)
-        if broker.metadata.leader_id not in {NO_NODE, self._config.node_id}:
+        if self._may_yet_answer(broker.metadata.leader_id):
             await self._wait_until_let_go(broker, FAR_CONTROLLER_SECONDS)
         if broker.lifecycle.state != BrokerState.SHUTTING_DOWN:
             log.warning("stopping without the controller: it did not answer in time")
             broker.lifecycle.end()
         elif any(other.is_active for other in broker.metadata.image.brokers.values()):
             await asyncio.sleep(FAREWELL_SECONDS)
+
+    def _may_yet_answer(self, controller_id: int) -> bool:
+        if controller_id == self._config.node_id:
+            return all(voter.node_id == controller_id for voter in self._config.voters)
+        return controller_id != NO_NODE
 
     async def _wait_until_let_go(self, broker: Broker, seconds: float) -> None:
         """Wait for as long as no such time passes in which nothing happens."""
