@@ -201,6 +201,7 @@ class Node:
         dispatcher = Dispatcher(
             partial(make_handler, broker),
             request_counts=broker.metrics.requests,
+            on_queued=broker.parked_fetches.answer_all,
             on_closed=broker.on_connection_closed,
         )
         shared = Shared.of(loop, monotonic_seconds)

@@ -144,10 +144,12 @@ class Dispatcher:
         make_handler: Callable[[int], Handler | None],
         *,
         request_counts: Counter[int],
+        on_queued: Callable[[Connection], None],
         on_closed: Callable[[Connection], None],
     ) -> None:
         self._make_handler = make_handler
         self._request_counts = request_counts
+        self._on_queued = on_queued
         self._on_closed = on_closed
         self._handlers: dict[int, Handler] = {}
 
@@ -167,6 +169,8 @@ class Dispatcher:
         if handler is None:
             return self._answer_unsupported(connection, header)
         self._request_counts[header.api_key] += 1
+        if header.api_key != ApiKey.FETCH and not connection.is_idle:
+            self._on_queued(connection)
         if not isinstance(message, Message):
             walk = decoded(connection, message, lambda whole: self._walk(handler, context, whole))
             return connection.walk(walk, held=frame)

@@ -121,6 +121,16 @@ class ParkedFetches:
             if fetch.is_follower:
                 fetch.try_answer(is_final=True)
 
+    def answer_all(self, connection: Connection) -> None:
+        """Answer whatever waits on a connection: its client asks something else by now.
+
+        That would be answered after these, half a second later as consumers are set, and with a
+        client that asks for metadata there it would be so much longer until it knows a new leader.
+        Another Fetch does not count: who has two of them under way waits with both.
+        """
+        for fetch in list(self._by_connection.get(connection, ())):
+            fetch.try_answer(is_final=True)
+
     def on_closed(self, connection: Connection) -> None:
         """Forget whatever waits for a connection that is gone."""
         for fetch in self._by_connection.pop(connection, {}):
