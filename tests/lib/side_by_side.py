@@ -34,7 +34,6 @@ TOGETHER = {
 SPREAD = (
     "tests/interop/test_cluster_faults.py",
     "tests/sim/test_quorum_mutations.py",
-    "tests/sim/test_quorum_simulation.py",
 )
 MARKS_LONGEST_FIRST = ("e2e", "interop", "slow")
 
