@@ -29,6 +29,9 @@ TOGETHER = {
     "tests/connect/test_elasticsearch.py": "elasticsearch",
     "tests/connect/test_real_parts.py": "elasticsearch",
     "tests/services/test_search_index.py": "elasticsearch",
+    "tests/interop/test_bad_batches.py": "apache-kafka",
+    "tests/interop/test_bad_coordinator_input.py": "apache-kafka",
+    "tests/interop/test_tool_status.py": "apache-kafka",
 }
 """The first that fits counts. `jvms` are the tests that start several, `spark` shares a session."""
 SPREAD = (
