@@ -1,6 +1,5 @@
 """The same bad batches to Apache Kafka and to our broker: the same error codes."""
 
-
 import pytest
 
 from broker.protocol.api_keys import ApiKey
