@@ -91,3 +91,12 @@ def elasticsearch() -> "Iterator[Elasticsearch]":
 
     with Elasticsearch() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One node of Apache Kafka for all who only ask what it answers, in one process as above."""
+    from tests.lib.apache_kafka import kafka_libs, running_node
+
+    with running_node(kafka_libs(), tmp_path_factory.mktemp("apache-kafka")) as bootstrap:
+        yield bootstrap

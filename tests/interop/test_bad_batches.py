@@ -1,7 +1,5 @@
 """The same bad batches to Apache Kafka and to our broker: the same error codes."""
 
-from pathlib import Path
-
 import pytest
 
 from broker.protocol.api_keys import ApiKey
@@ -14,7 +12,6 @@ from broker.protocol.messages.produce import (
 )
 from broker.records.batch import split_batches
 from millrace.testing import LocalBroker
-from tests.lib.apache_kafka import kafka_libs, running_node
 from tests.lib.bad_batches import BAD_BATCHES, GOOD, REPAIRED
 from tests.lib.raw_kafka import RawConnection
 
@@ -78,13 +75,12 @@ def read_at(connection: RawConnection, offset: int) -> tuple[object, ...]:
     return (header.attributes, header.base_timestamp, header.max_timestamp, *header[6:7], first)
 
 
-def test_apache_kafka_refuses_and_repairs_as_we_do(tmp_path: Path) -> None:
+def test_apache_kafka_refuses_and_repairs_as_we_do(apache_kafka: str) -> None:
     with LocalBroker() as broker:
         ours = produce_each(broker.bootstrap_servers)
         our_batches = stored_after_each(broker.bootstrap_servers)
-    with running_node(kafka_libs(), tmp_path) as bootstrap:
-        theirs = produce_each(bootstrap)
-        their_batches = stored_after_each(bootstrap)
+    theirs = produce_each(apache_kafka)
+    their_batches = stored_after_each(apache_kafka)
     different = {
         name: (ours[name], theirs[name])
         for name in BAD_BATCHES

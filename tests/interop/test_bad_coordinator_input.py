@@ -20,7 +20,6 @@ from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from broker.protocol.messages.join_group import JoinGroupRequestProtocol
 from millrace.testing import LocalBroker
-from tests.lib.apache_kafka import kafka_libs, running_node
 from tests.lib.bad_coordinator_input import BAD, Setting
 from tests.lib.coordinator_requests import TIMEOUT_MS, TOPIC, Asks
 from tests.lib.raw_kafka import RawConnection
@@ -235,13 +234,12 @@ def test_the_polite_client_has_lost_nothing(broker: LocalBroker, polite: Polite)
     assert found == [b"%d" % number for number in range(1, polite.committed + 1)]
 
 
-def test_apache_kafka_refuses_the_same_with_the_same_errors(tmp_path: Path) -> None:
-    with running_node(kafka_libs(), tmp_path) as bootstrap:
-        create_topics(bootstrap)
-        with RawConnection(bootstrap, GIVE_UP_SECONDS) as connection:
-            setting = Setting(connection)
-            answers = {name: ErrorCode(bad.ask(setting)) for name, bad in BAD.items()}
-        assert refuses_two_phase_commit(bootstrap)
+def test_apache_kafka_refuses_the_same_with_the_same_errors(apache_kafka: str) -> None:
+    create_topics(apache_kafka)
+    with RawConnection(apache_kafka, GIVE_UP_SECONDS) as connection:
+        setting = Setting(connection)
+        answers = {name: ErrorCode(bad.ask(setting)) for name, bad in BAD.items()}
+    assert refuses_two_phase_commit(apache_kafka)
     assert answers == {name: bad.code for name, bad in BAD.items()}
 
 

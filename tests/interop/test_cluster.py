@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Iterator
+from itertools import cycle
 
 import confluent_kafka
 import pytest
@@ -22,7 +23,7 @@ from broker.protocol.messages.produce import (
 )
 from broker.records.build import build_batch
 from millrace.testing import LocalCluster
-from tests.lib.apache_kafka import kafka_libs, run_tool
+from tests.lib.apache_kafka import Tool, kafka_libs, run_tool, run_tools
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.stock_admins import ADMINS
 from tests.lib.stock_clients import CLIENTS, Record
@@ -201,13 +202,15 @@ KAFKA_TOOLS: list[tuple[str, str, Callable[[str], bool]]] = [
 
 
 def test_kafka_s_own_tools_work_with_the_cluster(cluster: LocalCluster) -> None:
-    libs = kafka_libs()
-    for turn, (main_class, line, is_right) in enumerate(KAFKA_TOOLS):
-        through = cluster.address(cluster.broker_ids[turn % 3])
-        arguments = ["--bootstrap-server", through, *line.split()]
-        done = run_tool(libs, main_class, *arguments)
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert is_right(done.stdout), done.stdout
+    through = [cluster.address(broker_id) for broker_id in cluster.broker_ids]
+    asked = [
+        Tool(main_class, ("--bootstrap-server", address, *line.split()))
+        for (main_class, line, _), address in zip(KAFKA_TOOLS, cycle(through), strict=False)
+    ]
+    told = run_tools(kafka_libs(), asked)
+    for (_, line, is_right), (status, output, errors) in zip(KAFKA_TOOLS, told, strict=True):
+        assert status == 0, (line, output, errors)
+        assert is_right(output), (line, output)
 
 
 def test_a_report_of_what_is_missing_is_that_of_kafka_s_tool(

@@ -12,7 +12,7 @@ from broker.model import OffsetAndEpoch
 from broker.server.quorum.formatting import BOOTSTRAP_CHECKPOINT, formatted_features
 from broker.server.quorum.raft.snapshot_files import file_name
 from broker.server.quorum.voters import stored_voters, voters_of
-from tests.lib.apache_kafka import CLUSTER_ID, kafka_libs, run_tool
+from tests.lib.apache_kafka import CLUSTER_ID, Tool, kafka_libs, run_tool, run_tools
 
 pytestmark = pytest.mark.interop
 
@@ -56,18 +56,23 @@ def test_apache_kafka_takes_what_ours_has_formatted(tmp_path: Path, capsys) -> N
     libs, properties = kafka_libs(), write_properties(tmp_path)
     assert main(["format", "-t", CLUSTER_ID, "-c", properties, "--standalone"]) == 0
     told = capsys.readouterr().out
-    info = run_tool(libs, TOOL, "info", "-c", properties)
-    assert info.returncode == 0, info.stdout + info.stderr
-    assert main(["info", "-c", properties]) == 0
-    assert info.stdout.strip() == capsys.readouterr().out.strip()
-    again = run_tool(libs, TOOL, "format", "-t", CLUSTER_ID, "-c", properties, "-s", "-g")
-    assert again.returncode == 0, again.stderr
-    assert "All of the log directories are already formatted." in again.stdout
-    assert "Formatting dynamic metadata voter directory" in told
     logs = tmp_path / "logs"
     files = f"{logs}/__cluster_metadata-0/{NOTHING},{logs}/{BOOTSTRAP_CHECKPOINT}"
-    dumped = run_tool(libs, DUMP, "--cluster-metadata-decoder", "--files", files).stdout
-    assert '"kRaftVersion":1' in dumped
-    assert '"endpoints":[{"name":"CONTROLLER","host":"127.0.0.1","port":19093}]' in dumped
-    assert '{"name":"metadata.version","featureLevel":30}' in dumped
-    assert "isvalid: false" not in dumped
+    info, again, dumped = run_tools(
+        libs,
+        [
+            Tool(TOOL, ("info", "-c", properties)),
+            Tool(TOOL, ("format", "-t", CLUSTER_ID, "-c", properties, "-s", "-g")),
+            Tool(DUMP, ("--cluster-metadata-decoder", "--files", files)),
+        ],
+    )
+    assert info.status == 0, info.output + info.errors
+    assert main(["info", "-c", properties]) == 0
+    assert info.output.strip() == capsys.readouterr().out.strip()
+    assert again.status == 0, again.errors
+    assert "All of the log directories are already formatted." in again.output
+    assert "Formatting dynamic metadata voter directory" in told
+    assert '"kRaftVersion":1' in dumped.output
+    assert '"endpoints":[{"name":"CONTROLLER","host":"127.0.0.1","port":19093}]' in dumped.output
+    assert '{"name":"metadata.version","featureLevel":30}' in dumped.output
+    assert "isvalid: false" not in dumped.output

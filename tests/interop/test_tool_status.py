@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.test_tools import MAIN_CLASSES, arguments_of
-from tests.lib.apache_kafka import Tool, kafka_libs, run_tools, running_node
+from tests.lib.apache_kafka import Tool, kafka_libs, run_tools
 
 pytestmark = pytest.mark.interop
 
@@ -56,20 +56,20 @@ def said_by_ours(tool: str, arguments: list[str]) -> tuple[int, str, str]:
     return status, output.getvalue().strip(), errors.getvalue().strip()
 
 
-def test_tools_end_as_kafka_s_but_where_those_hide_a_failure(tmp_path: Path) -> None:
+def test_tools_end_as_kafka_s_but_where_those_hide_a_failure(
+    apache_kafka: str, tmp_path: Path
+) -> None:
     write_offsets(tmp_path, "good.json", 0)
     write_offsets(tmp_path, "beyond.json", 99)
-    libs = kafka_libs()
-    with running_node(libs, tmp_path) as bootstrap:
-        said_by_ours("topics", arguments_of("topics", bootstrap, "--create --topic t"))
-        asked = [
-            (tool, arguments_of(tool, bootstrap, line.format(folder=tmp_path)))
-            for tool, line in SAME + HIDDEN_BY_KAFKA
-        ]
-        theirs = run_tools(
-            libs, [Tool(MAIN_CLASSES[tool], tuple(arguments)) for tool, arguments in asked]
-        )
-        ours = [said_by_ours(tool, arguments) for tool, arguments in asked]
+    said_by_ours("topics", arguments_of("topics", apache_kafka, "--create --topic t"))
+    asked = [
+        (tool, arguments_of(tool, apache_kafka, line.format(folder=tmp_path)))
+        for tool, line in SAME + HIDDEN_BY_KAFKA
+    ]
+    theirs = run_tools(
+        kafka_libs(), [Tool(MAIN_CLASSES[tool], tuple(arguments)) for tool, arguments in asked]
+    )
+    ours = [said_by_ours(tool, arguments) for tool, arguments in asked]
     differ = []
     for line, (tool, _), (status, output, errors), their in zip(
         SAME + HIDDEN_BY_KAFKA, asked, ours, theirs, strict=True

@@ -1,9 +1,11 @@
 """The mirror in a process of its own, with a file of its own."""
 
 import json
+import subprocess
 import time
 import urllib.request
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,6 +17,7 @@ from millrace.launch import program_environment
 from tests.lib.connect_worker import eventually
 from tests.lib.forked import CONNECT
 
+END_SECONDS = 60
 QUICK = {
     "replication.factor": "1",
     "offset-syncs.topic.replication.factor": "1",
@@ -102,6 +105,18 @@ class MirrorProcess:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+
+def run_mirror(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the program to its end."""
+    with TemporaryFile("w+") as errors:
+        process = CONNECT.start("connect.mirror", arguments, program_environment(), errors)
+        process.stdin.close()
+        with process.stdout:
+            said = process.stdout.read()
+        status = process.wait(END_SECONDS)
+        errors.seek(0)
+        return subprocess.CompletedProcess(arguments, status, said, errors.read())
 
 
 Found = tuple[bytes | None, bytes | None, int, Any, int]

@@ -78,10 +78,16 @@ def name_of(value: object) -> str:
 
 
 @cache
+def fields_of(struct: type[Struct], version: int) -> tuple[Field, ...]:
+    """Give what the version can say of a struct; asked for every value, so sorted once."""
+    layout = layout_of(struct, version)
+    return (*layout.plain, *layout.tagged)
+
+
+@cache
 def structs(struct: type[Struct], version: int) -> st.SearchStrategy[Any]:
     """Make instances that set what the version can say and leave the rest at its default."""
-    layout = layout_of(struct, version)
-    fields = {field.name: _values(field, version) for field in layout.plain + layout.tagged}
+    fields = {field.name: _values(field, version) for field in fields_of(struct, version)}
     return st.builds(struct, **fields)
 
 
@@ -98,8 +104,7 @@ def _elements(element: str | type[Struct], version: int) -> st.SearchStrategy[An
 
 def sample(struct: type[Struct], version: int, *, array_length: int = 2) -> Any:
     """Make the one instance in which every field is set, for tests that need no variety."""
-    layout = layout_of(struct, version)
-    fields = layout.plain + layout.tagged
+    fields = fields_of(struct, version)
     return struct(**{field.name: _sample(field, version, array_length) for field in fields})
 
 
@@ -134,8 +139,7 @@ def random_struct(
     struct: type[Struct], version: int, random: Random, *, modest: bool = False
 ) -> Any:
     """Make an instance whose fields are drawn one by one, the ends of their ranges most often."""
-    layout = layout_of(struct, version)
-    fields = layout.plain + layout.tagged
+    fields = fields_of(struct, version)
     return struct(**{field.name: _random_value(field, version, random, modest) for field in fields})
 
 

@@ -9,6 +9,7 @@ import dataclasses
 import io
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -34,6 +35,7 @@ KAFKA_PYTHON_MODULES = (
 )
 
 
+@cache
 def fields_of(struct: type[Struct], version: int) -> list[Field]:
     """Return the fields a version has, in the order of their declaration."""
     absent = layout_of(struct, version).absent

@@ -29,12 +29,14 @@ TOGETHER = {
     "tests/connect/test_elasticsearch.py": "elasticsearch",
     "tests/connect/test_real_parts.py": "elasticsearch",
     "tests/services/test_search_index.py": "elasticsearch",
+    "tests/interop/test_bad_batches.py": "apache-kafka",
+    "tests/interop/test_bad_coordinator_input.py": "apache-kafka",
+    "tests/interop/test_tool_status.py": "apache-kafka",
 }
 """The first that fits counts. `jvms` are the tests that start several, `spark` shares a session."""
 SPREAD = (
     "tests/interop/test_cluster_faults.py",
     "tests/sim/test_quorum_mutations.py",
-    "tests/sim/test_quorum_simulation.py",
 )
 MARKS_LONGEST_FIRST = ("e2e", "interop", "slow")
 

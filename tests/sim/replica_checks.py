@@ -77,7 +77,7 @@ class ReplicaChecker:
 
     def check(self, node: ReplicaNode) -> None:
         """Check a node, what it has told clients, and everybody against the ledger."""
-        self.check_controller()
+        self._follow_controller()
         if node.log.topic_id == self._topic_id:
             self._maybe_settle(node)
             view = self._view(node)
@@ -177,13 +177,16 @@ class ReplicaChecker:
 
     def check_controller(self) -> None:
         """Check what the controller has decided, and StrongIsr."""
+        self._follow_controller()
+        self._check_in_sync()
+
+    def _follow_controller(self) -> None:
         if len(self.controller.records) != self._seen_records:
             self._seen_records = len(self.controller.records)
             self._follow_topic()
             self._follow_unclean_elections()
             self._check_decided()
             self._follow_replicas()
-        self._check_in_sync()
 
     def _follow_topic(self) -> None:
         topic_id = self.controller.topic_id

@@ -10,12 +10,12 @@ from functools import cache
 
 import pytest
 
-from tests.sim.replica_checks import ReplicaChecker
 from tests.sim.replica_cluster import ReplicaSimulation
 
 FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
-SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "100"))
+SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "75"))
 FAST_COUNT = min(8, SEED_COUNT)
+LOOKED_INTO = 20
 
 
 def play(seed: int) -> ReplicaSimulation:
@@ -29,24 +29,24 @@ def play(seed: int) -> ReplicaSimulation:
 
 
 @cache
-def checked(seed: int) -> ReplicaChecker:
+def played(seed: int) -> ReplicaSimulation:
     """Play a history for all who ask what was in it."""
-    return play(seed).checker
+    return play(seed)
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + FAST_COUNT))
 def test_replication_keeps_its_invariants(seed):
-    checked(seed)
+    played(seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(FIRST_SEED + FAST_COUNT, FIRST_SEED + SEED_COUNT))
 def test_replication_keeps_its_invariants_for_long(seed):
-    play(seed)
+    (played if seed < LOOKED_INTO else play)(seed)
 
 
 def test_a_seed_replays_to_the_same_history():
-    first, second = play(FIRST_SEED), play(FIRST_SEED)
+    first, second = played(FIRST_SEED), play(FIRST_SEED)
 
     assert first.scheduler.event_count == second.scheduler.event_count
     assert first.checker.ledger == second.checker.ledger
@@ -55,7 +55,7 @@ def test_a_seed_replays_to_the_same_history():
 
 @pytest.mark.slow
 def test_the_histories_have_something_in_them():
-    checkers = [checked(seed) for seed in range(20)]
+    checkers = [played(seed).checker for seed in range(LOOKED_INTO)]
 
     assert sum(checker.leader_count for checker in checkers) > 20
     assert sum(checker.expand_count for checker in checkers) > 20

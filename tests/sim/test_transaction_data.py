@@ -4,6 +4,7 @@ A failure names its seed; `MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` 
 """
 
 import os
+from functools import cache
 
 import pytest
 
@@ -13,12 +14,13 @@ from tests.sim.transaction_data_mutations import MUTATIONS, note_no_aborted_tran
 from tests.sim.transaction_people import ABORT
 
 FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
-SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "140"))
+SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "100"))
 FAST_COUNT = min(8, SEED_COUNT)
 SEED_LIMIT = 1_000
 FOUND_BY = {
-    "keep_the_guard_after_a_marker": 138,
-    "commit_by_the_order_of_markers": 12,
+    "keep_the_guard_after_a_marker": 46,
+    "take_late_markers": 9,
+    "commit_by_the_order_of_markers": 23,
 }
 """Seeds that showed a bug, looked at first; when one no longer does, any other of the limit may."""
 
@@ -33,9 +35,15 @@ def play(seed: int) -> TransactionData:
     return history
 
 
+@cache
+def played(seed: int) -> TransactionData:
+    """Play a history for all who ask what was in it."""
+    return play(seed)
+
+
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + FAST_COUNT))
 def test_a_transaction_is_all_or_nothing_to_its_readers(seed):
-    play(seed)
+    played(seed)
 
 
 @pytest.mark.slow
@@ -46,7 +54,7 @@ def test_a_transaction_is_all_or_nothing_to_its_readers_for_long():
 
 @pytest.mark.slow
 def test_the_histories_have_something_in_them():
-    histories = [play(seed) for seed in range(10)]
+    histories = [played(seed) for seed in range(10)]
     assert sum(history.commit_count for history in histories) > 30
     assert sum(each.state == ABORT for history in histories for each in history.transactions) > 30
     assert sum(len(history.owners) for history in histories) > 50

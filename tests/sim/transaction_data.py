@@ -358,7 +358,7 @@ class TransactionData:
     def run(self) -> None:
         for _ in range(STEP_COUNT):
             self.step()
-            if self.random.random() < 0.2:
+            if self.random.random() < 0.1:
                 self.check()
         self.heal()
         self.check()

@@ -386,4 +386,4 @@ def test_random_administration_keeps_every_rule() -> None:
 
 @pytest.mark.slow
 def test_much_random_administration_keeps_every_rule() -> None:
-    run(max_examples=120)
+    run(max_examples=80)

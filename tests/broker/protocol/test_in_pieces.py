@@ -15,24 +15,23 @@ from broker.protocol.structs import (
 from broker.protocol.wire import MAX_TAGS, DecodeError, encode_uvarint
 from tests.lib.protocol_messages import API_MESSAGES, name_of, sample, versions_of
 
-API_VERSIONS = [(message, version) for message in API_MESSAGES for version in versions_of(message)]
-
 
 def header(api_key: ApiKey, version: int) -> bytes:
     return api_key.to_bytes(2) + version.to_bytes(2) + bytes(4) + b"\xff\xff"
 
 
-@pytest.mark.parametrize(("message", "version"), API_VERSIONS, ids=name_of)
-def test_both_ways_of_a_codec_agree(message: type[Message], version: int) -> None:
-    original = sample(message, version)
-    encoded = encode_struct(original, version)
-    pieces: list[bytes] = []
-    parts: list[bytes] = []
-    finish(encoder_in_pieces(message, version)(original, pieces, parts))
-    assert b"".join([*parts, *pieces]) == encoded
-    decoded, end = finish(decoder_in_pieces(message, version)(encoded, 0, len(encoded)))
-    assert end == len(encoded)
-    assert encode_struct(decoded, version) == encoded
+@pytest.mark.parametrize("message", API_MESSAGES, ids=name_of)
+def test_both_ways_of_a_codec_agree(message: type[Message]) -> None:
+    for version in versions_of(message):
+        original = sample(message, version)
+        encoded = encode_struct(original, version)
+        pieces: list[bytes] = []
+        parts: list[bytes] = []
+        finish(encoder_in_pieces(message, version)(original, pieces, parts))
+        assert b"".join([*parts, *pieces]) == encoded, version
+        decoded, end = finish(decoder_in_pieces(message, version)(encoded, 0, len(encoded)))
+        assert end == len(encoded), version
+        assert encode_struct(decoded, version) == encoded, version
 
 
 def test_only_a_large_request_is_decoded_in_pieces() -> None:

@@ -1,7 +1,6 @@
 """A mirror between two real brokers, there and back: records, settings, partitions, groups."""
 
 import json
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from connect.mirror.whole_topic import whole_topic
-from millrace.launch import program_command, program_environment
 from millrace.mirror import Heartbeat, RemoteClusterUtils, TopicPartition
 from millrace.testing import LocalBroker
 from tests.connect.mirror.faults.load import Load
@@ -27,6 +25,7 @@ from tests.lib.mirror_process import (
     produce,
     properties_file,
     records,
+    run_mirror,
     topic_names,
 )
 
@@ -57,17 +56,6 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
         properties = properties_file(folder, addresses, settings)
         with MirrorProcess(properties) as process:
             yield Clusters(a.bootstrap_servers, b.bootstrap_servers, properties, process)
-
-
-def mirror(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        program_command("connect.mirror", *arguments),
-        env=program_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
 
 
 def make_topic(servers: str, name: str, partitions: int, config: dict[str, str]) -> None:
@@ -278,12 +266,12 @@ def metric_values(clusters: Clusters, name: str, topic: str) -> list[float]:
 
 def test_status_is_what_the_clusters_tell(clusters: Clusters) -> None:
     def is_even() -> bool:
-        there, back = json.loads(mirror("status", str(clusters.properties), "--json").stdout)
+        there, back = json.loads(run_mirror("status", str(clusters.properties), "--json").stdout)
         lags = {**there["topics"], **back["topics"]}
         return there["flow"] == "a->b" and lags["orders"] == 0
 
     eventually(is_even)
-    said = mirror("status", str(clusters.properties)).stdout
+    said = run_mirror("status", str(clusters.properties)).stdout
     assert "left out  a.orders: came from a" in said
     assert "group     readers: last checkpoint" in said
 
@@ -313,12 +301,12 @@ def test_one_copy_is_compared_and_ends(clusters: Clusters, tmp_path: Path) -> No
             "emit.heartbeats.enabled": "false",
         }
         file = str(properties_file(tmp_path, addresses, told))
-        done = mirror(file, "--once")
+        done = run_mirror(file, "--once")
         assert done.returncode == 0, done.stdout + done.stderr
         assert "(100.0 %)" in done.stdout
         assert done.stdout.count("same     a->c orders-") == 3
         assert "DIFFERS" not in done.stdout
         produce(other.bootstrap_servers, "a.lines", range(1))
-        again = mirror(file, "--once")
+        again = run_mirror(file, "--once")
         assert again.returncode == 1
         assert "DIFFERS  a->c lines-0: 100 records" in again.stdout, again.stderr[-3000:]

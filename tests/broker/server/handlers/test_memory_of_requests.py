@@ -6,18 +6,21 @@ times. Of versions in which an array's elements are the same on the wire the las
 """
 
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
 
 from broker.protocol.api_keys import ApiKey
+from broker.protocol.framing import response_class
 from broker.protocol.layout import is_nullable, layout_of
 from broker.protocol.message import Field, Struct
+from broker.protocol.structs import decoder, encoder, encoder_in_pieces
 from tests.fuzz.in_process import InProcessNode, in_process_node
 from tests.fuzz.mutations import copied
 from tests.fuzz.valid_requests import APIS, Recorded, valid_requests
 from tests.lib.protocol_messages import PLAIN_SAMPLES, sample
+from tests.lib.traced_codecs import codecs_without_lines
 
 MULTIPLE = 128
 """Times the bytes of request and answer: what a frame may cost while it is decoded and handled. The
@@ -41,11 +44,18 @@ def node() -> Iterator[InProcessNode]:
 
 
 @pytest.fixture(scope="module")
-def requests(node: InProcessNode) -> list[Recorded]:
+def requests(node: InProcessNode) -> Iterator[list[Recorded]]:
     requests = list(valid_requests(node.world))
     for request in requests:  # every codec is written, all is imported
         node.send(request.listener, request.frame())
-    return requests
+    with codecs_without_lines(codec for request in requests for codec in codecs_of(request)):
+        yield requests
+
+
+def codecs_of(request: Recorded) -> Iterator[Callable[..., Any]]:
+    yield decoder(type(request.message), request.version)
+    yield encoder(response_class(request.api_key), request.version)
+    yield encoder_in_pieces(response_class(request.api_key), request.version)
 
 
 class Array(NamedTuple):
