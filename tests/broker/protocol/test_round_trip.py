@@ -3,6 +3,8 @@
 from random import Random
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from broker.protocol.framing import (
@@ -25,9 +27,16 @@ from tests.lib.protocol_messages import (
     name_of,
     random_struct,
     sample,
+    structs,
     versions_of,
 )
 
+QUICK = settings(
+    max_examples=5,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 SEED_COUNT = 25
 
 
@@ -42,6 +51,16 @@ def test_a_message_with_every_field_set_survives(message):
 def test_a_message_of_defaults_survives(message):
     for version in versions_of(message):
         assert decode_struct(message, version, encode_struct(message(), version)) == message()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("message", ALL_MESSAGES, ids=name_of)
+@QUICK
+@given(data=st.data())
+def test_any_message_survives(message, data):
+    version = data.draw(st.sampled_from(versions_of(message)))
+    original = data.draw(structs(message, version))
+    assert decode_struct(message, version, encode_struct(original, version)) == original
 
 
 @pytest.mark.slow
