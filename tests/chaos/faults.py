@@ -24,6 +24,8 @@ DISK_ORDERS = {
 }
 
 # What ends the processes it is done to, or makes them end themselves.
+PARTING = {schedule.ISOLATE, schedule.MUTE, schedule.DEAF, schedule.BRIDGE, schedule.RING}
+"""What only a cluster with links can suffer."""
 ENDING = {schedule.KILL, schedule.TERMINATE, schedule.FAILING_DISK, schedule.FULL_DISK}
 
 
@@ -95,7 +97,8 @@ class Faults:
             if not self._cluster.node(node_id).is_running
             and (node_id not in victims or fault.name not in ENDING)
         ]
-        self._cluster.heal()
+        if fault.name in PARTING:
+            self._cluster.heal()
         for node_id in self._cluster.node_ids:
             node = self._cluster.node(node_id)
             (node.data_folder / SWITCH).unlink(missing_ok=True)

@@ -14,7 +14,9 @@ from tests.chaos.clients import Client, confluent_producer, delivery, place_of
 from tests.chaos.history import Key, Kind, Outcome, Value
 from tests.chaos.recorder import Outcomes, Recorder
 
-PULSE_PAUSE_SECONDS = 0.02
+PULSE_PAUSE_SECONDS = 0.05
+STEP_PAUSE_SECONDS = 0.02
+"""Who never pauses keeps the machine busy with more of the same."""
 CRASH_PAUSE_SECONDS = 0.1
 SUBSCRIBE_OR_ASSIGN, CRASH, SEND = 1 / 64, 1 / 256, 0.5
 
@@ -87,6 +89,7 @@ class Worker(threading.Thread):
         try:
             while not self._is_stopping.is_set():
                 self.step()
+                self._is_stopping.wait(STEP_PAUSE_SECONDS)
             self._crash("the run is over")
         except BaseException as error:  # noqa: BLE001 - the run tells it, and fails
             self.failure = error

@@ -30,7 +30,7 @@ from tests.lib.waiting import until
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(280)]
 
 ROOT = Path(__file__).parents[2]
-COUNT = 40
+COUNT = 20
 
 
 @dataclass

@@ -167,13 +167,17 @@ class Pipeline:
         program.end(kill=kill)
         return program
 
-    def restart(self, name: str, *, kill: bool) -> None:
-        self.end(name, kill=kill)
-        self.start_again(name)
+    def restart(self, *names: str, kill: bool) -> None:
+        for name in names:
+            self.end(name, kill=kill)
+        self.start_again(*names)
 
-    def start_again(self, name: str) -> None:
-        """Start an instance that was ended, with the arguments it had."""
-        self.add(name, *self._commands[name])
+    def start_again(self, *names: str) -> None:
+        """Start instances that were ended side by side, with the arguments they had."""
+        for name in names:
+            self._begin(name, *self._commands[name])
+        for name in names:
+            self._await(name)
 
     def log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text()

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -16,10 +17,11 @@ from streams.records import PARTITION_COUNT
 from streams.topics import INPUTS, ensure_topics
 from tests.lib.forked import STREAMS
 from tests.lib.pipeline_processes import Pipeline, Program, call
-from tests.lib.waiting import until
+from tests.lib.waiting import PATIENCE_SECONDS, until
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 GROUP = "millrace-streams"
+_PAUSE_SECONDS = 0.2
 Order = dict[str, Any]
 
 
@@ -69,37 +71,38 @@ class Streams:
 
     def wait_caught_up(self) -> None:
         """Wait until every input is handled to its end, also what the topologies sent."""
-        until(lambda: not self._lags(), shown=self._lags)
-
-    def _lags(self) -> dict[TopicPartition, int]:
-        return lags_by_partition(self._pipeline.bootstrap_servers)
+        asyncio.run(_wait_caught_up(self._pipeline.bootstrap_servers))
 
 
-def lags_by_partition(bootstrap_servers: str) -> dict[TopicPartition, int]:
+async def _wait_caught_up(bootstrap_servers: str) -> None:
+    """Look again and again, through one connection."""
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=bootstrap_servers, group_id=GROUP, enable_auto_commit=False
+    )
+    await consumer.start()
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    try:
+        while lags := await _lags(consumer):
+            assert time.monotonic() < deadline, lags
+            await asyncio.sleep(_PAUSE_SECONDS)
+    finally:
+        await consumer.stop()
+
+
+async def _lags(consumer: AIOKafkaConsumer) -> dict[TopicPartition, int]:
     """Return how many records the group has not yet committed, where there are any.
 
     A partition never begun counts.
     """
-
-    async def run() -> dict[TopicPartition, int]:
-        consumer = AIOKafkaConsumer(
-            bootstrap_servers=bootstrap_servers, group_id=GROUP, enable_auto_commit=False
-        )
-        await consumer.start()
-        try:
-            wanted = [TopicPartition(t, n) for t in INPUTS for n in range(PARTITION_COUNT)]
-            # Positions first: what is sent on meanwhile then shows as lag.
-            committed = {one: await consumer.committed(one) for one in wanted}
-            ends = await consumer.end_offsets(wanted)
-            lags = {
-                one: ends[one] - at if (at := committed[one]) is not None else ends[one] + 1
-                for one in wanted
-            }
-            return {one: behind for one, behind in lags.items() if behind}
-        finally:
-            await consumer.stop()
-
-    return asyncio.run(run())
+    wanted = [TopicPartition(t, n) for t in INPUTS for n in range(PARTITION_COUNT)]
+    # Positions first: what is sent on meanwhile then shows as lag.
+    committed = {one: await consumer.committed(one) for one in wanted}
+    ends = await consumer.end_offsets(wanted)
+    lags = {
+        one: ends[one] - at if (at := committed[one]) is not None else ends[one] + 1
+        for one in wanted
+    }
+    return {one: behind for one, behind in lags.items() if behind}
 
 
 def make_orders(rng: random.Random, count: int, first: int = 0) -> list[Order]:

@@ -129,22 +129,22 @@ def test_views_stay_right_when_an_instance_is_killed_and_comes_back(
     streams = Streams(pipeline, tmp_path, "--grace-seconds", str(72 * HOUR_S))
     streams.begin("one", "two")
     sender = Sender(pipeline, seed=6)
-    sender.send(100)
+    sender.send(50)
     streams.wait_ready("one", "two")
     streams.wait_shared("one", 2)
-    sender.send(150)
+    sender.send(75)
     sender.send_these(burst("customer-3", 1))
     pipeline.end("one", kill=True)
-    sender.send(150)
-    sender.send_again(40)
+    sender.send(75)
+    sender.send_again(20)
     streams.wait_caught_up()
     assert_views_are_right(streams, "two", sender.orders)
     streams.begin("one")
-    sender.send(100)
+    sender.send(50)
     sender.send_these(burst("customer-4", 2))
     streams.wait_ready("one")
     streams.wait_shared("two", 2)
-    sender.send(50)
+    sender.send(25)
     streams.wait_caught_up()
     for name in ("one", "two"):
         assert_views_are_right(streams, name, sender.orders)
@@ -160,14 +160,14 @@ def test_an_instance_that_is_frozen_for_longer_than_its_session_writes_no_stale_
     sender = Sender(pipeline, seed=9)
     streams.wait_ready("one", "two")
     streams.wait_shared("two", 2)
-    sender.send(100)
+    sender.send(50)
     sender.send(100)
     pipeline.programs["one"].pause()  # It has just begun with these.
-    sender.send(50)
+    sender.send(25)
     streams.wait_shared("two", 1)
     streams.wait_caught_up()
     pipeline.programs["one"].resume()
-    sender.send(50)
+    sender.send(25)
     streams.wait_shared("two", 2)
     streams.wait_caught_up()
     for name in ("one", "two"):
@@ -180,64 +180,49 @@ def test_an_instance_that_is_frozen_for_longer_than_its_session_writes_no_stale_
     assert_views_are_right(streams, "one", sender.orders)
 
 
-def test_malformed_record_goes_to_the_dead_letters_and_stops_nothing(
-    pipeline: Pipeline, tmp_path: Path
-) -> None:
-    streams = Streams(pipeline, tmp_path)
-    streams.begin("one")
-    streams.wait_ready("one")
-    sender = Sender(pipeline, seed=7)
-    pipeline.produce([("orders", "order-0", b"no event"), ("orders", "order-1", b"\0\0\0\0\0")])
-    sender.send(20)
-    streams.wait_caught_up()
-    assert len(streams.get("one", "/v1/products")["products"]) == len(
-        expected_totals(sender.orders)
-    )
-    letters = pipeline.read("orders.dead-letter")
-    # Two readers of `orders`: each sets it aside.
-    assert [letter.value for letter in letters].count(b"no event") == 2
-    reasons = {dict(letter.headers)["millrace-error"].decode() for letter in letters}
-    assert "MalformedEventError: magic byte 110, expected 0" in reasons
-    assert call("GET", pipeline.urls["one"] + "/v1/products/none").status == 404
-
-
-def test_broker_restarts_under_the_streams(
+def test_one_alone_outlives_junk_and_its_broker_and_another_cluster_replaces_its_stores(
     broker: LocalBroker, pipeline: Pipeline, tmp_path: Path
 ) -> None:
     streams = Streams(pipeline, tmp_path, "--grace-seconds", str(72 * HOUR_S))
     streams.begin("one")
     streams.wait_ready("one")
     sender = Sender(pipeline, seed=8)
+    pipeline.produce([("orders", "order-0", b"no event"), ("orders", "order-1", b"\0\0\0\0\0")])
     sender.send(60)
     broker.kill()
     broker.start()
     sender.send(60)
     streams.wait_caught_up()
     assert_views_are_right(streams, "one", sender.orders)
+    assert_junk_is_set_aside(pipeline)
+    assert call("GET", pipeline.urls["one"] + "/v1/products/none").status == 404
     broker.kill()
     assert pipeline.end("one").exit_status == 0, "it ends when told to, also without a broker"
+    elsewhere = tmp_path / "other"
+    elsewhere.mkdir()
+    (tmp_path / "one-data").rename(elsewhere / "one-data")
+    assert_stores_are_replaced(elsewhere)
 
 
-def test_stores_of_another_cluster_are_replaced_by_what_the_changelogs_say(
-    pipeline: Pipeline, tmp_path: Path
-) -> None:
-    streams = Streams(pipeline, tmp_path)
-    streams.begin("one")
-    streams.wait_ready("one")
-    Sender(pipeline, seed=10).send(20)
-    streams.wait_caught_up()
-    assert pipeline.end("one").exit_status == 0
-    (tmp_path / "other").mkdir()
-    (tmp_path / "one-data").rename(tmp_path / "other" / "one-data")
-    with LocalBroker() as broker, Pipeline(broker.bootstrap_servers, tmp_path / "other") as other:
-        elsewhere = Streams(other, tmp_path / "other")
-        elsewhere.begin("one")
-        elsewhere.wait_ready("one")
-        assert elsewhere.get("one", "/v1/products")["count"] == 0
-        sender = Sender(other, seed=11)
+def assert_junk_is_set_aside(pipeline: Pipeline) -> None:
+    letters = pipeline.read("orders.dead-letter")
+    # Two readers of `orders`: each sets it aside.
+    assert [letter.value for letter in letters].count(b"no event") == 2
+    reasons = {dict(letter.headers)["millrace-error"].decode() for letter in letters}
+    assert "MalformedEventError: magic byte 110, expected 0" in reasons
+
+
+def assert_stores_are_replaced(folder: Path) -> None:
+    """Start an instance with another cluster's stores: it has what the changelogs say."""
+    with LocalBroker() as broker, Pipeline(broker.bootstrap_servers, folder) as pipeline:
+        streams = Streams(pipeline, folder)
+        streams.begin("one")
+        streams.wait_ready("one")
+        assert streams.get("one", "/v1/products")["count"] == 0
+        sender = Sender(pipeline, seed=11)
         sender.send(10)
-        elsewhere.wait_caught_up()
-        products = elsewhere.get("one", "/v1/products")["products"]
+        streams.wait_caught_up()
+        products = streams.get("one", "/v1/products")["products"]
         shown = {one["product_id"]: one["orders"] for one in products}
         assert shown == {key: one[0] for key, one in expected_totals(sender.orders).items()}
 

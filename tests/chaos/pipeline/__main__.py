@@ -101,7 +101,7 @@ def main(arguments: list[str]) -> int:
     folder = Path(tempfile.mkdtemp(prefix="millrace-pipeline-"))
     console = Console(highlight=False, width=140)
     console.print(f"seed {parsed.seed}, {parsed.orders} orders in {seconds:.0f} s")
-    with LocalCluster(brokers=3, **settings_of(REPLICAS), **SETTINGS) as cluster:
+    with LocalCluster(has_links=False, **settings_of(REPLICAS), **SETTINGS) as cluster:
         try:
             with Pipeline(cluster.bootstrap_servers, folder) as pipeline:
                 start_services(pipeline)

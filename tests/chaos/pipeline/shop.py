@@ -13,7 +13,7 @@ from tests.lib.pipeline_processes import Answer, Pipeline, call
 
 POSTERS = 8
 CUSTOMERS = [f"customer-{number}" for number in range(39)] + ["declined-1"]
-STOCK = {**{f"p{number}": 1_000_000 for number in range(9)}, "few": 60}
+STOCK = {**{f"p{number}": 1_000_000 for number in range(9)}, "few": 30}
 UNKNOWN = "no-such-product"
 PRICE = Decimal("1.50")
 CANCELLED_SHARE, SHIPPED_SHARE = 0.05, 0.2

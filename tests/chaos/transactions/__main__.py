@@ -221,7 +221,7 @@ def main(arguments: list[str]) -> int:
         "transaction.state.log.min.isr": "2",
     }
     settings = settings_of(REPLICAS) | factors | SETTINGS
-    with LocalCluster(brokers=3, **settings) as cluster:
+    with LocalCluster(has_links=False, **settings) as cluster:
         run = _Run(cluster, random.Random(parsed.seed), folder, console, parsed.records)
         try:
             run.prepare()

@@ -2,8 +2,6 @@
 
 import itertools
 import random
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -11,6 +9,8 @@ from pathlib import Path
 
 import confluent_kafka
 
+from millrace.forked_process import ForkedProcess, ForkServer
+from millrace.launch import program_environment
 from tests.chaos.history import Outcome
 from tests.chaos.transactions.checker import Accounts, Half, Partition, Transfer
 
@@ -18,6 +18,8 @@ CALL_SECONDS = 30.0
 READ_SECONDS = 60.0
 ABORT_CHANCE = 0.2
 COPIER = "tests.chaos.transactions.copier"
+TRANSFER_PAUSE_SECONDS = 0.05
+COPIER_PROCESSES = ForkServer(("confluent_kafka",))
 COMMON = {"log_level": 0, "socket.timeout.ms": 4_000, "reconnect.backoff.max.ms": 500}
 
 
@@ -32,7 +34,7 @@ class Copiers:
     ) -> None:
         self._group, self._topics = group, topics
         self._count, self._partition_count = count, partition_count
-        self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._running: dict[int, ForkedProcess] = {}
         self.kill_count = self.end_count = 0
 
     def look(self, bootstrap: str, folder: Path) -> None:
@@ -43,8 +45,12 @@ class Copiers:
                 continue
             self.end_count += running is not None
             with (folder / f"{self._group}.log").open("a") as log:
-                self._running[number] = subprocess.Popen(
-                    [sys.executable, "-m", COPIER, *self._arguments(bootstrap, number)], stderr=log
+                self._running[number] = COPIER_PROCESSES.start(
+                    COPIER,
+                    self._arguments(bootstrap, number),
+                    program_environment(),
+                    log,
+                    is_bound=True,
                 )
 
     def _arguments(self, bootstrap: str, number: int) -> list[str]:
@@ -85,7 +91,7 @@ class Transfers(threading.Thread):
 
     def run(self) -> None:
         """Make transfers until told to stop."""
-        while not self._is_stopping.is_set():
+        while not self._is_stopping.wait(TRANSFER_PAUSE_SECONDS):
             try:
                 self._transfer()
             except confluent_kafka.KafkaException:
