@@ -16,7 +16,7 @@ SEED ?= 1
 MINUTES ?= $(if $(PIPELINE),3,10)
 # Processes in which tests run side by side. With more of them on two slow processors those tests fail
 # whose limits are not ours: Spark gives a Python worker ten seconds to start.
-WORKERS ?= 3
+WORKERS ?= 4
 PYTEST = $(BIN)/python -m pytest -q -n
 REPORT := build/tests.xml
 

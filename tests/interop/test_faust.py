@@ -140,7 +140,7 @@ def test_a_table_is_right_and_is_recovered_by_another_worker(
 
 def test_two_workers_with_standbys_outlive_a_broker_and_then_one_of_them(tmp_path: Path) -> None:
     """Three brokers: whichever is the group's coordinator, the table loses nothing with it."""
-    with LocalCluster(num_partitions=4) as cluster, ExitStack() as stack:
+    with LocalCluster(has_links=False, num_partitions=4) as cluster, ExitStack() as stack:
         bootstrap = cluster.bootstrap_servers
         settings = {"REPLICAS": "3", "STANDBYS": "1"}
         first = stack.enter_context(Worker(bootstrap, tmp_path / "one", **settings))

@@ -110,7 +110,7 @@ def wait_for_more(reader: Reader, step: int, whole: int) -> None:
 def test_transactional_copiers_copy_everything_once_while_brokers_are_killed() -> None:
     libs = kafka_libs()
     values = [str(number) for number in range(MESSAGE_COUNT)]
-    with LocalCluster() as cluster:
+    with LocalCluster(has_links=False) as cluster:
         make_topics(cluster, "in", "out")
         fill(cluster, "in", values)
 
@@ -136,7 +136,7 @@ def test_kafka_streams_counts_every_word_once_while_brokers_are_killed(tmp_path:
     libs = kafka_libs()
     lines = [f"{WORDS[number % 7]} {WORDS[number % 5]}" for number in range(MESSAGE_COUNT)]
     expected = Counter(word for line in lines for word in line.split())
-    with LocalCluster() as cluster:
+    with LocalCluster(has_links=False) as cluster:
         make_topics(cluster, INPUT, OUTPUT)
         properties = tmp_path / "streams.properties"
         properties.write_text(

@@ -34,7 +34,7 @@ COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster() as started:
+    with LocalCluster(has_links=False) as started:
         yield started
 
 
@@ -156,7 +156,7 @@ def coordinator_of(cluster: LocalCluster, transactional_id: str) -> int:
 
 @pytest.mark.parametrize("is_commit", [True, False], ids=["commit", "abort"])
 def test_a_transaction_survives_its_coordinator(is_commit: bool) -> None:
-    with LocalCluster() as cluster:
+    with LocalCluster(has_links=False) as cluster:
         topic = made(cluster, "orders")
         producer = confluent_producer(
             cluster.bootstrap_servers, f"survivor-{topic}", **{"transaction.timeout.ms": 60_000}
