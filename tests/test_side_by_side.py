@@ -30,10 +30,22 @@ def test_long_tests_that_share_nothing_are_spread():
     assert group_of(f"{file}::test_a[one]") != group_of(f"{file}::test_a[two]")
 
 
-def test_the_longest_come_first():
-    marks = {"quick": set(), "slow": {"slow"}, "demo": {"slow", "e2e"}, "x": {"interop"}}
+def test_chains_come_first_and_long_ones_before_short_ones():
+    marks = {"quick": set(), "x": {"interop"}, "slow": {"slow"}, "demo": {"slow", "e2e"}}
     found = ranks({**marks, "spark": {"slow"}})
-    assert sorted(found, key=found.__getitem__) == ["spark", "demo", "x", "slow", "quick"]
+    order = sorted(found, key=found.__getitem__)
+    assert order[0] == "spark"
+    assert order.index("demo") < order.index("x")
+    assert order.index("slow") < order.index("quick")
+
+
+def test_those_that_wait_and_those_that_compute_take_turns():
+    waiting = {f"w{number}": {"interop"} for number in range(10)}
+    computing = {f"c{number}": set() for number in range(30)}
+    found = ranks({**waiting, **computing})
+    kinds = "".join(name[0] for name in sorted(found, key=found.__getitem__))
+    assert kinds.startswith("wcccwcc")
+    assert kinds.endswith("cccccc")
 
 
 def test_processes_side_by_side_never_have_a_port_in_common():

@@ -7,8 +7,8 @@ pytest-xdist gives each of its processes one group of tests after another. A gro
 - everything with one name in `TOGETHER`: what shares a Spark session or a server, or would fill
   every core twice over if two of them ran at once.
 
-The chains of `TOGETHER` come first, the other groups after them by their marks, and the shortest
-fill up what is left at the end.
+The chains of `TOGETHER` come first. After them those that wait and those that compute take turns,
+long ones before short ones, and the shortest fill up what is left at the end.
 """
 
 import fcntl
@@ -38,7 +38,9 @@ SPREAD = (
     "tests/interop/test_cluster_faults.py",
     "tests/sim/test_quorum_mutations.py",
 )
-MARKS_LONGEST_FIRST = ("e2e", "interop", "slow")
+WAITING = {"e2e", "interop"}
+LAST_WAITING = 0.8
+"""Where in the run the last long one begins: what is over in a moment fills up the end."""
 
 
 def group_of(node_id: str) -> str:
@@ -49,16 +51,23 @@ def group_of(node_id: str) -> str:
     return next((name for prefix, name in TOGETHER.items() if file.startswith(prefix)), file)
 
 
-def ranks(groups: dict[str, set[str]]) -> dict[str, int]:
-    """Rank groups by the marks of their tests, chains first: the smaller rank runs earlier."""
+def ranks(groups: dict[str, set[str]]) -> dict[str, float]:
+    """Rank groups by the marks of their tests: the smaller rank runs earlier.
+
+    The chains come first. Of the others those that start programs mostly wait for them, the rest
+    only compute: each kind is spread over the run, so that no processor has nothing to do.
+    """
+    chains = groups.keys() & set(TOGETHER.values())
+    longest_first = sorted(
+        groups.keys() - chains,
+        key=lambda group: ("e2e" not in groups[group], "slow" not in groups[group], group),
+    )
+    waiting = [group for group in longest_first if groups[group] & WAITING]
+    computing = [group for group in longest_first if not groups[group] & WAITING]
     return {
-        group: -1
-        if group in TOGETHER.values()
-        else next(
-            (rank for rank, mark in enumerate(MARKS_LONGEST_FIRST) if mark in marks),
-            len(MARKS_LONGEST_FIRST),
-        )
-        for group, marks in groups.items()
+        **dict.fromkeys(chains, -1.0),
+        **{group: LAST_WAITING * at / len(waiting) for at, group in enumerate(waiting)},
+        **{group: at / len(computing) for at, group in enumerate(computing)},
     }
 
 
