@@ -30,6 +30,7 @@ class ParkedFetch:
         "_answer",
         "is_done",
         "is_follower",
+        "is_overdue",
         "is_read_committed",
         "missing_bytes",
         "partitions",
@@ -51,6 +52,8 @@ class ParkedFetch:
         self.is_done = False
         self.timer: asyncio.TimerHandle | None = None
         self.is_follower = is_follower
+        self.is_overdue = False
+        """Whether it waits no longer, whatever there is."""
         self.is_read_committed = is_read_committed
         """Whether it waits for what is decided, not for all that is committed."""
         for partition in partitions:
@@ -110,7 +113,7 @@ class ParkedFetches:
         while ready:
             fetch = next(iter(ready))
             del ready[fetch]
-            fetch.try_answer(is_final=fetch.missing_bytes > 0)
+            fetch.try_answer(is_final=fetch.is_overdue or fetch.missing_bytes > 0)
             if ready and monotonic_seconds() >= ends:
                 self._loop.call_soon(self._answer_ready)
                 return
@@ -122,14 +125,16 @@ class ParkedFetches:
                 fetch.try_answer(is_final=True)
 
     def answer_all(self, connection: Connection) -> None:
-        """Answer whatever waits on a connection: its client asks something else by now.
+        """Answer whatever waits on a connection, soon: its client asks something else by now.
 
         That would be answered after these, half a second later as consumers are set, and with a
         client that asks for metadata there it would be so much longer until it knows a new leader.
         Another Fetch does not count: who has two of them under way waits with both.
         """
-        for fetch in list(self._by_connection.get(connection, ())):
-            fetch.try_answer(is_final=True)
+        if waiting := self._by_connection.get(connection):
+            for fetch in waiting:
+                fetch.is_overdue = True
+            self.wake(waiting)
 
     def on_closed(self, connection: Connection) -> None:
         """Forget whatever waits for a connection that is gone."""
