@@ -23,9 +23,9 @@ DISK_ORDERS = {
     schedule.FULL_DISK: f"fail {ENOSPC}",
 }
 
-# What ends the processes it is done to, or makes them end themselves.
+# What only a cluster with links can suffer.
 PARTING = {schedule.ISOLATE, schedule.MUTE, schedule.DEAF, schedule.BRIDGE, schedule.RING}
-"""What only a cluster with links can suffer."""
+# What ends the processes it is done to, or makes them end themselves.
 ENDING = {schedule.KILL, schedule.TERMINATE, schedule.FAILING_DISK, schedule.FULL_DISK}
 
 

@@ -87,9 +87,8 @@ class Worker(threading.Thread):
     def run(self) -> None:
         """Do one thing after the other until told to stop."""
         try:
-            while not self._is_stopping.is_set():
+            while not self._is_stopping.wait(STEP_PAUSE_SECONDS):
                 self.step()
-                self._is_stopping.wait(STEP_PAUSE_SECONDS)
             self._crash("the run is over")
         except BaseException as error:  # noqa: BLE001 - the run tells it, and fails
             self.failure = error
