@@ -169,7 +169,8 @@ class _Run:
         self._console.print(
             f"copiers: {sum(one.kill_count for one in self._copiers)} killed, "
             f"{sum(one.end_count for one in self._copiers)} ended or "
-            f"killed and started again; transfers: {dict(outcomes)}; reads: {read_count}"
+            f"killed and started again, {sum(one.still_count for one in self._copiers)} of them "
+            f"since they stood still; transfers: {dict(outcomes)}; reads: {read_count}"
         )
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import signal
 import threading
 import time
 from collections.abc import Sequence
@@ -35,7 +36,7 @@ class Copiers:
         self._group, self._topics = group, topics
         self._count, self._partition_count = count, partition_count
         self._running: dict[int, ForkedProcess] = {}
-        self.kill_count = self.end_count = 0
+        self.kill_count = self.end_count = self.still_count = 0
 
     def look(self, bootstrap: str, folder: Path) -> None:
         """Start those that are not there."""
@@ -43,7 +44,9 @@ class Copiers:
             running = self._running.get(number)
             if running is not None and running.poll() is None:
                 continue
-            self.end_count += running is not None
+            if running is not None:
+                self.end_count += 1
+                self.still_count += running.poll() == -signal.SIGALRM
             with (folder / f"{self._group}.log").open("a") as log:
                 self._running[number] = COPIER_PROCESSES.start(
                     COPIER,
