@@ -18,7 +18,9 @@ MINUTES ?= $(if $(PIPELINE),3,10)
 # whose limits are not ours: Spark gives a Python worker ten seconds to start.
 WORKERS ?= 4
 PYTEST = $(BIN)/python -m pytest -q -n
-REPORT := build/tests.xml
+REPORTS := build/tests
+TEST_FILES := 'test_*.py'
+MARKED := 'mark\.(slow|interop|e2e)'
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -60,13 +62,25 @@ demo: ## run the whole pipeline, Spark and dashboard too (LITE=1 without; MIRROR
 	@$(BIN)/python -m millrace demo
 
 test: $(VENV)/.dev $(VENV)/.demo ## every test: fast, simulated, real clients, end to end
-	$(PYTEST) $(WORKERS) -m "" -rs --junitxml=$(REPORT)
+	@$(call side_by_side,programs plain-0 plain-1)
+
+# What starts programs mostly waits for them. Whatever is in other files only computes: two more
+# processes, with what the others leave them of the processors, each read half of those files.
+programs:
+	@$(PYTEST) $(WORKERS) -m "" -rs --junitxml=$(REPORTS)/$@.xml \
+	    $$(grep -rlE $(MARKED) tests --include=$(TEST_FILES)) || { \
+	    echo "tests of programs FAILED"; exit 1; }
+
+plain-%:
+	@said=$$(nice $(PYTEST) 0 -rs --junitxml=$(REPORTS)/$@.xml \
+	    $(call half_of,grep -rLE $(MARKED) tests --include=$(TEST_FILES)) 2>&1) || { \
+	    printf '%s\n' "$$said" "plain tests FAILED"; exit 1; }; printf '%s\n' "$$said" | tail -n 1
 
 test-containers: $(VENV)/.dev ## the image and the containers at work, where Docker is or can be started
 	MILLRACE_TEST_CONTAINERS=1 TESTCONTAINERS_RYUK_DISABLED=true $(PYTEST) 0 -m "" -rs tests/deploy
 
 slowest: $(VENV)/.dev ## where the last `make test` spent its time: the slowest twenty tests and files
-	@$(BIN)/python -m tests.lib.slowest $(REPORT)
+	@$(BIN)/python -m tests.lib.slowest $(REPORTS)
 
 check: $(VENV)/.dev $(VENV)/.demo ## format, lint, types, import contracts, fast tests: under a minute
 	@$(call side_by_side,format style types contracts quick)
@@ -97,10 +111,10 @@ contracts:
 quick: quick-0 quick-1
 
 quick-%:
-	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-few} $(PYTEST) 0 $(every_second_test_file) || { \
+	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-few} $(PYTEST) 0 $(call half_of,find tests -name $(TEST_FILES)) || { \
 	    echo "quick tests FAILED"; exit 1; }
 
-every_second_test_file = $$(find tests -name 'test_*.py' | xargs ls -S | awk 'NR % 2 == $*')
+half_of = $$($(1) | xargs ls -S | awk 'NR % 2 == $*')
 
 fix: $(VENV)/.dev ## format and mend what can be mended by itself
 	$(BIN)/ruff check --fix $(SOURCES)

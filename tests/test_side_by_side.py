@@ -73,7 +73,7 @@ def test_processes_side_by_side_never_have_a_port_in_common():
 
 
 def test_the_slowest_tests_and_files_are_listed_first():
-    lines = slowest(REPORT)
+    lines = slowest([REPORT, "<testsuites/>"])
     assert lines[1] == "    20.0  tests/one/test_a.py::test_slow[1]"
     assert lines[6] == "    20.5  tests/one/test_a.py"
     assert lines[-1] == "All tests one after another: 24 s."

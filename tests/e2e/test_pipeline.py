@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka.admin
 import pytest
 
 from millrace.launch import program_command, program_environment
@@ -96,6 +97,20 @@ def test_valid_order_is_validated_through_the_blocking_get(pipeline: Pipeline) -
     answer = pipeline.validated(posted.body["id"])
     assert answer.status == 200
     assert answer.body["state"] in GOOD
+
+
+def test_each_topic_has_its_leader_and_three_replicas(pipeline: Pipeline) -> None:
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": pipeline.bootstrap_servers})
+    topics = admin.list_topics(timeout=30).topics
+    leaders = set()
+    for name in ("orders", "order-validations", "order-decisions", "payments"):
+        replicas = {tuple(one.replicas) for one in topics[name].partitions.values()}
+        assert len(topics[name].partitions) == 6
+        assert len(replicas) == 1, name
+        (one,) = replicas
+        assert sorted(one) == [1, 2, 3]
+        leaders.add(one[0])
+    assert leaders == {1, 2, 3}
 
 
 def test_ten_valid_orders_in_a_row_come_out_otherwise_equal(pipeline: Pipeline) -> None:

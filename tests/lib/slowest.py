@@ -2,17 +2,18 @@
 
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 SHOWN = 20
 
 
-def slowest(report: str) -> list[str]:
-    """Give the lines to print for a report in JUnit's format."""
+def slowest(reports: Iterable[str]) -> list[str]:
+    """Give the lines to print for reports in JUnit's format."""
     tests: Counter[str] = Counter()
     files: Counter[str] = Counter()
-    for case in ElementTree.fromstring(report).iter("testcase"):
+    for case in cases_of(reports):
         file, seconds = case.get("classname", "").replace(".", "/"), float(case.get("time", 0))
         tests[f"{file}.py::{case.get('name')}"] += seconds
         files[f"{file}.py"] += seconds
@@ -27,13 +28,19 @@ def slowest(report: str) -> list[str]:
     ]
 
 
+def cases_of(reports: Iterable[str]) -> Iterator[ElementTree.Element]:
+    """Give every test of the reports."""
+    for report in reports:
+        yield from ElementTree.fromstring(report).iter("testcase")
+
+
 def main() -> int:
-    """Read the report that `make test` has left."""
-    path = Path(sys.argv[1])
-    if not path.exists():
-        print(f"There is no {path} yet: `make test` writes it.", file=sys.stderr)
+    """Read the reports that `make test` has left in a folder."""
+    paths = sorted(Path(sys.argv[1]).glob("*.xml"))
+    if not paths:
+        print(f"There is nothing in {sys.argv[1]} yet: `make test` writes it.", file=sys.stderr)
         return 1
-    print(*slowest(path.read_text(encoding="utf-8")), sep="\n")
+    print(*slowest(path.read_text(encoding="utf-8") for path in paths), sep="\n")
     return 0
 
 
