@@ -62,18 +62,18 @@ demo: ## run the whole pipeline, Spark and dashboard too (LITE=1 without; MIRROR
 	@$(BIN)/python -m millrace demo
 
 test: $(VENV)/.dev $(VENV)/.demo ## every test: fast, simulated, real clients, end to end
-	@$(call side_by_side,programs plain-0 plain-1)
+	@$(call side_by_side,programs plain)
 
-# What starts programs mostly waits for them. Whatever is in other files only computes: two more
-# processes, with what the others leave them of the processors, each read half of those files.
+# What starts programs mostly waits for them. The other files only compute: one more process, with
+# what the first leave it of the processors.
 programs:
 	@$(PYTEST) $(WORKERS) -m "" -rs --junitxml=$(REPORTS)/$@.xml \
 	    $$(grep -rlE $(MARKED) tests --include=$(TEST_FILES)) || { \
 	    echo "tests of programs FAILED"; exit 1; }
 
-plain-%:
-	@said=$$(nice $(PYTEST) 0 -rs --junitxml=$(REPORTS)/$@.xml \
-	    $(call half_of,grep -rLE $(MARKED) tests --include=$(TEST_FILES)) 2>&1) || { \
+plain:
+	@said=$$(nice -n 5 $(PYTEST) 0 -rs --junitxml=$(REPORTS)/$@.xml \
+	    $$(grep -rLE $(MARKED) tests --include=$(TEST_FILES)) 2>&1) || { \
 	    printf '%s\n' "$$said" "plain tests FAILED"; exit 1; }; printf '%s\n' "$$said" | tail -n 1
 
 test-containers: $(VENV)/.dev ## the image and the containers at work, where Docker is or can be started
@@ -111,10 +111,10 @@ contracts:
 quick: quick-0 quick-1
 
 quick-%:
-	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-few} $(PYTEST) 0 $(call half_of,find tests -name $(TEST_FILES)) || { \
+	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-few} $(PYTEST) 0 $(every_second_test_file) || { \
 	    echo "quick tests FAILED"; exit 1; }
 
-half_of = $$($(1) | xargs ls -S | awk 'NR % 2 == $*')
+every_second_test_file = $$(find tests -name $(TEST_FILES) | xargs ls -S | awk 'NR % 2 == $*')
 
 fix: $(VENV)/.dev ## format and mend what can be mended by itself
 	$(BIN)/ruff check --fix $(SOURCES)

@@ -27,7 +27,7 @@ GOOD = {
     "customer_id": "c1",
     "lines": [{"product_id": "p1", "quantity": 2, "unit_price": "2.55"}],
 }
-SETTINGS = OrdersSettings(produce_timeout_ms=20)
+SETTINGS = OrdersSettings(produce_timeout_ms=500)  # More than a busy machine holds up a test.
 BODY_LIMIT_BYTES = 20_000
 BODY_SECONDS = 0.2
 
