@@ -22,6 +22,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
 from transactions import messages
+from transactions.brokers import any_broker, find_coordinator
 from transactions.clock import now_seconds, timestamp_ms
 from transactions.rules import (
     ErrorCode,
@@ -83,7 +84,7 @@ class TransactionalProducer:
         """Connect; `topics` are those that will be written."""
         await self._client.bootstrap()
         await self._client.set_topics(topics)
-        node = self._client.get_random_node()
+        node = any_broker(self._client)
         answer = await self._client.send(node, messages.ApiVersions3("millrace", "1", {}))
         self._protocol = min(answer.finalized("transaction.version"), 2)
 
@@ -346,7 +347,7 @@ class TransactionalProducer:
     async def _coordinator(self, kind: int, key: str) -> int:
         node = self._coordinators.get((kind, key))
         if node is None:
-            node = self._coordinators[kind, key] = await self._client.coordinator_lookup(kind, key)
+            node = self._coordinators[kind, key] = await find_coordinator(self._client, kind, key)
         return node
 
     async def _look_up_again(self) -> None:

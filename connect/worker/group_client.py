@@ -21,6 +21,7 @@ from connect.group.protocol import PROTOCOL_TYPE
 from connect.worker.aiokafka_settings import aiokafka_settings
 from connect.worker.client_settings import librdkafka_settings
 from connect.worker.settings import WorkerSettings
+from transactions.brokers import find_coordinator
 
 _SPARE_MS: Final = 10_000
 _ELSEWHERE: Final = {
@@ -66,8 +67,8 @@ class GroupClient:
             self._is_connected = True
 
     async def find_coordinator(self) -> None:
-        self._coordinator = await self._client.coordinator_lookup(
-            CoordinationType.GROUP, self._group
+        self._coordinator = await find_coordinator(
+            self._client, CoordinationType.GROUP, self._group
         )
 
     async def close(self) -> None:

@@ -16,6 +16,7 @@ from aiokafka.protocol.commit import OffsetFetchRequest
 from connect.worker.aiokafka_settings import aiokafka_settings
 from millrace.connect.connectors import TopicPartition
 from millrace.connect.errors import ConnectException
+from transactions.brokers import find_coordinator
 
 _RETRY_SECONDS: Final = 0.1
 
@@ -81,7 +82,7 @@ async def _of_group(
 
 async def _fetched(client: AIOKafkaClient, group: str) -> Offsets:
     """Raises KafkaError."""
-    node = await client.coordinator_lookup(CoordinationType.GROUP, group)
+    node = await find_coordinator(client, CoordinationType.GROUP, group)
     request = OffsetFetchRequest(group, None)
     answer = await client.send(node, request, group=ConnectionGroup.COORDINATION)
     if answer.error_code:

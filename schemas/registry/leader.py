@@ -26,6 +26,7 @@ from aiokafka.protocol.group import (
 )
 
 from schemas.registry.records import compact_json, parse_object
+from transactions.brokers import find_coordinator
 
 PROTOCOL_TYPE: Final = "sr"
 PROTOCOL: Final = "v0"
@@ -142,7 +143,7 @@ class Leadership:
         client = AIOKafkaClient(bootstrap_servers=self._bootstrap_servers)
         try:
             await client.bootstrap()
-            coordinator = await client.coordinator_lookup(CoordinationType.GROUP, self.group_id)
+            coordinator = await find_coordinator(client, CoordinationType.GROUP, self.group_id)
             member = _Membership(client, coordinator, self.group_id)
             try:
                 while True:

@@ -30,6 +30,9 @@ class Brokers:
         self.asked: list[int] = []
         self._error = error.errno
 
+    def get_random_node(self) -> int:
+        return self.coordinator
+
     async def coordinator_lookup(self, kind: int, group: str) -> int:
         return self.coordinator
 

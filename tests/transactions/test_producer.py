@@ -41,6 +41,9 @@ class FakeClient:
         self.on_metadata: Callable[[], None] = lambda: None
         self.epoch = 0
 
+    def get_random_node(self) -> int:
+        return COORDINATOR
+
     async def coordinator_lookup(self, kind: int, key: str) -> int:
         return COORDINATOR
 
