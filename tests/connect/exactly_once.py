@@ -129,10 +129,29 @@ def put(workers: list[ConnectWorker], config: dict[str, str]) -> None:
     eventually(is_put, 60)
 
 
-def fault(number: int, worker: ConnectWorker, reader: Reader, say: Callable[[str], None]) -> None:
-    """Kill a worker and start it again, or freeze it until it was given up."""
+def worker_with_a_task(workers: list[ConnectWorker]) -> ConnectWorker:
+    """Give the one that runs the first task: of three one may have the connector alone."""
+    found: list[ConnectWorker] = []
+
+    def is_told() -> bool:
+        answered = workers[0].call("GET", f"/connectors/{NAME}/status")
+        told = answered.body["tasks"] if answered.status == 200 else []
+        running = {task["worker_id"] for task in told if task["state"] == "RUNNING"}
+        found.extend(worker for worker in workers if worker.worker_id in running)
+        return bool(found)
+
+    eventually(is_told, 60)
+    return found[0]
+
+
+def fault(
+    number: int, workers: list[ConnectWorker], reader: Reader, say: Callable[[str], None]
+) -> None:
+    """Kill a worker and start it again, or freeze one until it was given up."""
+    is_kill = number % 2 == 0
+    worker = workers[number % 3] if is_kill else worker_with_a_task(workers)
     assert worker.process is not None
-    if number % 2 == 0:
+    if is_kill:
         say(f"fault {number + 1}: kill -9 {worker.worker_id}, {len(reader.seen)} numbers read")
         worker.kill()
         reader.read(1.0)
@@ -184,7 +203,7 @@ def walk(
             for number in range(faults):
                 put(workers, {**config, "tasks.max": str(2 + number % 3)})
                 reader.read(1.0)
-                fault(number, workers[number % 3], reader, say)
+                fault(number, workers, reader, say)
             deadline = time.monotonic() + 180
             while len(reader.seen) < limit * PARTITIONS and time.monotonic() < deadline:
                 reader.read(1.0)
