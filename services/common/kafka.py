@@ -17,7 +17,7 @@ from typing import Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import TopicAlreadyExistsError, for_code
+from aiokafka.errors import NodeNotReadyError, TopicAlreadyExistsError, for_code
 from aiokafka.structs import ConsumerRecord
 
 from schemas.stopping import stop
@@ -94,8 +94,13 @@ async def ensure_topics(
 
 
 def placed(topic: str, broker_ids: Iterable[int], replication_factor: int) -> list[int]:
-    """Return the brokers of each of a topic's partitions, the leader first."""
+    """Return the brokers of each of a topic's partitions, the leader first.
+
+    Raises NodeNotReadyError where there is no broker just now.
+    """
     ordered = sorted(broker_ids)
+    if not ordered:
+        raise NodeNotReadyError("the cluster has no broker just now")
     first = zlib.crc32(topic.encode()) % len(ordered)
     return [*ordered[first:], *ordered[:first]][:replication_factor]
 

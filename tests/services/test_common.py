@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
+from aiokafka.errors import KafkaError
 
 from services.aggregator.settings import AggregatorSettings
 from services.common.assignment import (
@@ -180,3 +181,8 @@ def test_the_partitions_of_a_topic_have_one_leader_and_topics_are_spread():
 def test_a_topic_has_no_more_replicas_than_there_are_brokers():
     assert placed("orders", [7], 3) == [7]
     assert len(placed("orders", [1, 2, 3, 4], 3)) == 3
+
+
+def test_a_topic_that_no_broker_can_hold_is_an_error_of_kafkas():
+    with pytest.raises(KafkaError):
+        placed("orders", [], 3)
