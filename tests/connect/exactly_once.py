@@ -130,7 +130,7 @@ def put(workers: list[ConnectWorker], config: dict[str, str]) -> None:
 
 
 def worker_with_a_task(workers: list[ConnectWorker]) -> ConnectWorker:
-    """Give the one that runs the first task: of three one may have the connector alone."""
+    """Give one that runs a task: of three one may have the connector alone."""
     found: list[ConnectWorker] = []
 
     def is_told() -> bool:
