@@ -103,8 +103,8 @@ def own_metrics(workers: Iterable[Worker]) -> Iterator[Metric]:
             for name, labels, value in counts.own_metrics():
                 kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
                 if name not in families:
-                    families[name] = kind(name.removesuffix("_total"), name, labels=list(labels))
-                families[name].add_metric(list(labels.values()), value)
+                    families[name] = kind(name.removesuffix("_total"), name)
+                families[name].add_sample(name, dict(labels), value)
     yield from families.values()
 
 

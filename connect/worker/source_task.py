@@ -18,6 +18,7 @@ from connect.errors.tolerance import Stage
 from connect.herder.submitted_records import SubmittedRecord, SubmittedRecords
 from connect.worker.kafka_offset_store import ConnectorOffsets
 from connect.worker.offset_store import OffsetStore, Reader
+from connect.worker.own_metrics import OwnMetrics
 from connect.worker.plugging import Converters
 from connect.worker.plugging import Stage as Transforming
 from connect.worker.steps import SKIPPED, Steps
@@ -118,7 +119,7 @@ class SourceWork:
         self._is_started = True
         self._call(self._task.start, dict(self._parts.config))
         # Not before: somebody may ask at any time, and a task has its figures once it has begun.
-        self.counts.own_metrics = self._task.metrics
+        self.counts.own_metrics = OwnMetrics(self._thread.task, self._task.metrics)
         self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
         return type(self._task).version()
 

@@ -28,6 +28,7 @@ from millrace.connect.connectors import (
     SourceConnector,
     SourceTask,
     SourceTaskContext,
+    TaskMetric,
     TopicPartition,
     TransactionContext,
 )
@@ -83,6 +84,7 @@ __all__ = [
     "SourceTask",
     "SourceTaskContext",
     "Struct",
+    "TaskMetric",
     "TopicPartition",
     "TransactionContext",
     "Transformation",

@@ -10,6 +10,7 @@ for whoever reads what is committed.
 
 import argparse
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -29,6 +30,7 @@ TOPIC = "numbers"
 PARTITIONS = 6
 BROKER = {"group.min.session.timeout.ms": "3000"}
 """For half as long as by itself a member may be silent: most of a walk waits for one given up."""
+POLLS = re.compile(r"^numbers_task_polls_total\{.*\} [1-9]", re.MULTILINE)
 PLUGIN = '''
 import time
 from millrace.connect import *
@@ -48,12 +50,17 @@ class NumbersSource(SourceConnector):
 
 class NumbersTask(SourceTask):
     def start(self, settings):
-        self.settings, self.at = settings, {}
+        self.settings, self.at, self.polls = settings, {}, 0
         for each in settings["partitions"].split(","):
             kept = self.context.offset_storage_reader.offset({"p": each})
             self.at[each] = kept["next"] if kept else 0
 
+    def metrics(self):
+        mine = {"partitions": self.settings["partitions"]}
+        yield TaskMetric("numbers_task_polls_total", mine, self.polls)
+
     def poll(self):
+        self.polls += 1
         time.sleep(float(self.settings["pause.seconds"]))
         limit, batch = int(self.settings["limit"]), int(self.settings["batch"])
         records = []
@@ -130,17 +137,17 @@ def put(workers: list[ConnectWorker], config: dict[str, str]) -> None:
 
 
 def worker_with_a_task(workers: list[ConnectWorker]) -> ConnectWorker:
-    """Give one that runs a task: of three one may have the connector alone."""
+    """Give one whose task polls.
+
+    What the topic of statuses says may be what a worker wrote that was killed since.
+    """
     found: list[ConnectWorker] = []
 
-    def is_told() -> bool:
-        answered = workers[0].call("GET", f"/connectors/{NAME}/status")
-        told = answered.body["tasks"] if answered.status == 200 else []
-        running = {task["worker_id"] for task in told if task["state"] == "RUNNING"}
-        found.extend(worker for worker in workers if worker.worker_id in running)
+    def is_found() -> bool:
+        found.extend(each for each in workers if POLLS.search(each.call("GET", "/metrics").body))
         return bool(found)
 
-    eventually(is_told, 60)
+    eventually(is_found, 60)
     return found[0]
 
 

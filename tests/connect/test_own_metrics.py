@@ -2,8 +2,12 @@
 
 from collections.abc import Iterable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
+import pytest
+
+from connect.herder.names import TaskId
+from connect.worker.own_metrics import OwnMetrics
 from connect.worker.source_task import SourceWork
 from connect.worker.task_thread import Control, TaskCounts
 from millrace.connect import SourceTask
@@ -40,3 +44,26 @@ def test_who_asks_before_the_task_has_begun_is_told_nothing() -> None:
     assert list(counts.own_metrics()) == []
     work.begin()
     assert list(counts.own_metrics()) == [TaskMetric("figure", {}, 5)]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [TaskMetric("no name", {}, 1)],
+        [TaskMetric("figure", {"no label": "x"}, 1)],
+        [TaskMetric("figure", {}, cast("float", "much"))],
+        [("figure",)],
+        None,
+    ],
+)
+def test_what_is_no_figure_is_left_out_and_said_once(
+    told: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = OwnMetrics(TaskId("counts", 0), lambda: told)
+    assert asked() == asked() == ()
+    assert caplog.messages == ["task's metrics are left out task=counts-0"]
+
+
+def test_labels_of_other_types_are_told_as_text() -> None:
+    asked = OwnMetrics(TaskId("counts", 0), lambda: [TaskMetric("f", cast("Any", {"p": 1}), 2)])
+    assert asked() == (TaskMetric("f", {"p": "1"}, 2.0),)

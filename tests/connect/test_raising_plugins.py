@@ -57,6 +57,10 @@ class RaisingSourceTask(SourceTask):
         return [SourceRecord(topic="raised", value="x", source_partition={"p": 1},
                              source_offset={"o": 1})]
 
+    def metrics(self):
+        told(self.settings, "metrics")
+        yield TaskMetric("raised_figure", {"where": self.settings["raise.in"]}, 1)
+
     def commit_record(self, record, metadata):
         told(self.settings, "commit_record")
 
@@ -168,6 +172,19 @@ def test_a_task_that_raises_where_it_works_fails_with_its_trace(
     worker.wait_for(name, connector="RUNNING", t0="FAILED")
     assert f"told to raise in {where}" in status(worker, name)["tasks"][0]["trace"]
     assert worker.call("DELETE", f"/connectors/{name}").status == 204
+
+
+def test_a_task_whose_figures_raise_has_none_and_goes_on(worker: ConnectWorker) -> None:
+    for name, where in (("tells", "nowhere"), ("tells-not", "metrics")):
+        config_of = config("RaisingSource", where)
+        assert worker.call("PUT", f"/connectors/{name}/config", config_of).status == 201
+        worker.wait_for(name, connector="RUNNING", t0="RUNNING")
+    eventually(lambda: 'raised_figure{where="nowhere"} 1.0' in worker.call("GET", "/metrics").body)
+    eventually(lambda: "task's metrics are left out task=tells-not-0" in worker.log())
+    assert worker.call("GET", "/metrics").status == 200
+    for name in ("tells", "tells-not"):
+        assert worker.states(name) == {"connector": "RUNNING", "0": "RUNNING"}
+        assert worker.call("DELETE", f"/connectors/{name}").status == 204
 
 
 @pytest.mark.parametrize(
