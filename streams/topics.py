@@ -23,6 +23,7 @@ from streams.records import (
     WEEK,
 )
 from streams.topologies import TABLES
+from transactions.placement import placed
 
 log = logging.getLogger(__name__)
 
@@ -51,12 +52,12 @@ async def ensure_topics(
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
     await admin.start()
     try:
-        brokers = len((await admin.describe_cluster())["brokers"])
-        replicas = min(replication_factor, brokers)
+        broker_ids = [broker["node_id"] for broker in (await admin.describe_cluster())["brokers"]]
         wanted = wanted_topics(application_id)
         existing = set(await admin.list_topics()) & wanted.keys()
         missing = sorted(wanted.keys() - existing)
-        await _create(admin, {name: wanted[name] for name in missing}, replicas)
+        replicas = {name: placed(name, broker_ids, replication_factor) for name in missing}
+        await _create(admin, [_new_topic(name, wanted[name], replicas[name]) for name in missing])
         # Dead letters meet nobody: whoever was first decided how many partitions they have.
         joined = sorted(name for name in existing if not name.endswith(".dead-letter"))
         if joined:
@@ -67,25 +68,29 @@ async def ensure_topics(
                     raise WrongPartitionCountError(
                         f"topic {name} has {count} partitions, needs {PARTITION_COUNT}"
                     )
-        return replicas
+        return min(replication_factor, len(broker_ids))
     finally:
         await admin.close()
 
 
-async def _create(
-    admin: AIOKafkaAdminClient, missing: Mapping[str, Mapping[str, str]], replicas: int
-) -> None:
-    if not missing:
-        return
-    replication = {"min.insync.replicas": "2"} if replicas >= 3 else {}
-    response = await admin.create_topics(
-        [
-            NewTopic(name, PARTITION_COUNT, replicas, topic_configs={**config, **replication})
-            for name, config in missing.items()
-        ]
+def _new_topic(name: str, config: Mapping[str, str], replicas: list[int]) -> NewTopic:
+    replication = {"min.insync.replicas": "2"} if len(replicas) >= 3 else {}
+    return NewTopic(
+        name,
+        # Both are said by the replicas.
+        num_partitions=-1,
+        replication_factor=-1,
+        replica_assignments=dict.fromkeys(range(PARTITION_COUNT), replicas),
+        topic_configs={**config, **replication},
     )
+
+
+async def _create(admin: AIOKafkaAdminClient, new_topics: list[NewTopic]) -> None:
+    if not new_topics:
+        return
+    response = await admin.create_topics(new_topics)
     for name, code, *message in response.topic_errors:
         # Another program may have been quicker.
         if code not in (0, TopicAlreadyExistsError.errno):
             raise for_code(code)(f"topic {name}: {message}")
-    log.info("topics created count=%d", len(missing))
+    log.info("topics created count=%d", len(new_topics))

@@ -2,26 +2,21 @@
 
 Topics are created by whichever service starts first. Topics whose keys must meet have the same
 number of partitions, so a topic that exists with another number is refused at start.
-
-The partitions of a topic have one leader, those of the next topic another one. What a transaction
-costs is the requests it takes: a small batch touches every partition of two or three topics, and
-with all leaders in one place that is one request instead of three to write, to fetch, to follow and
-to end it. `bench/README.md` has what that makes.
 """
 
 import logging
-import zlib
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import NodeNotReadyError, TopicAlreadyExistsError, for_code
+from aiokafka.errors import TopicAlreadyExistsError, for_code
 from aiokafka.structs import ConsumerRecord
 
 from schemas.stopping import stop
 from services.common.clock import now_seconds
+from transactions.placement import placed
 
 log = logging.getLogger(__name__)
 
@@ -91,18 +86,6 @@ async def ensure_topics(
         await _check_partition_counts(admin, wanted, existing & wanted.keys())
     finally:
         await admin.close()
-
-
-def placed(topic: str, broker_ids: Iterable[int], replication_factor: int) -> list[int]:
-    """Return the brokers of each of a topic's partitions, the leader first.
-
-    Raises NodeNotReadyError where there is no broker just now.
-    """
-    ordered = sorted(broker_ids)
-    if not ordered:
-        raise NodeNotReadyError("the cluster has no broker just now")
-    first = zlib.crc32(topic.encode()) % len(ordered)
-    return [*ordered[first:], *ordered[:first]][:replication_factor]
 
 
 def _new_topic(topic: Topic, replicas: list[int]) -> NewTopic:

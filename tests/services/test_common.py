@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
-from aiokafka.errors import KafkaError
 
 from services.aggregator.settings import AggregatorSettings
 from services.common.assignment import (
@@ -16,7 +15,6 @@ from services.common.assignment import (
     single_owner,
 )
 from services.common.changelog import Store
-from services.common.kafka import placed
 from services.common.outbox import Outbox
 from services.common.settings import Settings, read_settings
 from services.common.telemetry import child_headers, new_traceparent, parse_trace_id
@@ -169,20 +167,3 @@ def test_wrong_settings_end_the_program(
     with pytest.raises(SystemExit):
         read_settings(Settings, arguments, environment)
     assert "error" in capsys.readouterr().err
-
-
-def test_the_partitions_of_a_topic_have_one_leader_and_topics_are_spread():
-    placements = [placed(f"topic-{number}", [3, 1, 2], 3) for number in range(30)]
-    assert all(sorted(replicas) == [1, 2, 3] for replicas in placements)
-    assert {replicas[0] for replicas in placements} == {1, 2, 3}
-    assert placed("orders", [2, 1, 3], 3) == placed("orders", [3, 2, 1], 3)
-
-
-def test_a_topic_has_no_more_replicas_than_there_are_brokers():
-    assert placed("orders", [7], 3) == [7]
-    assert len(placed("orders", [1, 2, 3, 4], 3)) == 3
-
-
-def test_a_topic_that_no_broker_can_hold_is_an_error_of_kafkas():
-    with pytest.raises(KafkaError):
-        placed("orders", [], 3)
