@@ -19,7 +19,6 @@ async def send_orders(url: str, *, rate: float, seconds: float, seed: int) -> Se
     sent = Sent()
     await send_open_loop(url, make_scenery(len(due), seed).orders, due, sent)
     assert not sent.failed, sent.failed
-    assert not sent.unavailable
     return sent
 
 

@@ -43,6 +43,8 @@ class Found:
     orders_per_second: float
     cpu_ms: Mapping[str, float]
     """What an order cost, by process."""
+    unavailable: int
+    """How many orders nobody took (503): a cluster that is too slow for its producer's limit."""
 
     def percentile(self, share: float) -> float:
         """Return a latency in milliseconds."""
@@ -84,7 +86,7 @@ class Bench:
         cpu_ms = {
             name: 1000 * (after[name] - before.get(name, 0.0)) / len(latencies) for name in after
         }
-        return Found(latencies, len(latencies) / seconds, cpu_ms)
+        return Found(latencies, len(latencies) / seconds, cpu_ms, load.unavailable)
 
     def _cpu(self) -> Mapping[str, float]:
         times = time.process_time()
@@ -120,7 +122,7 @@ def tell(cluster: NodeCluster, found: list[Found], memory: int, rate: float) -> 
         print(
             f"  {cluster.name} {name}: {len(one.latencies)} orders, {one.orders_per_second:.0f}/s, "
             f"p50 {one.percentile(0.5):.0f} ms, p99 {one.percentile(0.99):.0f} ms, "
-            f"max {one.percentile(1):.0f} ms",
+            f"max {one.percentile(1):.0f} ms, {one.unavailable} not taken",
             flush=True,
         )
         cpu = sorted(one.cpu_ms.items(), key=lambda entry: -entry[1])
@@ -168,6 +170,7 @@ def add(results: Results, name: str, found: list[Found], memory: int, rate: floa
     for cell, one in zip((f"{rate:g} orders/s", "pressed"), found, strict=False):
         cost = sum(one.cpu_ms.values())
         results.add(f"{cell}: CPU, ms an order", name, cost, lower_is_better=True)
+        results.add(f"{cell}: not taken (503)", name, one.unavailable, lower_is_better=True)
     for one in pressed:
         results.add("orders/s", name, one.orders_per_second)
     results.add("memory, MB", name, memory / MEGABYTE, lower_is_better=True)
