@@ -55,7 +55,7 @@ ATTEMPTS = 3
 BATCH_RECORDS = 500
 _PAUSE_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0)
 _COMMIT_SECONDS = 0.5
-_TURNS_PER_LOOK = 3
+_TURNS_PER_LOOK = 2
 _REASON_LIMIT_CHARACTERS = 500
 AWAY = (KafkaError, RegistryAwayError, ConnectionError, TimeoutError)
 

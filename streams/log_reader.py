@@ -17,7 +17,8 @@ from schemas.stopping import stop
 from streams.positions import TopicPartition
 
 _FETCH_MAX_WAIT_MS = 50
-_POLL_MS = 200
+_POLL_MS = 50
+"""After so long it is looked again where a reader is: what is no record is passed in silence."""
 _METADATA_MAX_AGE_MS = 5_000
 """Short: aiokafka goes on asking a broker for a position that says it does not lead."""
 _COMMITTED, _WRITTEN = "read_committed", "read_uncommitted"

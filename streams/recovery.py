@@ -24,3 +24,8 @@ class Tables(TableManager):
         if self._recovery is None:
             self._recovery = _Recovery(self.app, self, beacon=self.beacon, loop=self.loop)
         return self._recovery
+
+    async def on_start(self) -> None:
+        """Start as Faust does, but for its first second, in which it waits for nothing."""
+        await self._update_channels()
+        await self.recovery.start()

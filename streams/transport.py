@@ -5,7 +5,9 @@ own `exactly_once`, which is never used here (`app`). Our own transactions name 
 generation of the group they are made for (`writer`).
 """
 
+import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import faust
@@ -18,6 +20,12 @@ class _ConsumerThread(driver.AIOKafkaConsumerThread):
         # It is handed to the fetcher at the start; Faust has no setting for it.
         consumer._isolation_level = "read_committed"  # noqa: SLF001
         return consumer
+
+    async def on_thread_stop(self) -> None:
+        # A fetch that fails while it is cancelled, as when no broker is there, hands its
+        # cancellation on, and the thread would die with those who wait for it waiting for ever.
+        with suppress(asyncio.CancelledError):
+            await super().on_thread_stop()
 
 
 class _Listener(driver.ConsumerRebalanceListener):

@@ -23,7 +23,7 @@ SETTINGS = {
     **replication_settings(len(NODE_IDS)),
 }
 # Its data is removed with the demo's folder: what the last nodes would hand over nobody takes.
-_STOP_SECONDS = 2.0
+_STOP_SECONDS = 0.5
 
 
 async def start_brokers(

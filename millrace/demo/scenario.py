@@ -46,6 +46,9 @@ SHARED_BATCH_INTERVAL_MS = 100
 """With Spark on the same cores services and streams handle orders in batches: at 50 orders a second
 that is less than half the processor time, for a third of a second more from the POST to the
 decision."""
+SESSION_MS = 6_000
+"""The shortest that every Kafka allows: the orders of a service that was killed wait for so long.
+With Spark on the same cores one may well be silent for longer than that."""
 _IN_FLIGHT = 64
 _IN_FLIGHT_PACED = 1024
 _JUDGED_SECONDS = 90.0
@@ -126,7 +129,12 @@ async def _start(
     children.begin_level()
     pace = ["--batch-interval-ms", str(SHARED_BATCH_INTERVAL_MS)] if is_whole else []
     urls = {**pages, "registry": registry.address}
-    urls |= await start_services(children, [*where, *topics, *pace], data_folder, ports.services)
+    urls |= await start_services(
+        children,
+        [*where, *topics, *(pace or ["--session-timeout-ms", str(SESSION_MS)])],
+        data_folder,
+        ports.services,
+    )
     if connectors is not None:
         told = (bootstrap_servers, registry.address, pages["connect"])
         await start_worker(children, connectors, data_folder, *told)

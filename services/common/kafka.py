@@ -161,6 +161,9 @@ class EndOffsets:
 
 
 _PROGRESS_SECONDS = 2.0
+_POLL_MS = 50
+"""After so long it is looked again where a reader is: what is no record is passed in silence, and a
+changelog ends with the end of a transaction."""
 
 Progress = Callable[[str, int, int], None]
 """Is told, now and then, of a topic how many offsets were read of how many."""
@@ -197,7 +200,7 @@ async def read_to_end(
         consumer.assign(list(end_offsets))
         shown_at = now_seconds()
         while behind := await _behind(consumer, end_offsets):
-            for records in (await consumer.getmany(*behind, timeout_ms=200)).values():
+            for records in (await consumer.getmany(*behind, timeout_ms=_POLL_MS)).values():
                 for record in records:
                     await replay(record)
             if now_seconds() - shown_at >= _PROGRESS_SECONDS:

@@ -87,9 +87,11 @@ class FollowedTable:
             consumer.assign(self._partitions)
             await consumer.seek_to_beginning()
             end_offsets = await self._end_offsets.of(self._partitions)
+            # Nothing to read is read already.
+            await self._note_positions(consumer)
             while True:
-                await self._read(consumer)
                 self._is_loaded = self._is_loaded or self._has_reached(end_offsets)
+                await self._read(consumer)
         finally:
             await stop(consumer)
 
@@ -97,6 +99,9 @@ class FollowedTable:
         for records in (await consumer.getmany(timeout_ms=500)).values():
             for record in records:
                 self._replay(record)
+        await self._note_positions(consumer)
+
+    async def _note_positions(self, consumer: AIOKafkaConsumer) -> None:
         async with self._moved:
             for partition in self._partitions:
                 self._next_offsets[partition] = await consumer.position(partition)

@@ -36,6 +36,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 CHECKS = ("FRAUD", "INVENTORY", "ORDER_DETAILS")
 STOCK = {"plenty": 1_000_000, "gone": 0, **{f"p{n}": 1_000_000 for n in range(10)}}
 FEW = 15
+# A test waits for it whenever services are killed.
+SESSION_MS = 3_000
 AWAY = 16  # Twice as many as are posted side by side.
 GOOD = ("VALIDATED", "PAID")
 """Valid, and maybe paid for by now."""
@@ -48,13 +50,15 @@ def order(product_id: str = "plenty", customer_id: str = "c", **changes: Any) ->
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(brokers=3, has_links=False) as running:
+    allowed = {"group.min.session.timeout.ms": SESSION_MS}
+    with LocalCluster(brokers=3, has_links=False, **allowed) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def pipeline(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
-    with Pipeline(cluster.bootstrap_servers, tmp_path_factory.mktemp("pipeline")) as running:
+    folder = tmp_path_factory.mktemp("pipeline")
+    with Pipeline(cluster.bootstrap_servers, folder, session_ms=SESSION_MS) as running:
         running.start_all("--allow-faults", "1")
         running.put_stock(STOCK)
         yield running

@@ -18,11 +18,16 @@ from tests.lib.waiting import until
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 
 INDEX = "killed-orders"
+# The test waits for it when the service is killed.
+SESSION_MS = 3_000
 
 
 @pytest.fixture
 def pipeline(tmp_path: Path, elasticsearch: Elasticsearch) -> Iterator[Pipeline]:
-    with LocalBroker() as broker, Pipeline(broker.bootstrap_servers, tmp_path) as running:
+    with (
+        LocalBroker(**{"group.min.session.timeout.ms": SESSION_MS}) as broker,
+        Pipeline(broker.bootstrap_servers, tmp_path, session_ms=SESSION_MS) as running,
+    ):
         where = ("--index", elasticsearch.url, "--index-name", INDEX)
         running.start("search", arguments=where)
         yield running

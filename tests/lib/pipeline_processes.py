@@ -31,7 +31,6 @@ JUDGES = ("orders", "fraud", "inventory", "order_details", "aggregator")
 SERVICES = (*JUDGES, "payments", "email", "search")
 BOOKS, MAILBOX, INDEX = "books.sqlite", "mailbox", "orders.sqlite"
 """What services keep in files, in the pipeline's folder."""
-_SESSION = ("--session-timeout-ms", "6000")
 
 
 class Answer(NamedTuple):
@@ -102,8 +101,10 @@ class Program:
 class Pipeline:
     """Registry and services against one Kafka. Instances are named `orders`, `orders-2`, ..."""
 
-    def __init__(self, bootstrap_servers: str, folder: Path) -> None:
+    def __init__(self, bootstrap_servers: str, folder: Path, *, session_ms: int = 6_000) -> None:
+        """A session of less than 6 s must be allowed by the brokers."""
         self.bootstrap_servers = bootstrap_servers
+        self._session = ("--session-timeout-ms", str(session_ms))
         self.programs: dict[str, Program] = {}
         self.urls: dict[str, str] = {}
         self.folder = folder
@@ -129,7 +130,7 @@ class Pipeline:
         for name in names:
             service = name.partition("-")[0]
             registry = ("--registry-url", self.urls["registry"])
-            self._begin(name, f"services.{service}", *registry, *_SESSION, *arguments)
+            self._begin(name, f"services.{service}", *registry, *self._session, *arguments)
         for name in names:
             self._await(name)
 
@@ -144,7 +145,7 @@ class Pipeline:
         }
         registry = ("--registry-url", self.urls["registry"])
         for name in SERVICES:
-            told = (*registry, *_SESSION, *own.get(name, ()), *arguments)
+            told = (*registry, *self._session, *own.get(name, ()), *arguments)
             self._begin(name, f"services.{name}", *told)
         for name in SERVICES:
             self._await(name)
@@ -275,7 +276,8 @@ class Pipeline:
                 await consumer.seek_to_beginning()
                 found: list[ConsumerRecord] = []
                 while any([await consumer.position(p) < end for p, end in ends.items()]):
-                    for records in (await consumer.getmany(timeout_ms=200)).values():
+                    # Nobody is told of the ends of transactions, with which most topics end.
+                    for records in (await consumer.getmany(timeout_ms=20)).values():
                         found += records
                 return sorted(found, key=lambda one: (one.partition, one.offset))
             finally:

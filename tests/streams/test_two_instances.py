@@ -28,11 +28,15 @@ from tests.lib.streams_processes import (
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 HOUR_S = 3600
+# A test waits for it whenever an instance is killed or frozen.
+SESSION_MS = "3000"
+SHORT_SESSIONS = {"group.min.session.timeout.ms": SESSION_MS}
+TOLD = ("--session-timeout-ms", SESSION_MS, "--grace-seconds", str(72 * HOUR_S))
 
 
 @pytest.fixture
 def broker() -> Iterator[LocalBroker]:
-    with LocalBroker() as started:
+    with LocalBroker(**SHORT_SESSIONS) as started:
         yield started
 
 
@@ -126,7 +130,7 @@ def burst(customer_id: str, number: int) -> list[Order]:
 def test_views_stay_right_when_an_instance_is_killed_and_comes_back(
     pipeline: Pipeline, tmp_path: Path
 ) -> None:
-    streams = Streams(pipeline, tmp_path, "--grace-seconds", str(72 * HOUR_S))
+    streams = Streams(pipeline, tmp_path, *TOLD)
     streams.begin("one", "two")
     sender = Sender(pipeline, seed=6)
     sender.send(50)
@@ -155,7 +159,7 @@ def test_views_stay_right_when_an_instance_is_killed_and_comes_back(
 def test_an_instance_that_is_frozen_for_longer_than_its_session_writes_no_stale_row(
     pipeline: Pipeline, tmp_path: Path
 ) -> None:
-    streams = Streams(pipeline, tmp_path, "--grace-seconds", str(72 * HOUR_S))
+    streams = Streams(pipeline, tmp_path, *TOLD)
     streams.begin("one", "two")
     sender = Sender(pipeline, seed=9)
     streams.wait_ready("one", "two")
@@ -183,7 +187,7 @@ def test_an_instance_that_is_frozen_for_longer_than_its_session_writes_no_stale_
 def test_one_alone_outlives_junk_and_its_broker_and_another_cluster_replaces_its_stores(
     broker: LocalBroker, pipeline: Pipeline, tmp_path: Path
 ) -> None:
-    streams = Streams(pipeline, tmp_path, "--grace-seconds", str(72 * HOUR_S))
+    streams = Streams(pipeline, tmp_path, *TOLD)
     streams.begin("one")
     streams.wait_ready("one")
     sender = Sender(pipeline, seed=8)
@@ -230,10 +234,10 @@ def assert_stores_are_replaced(folder: Path) -> None:
 def test_views_are_right_on_apache_kafka(tmp_path: Path) -> None:
     (tmp_path / "kafka").mkdir()
     with (
-        running_node(kafka_libs(), tmp_path / "kafka") as bootstrap_servers,
+        running_node(kafka_libs(), tmp_path / "kafka", SHORT_SESSIONS) as bootstrap_servers,
         Pipeline(bootstrap_servers, tmp_path) as pipeline,
     ):
-        streams = Streams(pipeline, tmp_path, "--grace-seconds", str(72 * HOUR_S))
+        streams = Streams(pipeline, tmp_path, *TOLD)
         streams.begin("one", "two")
         sender = Sender(pipeline, seed=12)
         sender.send(60)
