@@ -291,7 +291,7 @@ def assert_no_gaps(broker: LocalBroker) -> None:
 
     def read() -> bool:
         nonlocal seen
-        for message in consumer.consume(2000, 1.0):
+        for message in consumer.consume(2000, 0.2):
             if message.error():
                 continue
             seen += 1

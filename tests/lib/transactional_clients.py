@@ -179,7 +179,7 @@ def copy_and_abort_in_turn(
     """Copy with librdkafka."""
     copied, is_abort = 0, True
     while not is_done(copied):
-        messages = [one for one in consumer.consume(20, 1.0) if one.error() is None]
+        messages = [one for one in consumer.consume(20, 0.2) if one.error() is None]
         if not messages:
             continue
         producer.begin_transaction()
