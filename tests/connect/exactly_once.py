@@ -213,10 +213,10 @@ def walk(
                 fault(number, workers, reader, say)
             deadline = time.monotonic() + 180
             while len(reader.seen) < limit * PARTITIONS and time.monotonic() < deadline:
-                reader.read(1.0)
+                reader.read(0.2)
             # Whatever would come again has the time to.
-            reader.read(2.0)
-            all_reader.read(3.0)
+            all_reader.read(2.0)
+            reader.read(1.0)
             say(f"all read: {len(reader.seen)} numbers")
             log = "".join(worker.log() for worker in workers)
         finally:

@@ -217,8 +217,8 @@ def walk(folder: Path, rows: int, kills: int, say: Callable[[str], None]) -> dic
         while reading.read(0.5) < rows and time.monotonic() < deadline:
             pass
         # Whatever would come again has the time to.
-        reading.read(1.5)
-        everything.read(3.0)
+        everything.read(1.5)
+        reading.read(0.5)
         seen = {topic: Counter(found) for topic, found in reading.seen.items()}
         written = sum(sum(found.values()) for found in everything.seen.values())
         reading.close()

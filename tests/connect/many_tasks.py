@@ -45,6 +45,8 @@ ALL_TASKS = (SOURCES + SINKS) * TASKS
 WORKERS = 3
 BROKER = 0
 PATIENCE_SECONDS = 90
+SESSION_MS = "4000"
+"""Each fault is waited for so long; who starts twenty tasks at once is heard of meanwhile."""
 LOOK_SECONDS = 0.25
 """Each look has a worker tell of all sixty tasks."""
 PLUGIN = '''
@@ -70,9 +72,14 @@ class ManySourceTask(SourceTask):
         self.begun = f"{os.getpid()}/{time.time_ns()}"
         kept = self.context.offset_storage_reader.offset({"of": self.name})
         self.next = kept["next"] if kept else 0
+        self.due = time.monotonic()
 
     def poll(self):
-        time.sleep(2)
+        # Not all the time at once: who is to stop is waited for.
+        time.sleep(0.25)
+        if time.monotonic() < self.due:
+            return None
+        self.due = time.monotonic() + 1.25
         number, self.next = self.next, self.next + 1
         return [SourceRecord(
             topic="numbers", key=self.name, value=f"{number} {self.begun}",
@@ -207,8 +214,8 @@ class Workers:
             "group.id": "many",
             "plugin.path": str(folder / "plugins"),
             "scheduled.rebalance.max.delay.ms": "500",
-            "session.timeout.ms": "6000",
-            "heartbeat.interval.ms": "1000",
+            "session.timeout.ms": SESSION_MS,
+            "heartbeat.interval.ms": "500",
             "rebalance.timeout.ms": "20000",
             "task.shutdown.graceful.timeout.ms": "3000",
             "exactly.once.source.support": "enabled",
@@ -301,6 +308,7 @@ def linked_broker() -> Iterator[tuple[LocalBroker, Links, list[int]]]:
         "listeners": ",".join(listeners),
         "advertised.listeners": ",".join(advertised),
         "listener.security.protocol.map": ",".join(protocols),
+        "group.min.session.timeout.ms": SESSION_MS,
     }
     try:
         with LocalBroker(**settings) as broker:

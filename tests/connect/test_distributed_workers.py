@@ -62,7 +62,8 @@ KEY_TTL_MS = 2000
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[LocalBroker]:
-    with LocalBroker() as started:
+    # For half as long as by itself a member may be silent: two that are killed are waited for.
+    with LocalBroker(**{"group.min.session.timeout.ms": "3000"}) as started:
         yield started
 
 
@@ -80,8 +81,8 @@ def workers(broker: LocalBroker, folder: Path) -> Iterator[list[ConnectWorker]]:
         "bootstrap.servers": broker.bootstrap_servers,
         "group.id": "workers",
         "plugin.path": str(folder / "plugins"),
-        "scheduled.rebalance.max.delay.ms": "2000",
-        "session.timeout.ms": "6000",
+        "scheduled.rebalance.max.delay.ms": "1000",
+        "session.timeout.ms": "3000",
         "heartbeat.interval.ms": "300",
         "exactly.once.source.support": "preparing",
         "inter.worker.key.ttl.ms": str(KEY_TTL_MS),
@@ -290,7 +291,7 @@ def assert_no_gaps(broker: LocalBroker) -> None:
 
     def read() -> bool:
         nonlocal seen
-        for message in consumer.consume(2000, 1.0):
+        for message in consumer.consume(2000, 0.2):
             if message.error():
                 continue
             seen += 1

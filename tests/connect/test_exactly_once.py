@@ -288,7 +288,7 @@ def test_fencing_is_asked_for_by_workers_only(worker: ConnectWorker) -> None:
 @pytest.mark.e2e
 def test_every_number_is_there_once_though_workers_are_killed_and_frozen(tmp_path: Path) -> None:
     said: list[str] = []
-    result = walk(tmp_path, 1_500, 3, said.append, pause_seconds=0.2, batch=3)
+    result = walk(tmp_path, 1_200, 3, said.append, pause_seconds=0.2, batch=3)
     log = result.pop("log")
     assert result["missing"] == result["twice"] == [], (said, log[-20_000:])
     assert result["fenced"] > 0

@@ -13,7 +13,13 @@ import pytest
 
 from millrace.forked_process import CAN_FORK
 from millrace.testing import LocalCluster
-from tests.lib.transactional_clients import COPY, GIVE_UP_SECONDS, keep_copying, read
+from tests.lib.transactional_clients import (
+    COPY,
+    GIVE_UP_SECONDS,
+    SHORT_SESSIONS,
+    keep_copying,
+    read,
+)
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
@@ -22,7 +28,7 @@ SOURCE = "source"
 PARTITION_COUNT = 3
 EVERY_SECONDS = 0.1
 """Each number is a transaction of every copier, and one of them twice: more would show no more."""
-STANDS_STILL_SECONDS = 15.0
+STANDS_STILL_SECONDS = 9.0
 """Twice their session, and some to spare."""
 PATIENCE_SECONDS = 120.0
 PROCESSES = multiprocessing.get_context("forkserver" if CAN_FORK else "spawn")
@@ -73,20 +79,19 @@ class Copier:
         self._process = PROCESSES.Process(target=keep_copying, args=self._arguments, daemon=True)
         self._process.start()
 
-    def goes_on(self) -> None:
-        """Wait until more is copied than now."""
-        before, since = self._copied.value, time.monotonic()
+    def look_from_now_on(self) -> None:
+        """Have `is_further` tell of what is copied from now on."""
+        self._before, self._since = self._copied.value, time.monotonic()
 
-        def is_further() -> bool:
-            nonlocal since
-            if time.monotonic() - since > STANDS_STILL_SECONDS:
-                self._process.kill()
-                self._process.join()
-                self._start()
-                since = time.monotonic()
-            return self._copied.value > before
-
-        until(is_further, PATIENCE_SECONDS, shown=lambda: f"{self.sink} stands at {before}")
+    def is_further(self) -> bool:
+        """Tell whether more is copied; who has stood still for long is replaced."""
+        is_further: bool = self._copied.value > self._before
+        if not is_further and time.monotonic() - self._since > STANDS_STILL_SECONDS:
+            self._process.kill()
+            self._process.join()
+            self._start()
+            self._since = time.monotonic()
+        return is_further
 
     def finish(self) -> None:
         self._end.set()
@@ -103,6 +108,17 @@ def create_topics(bootstrap: str) -> None:
         created.result(GIVE_UP_SECONDS)
 
 
+def all_go_on(copiers: list[Copier]) -> None:
+    """Wait until each has copied more than now."""
+    for copier in copiers:
+        copier.look_from_now_on()
+
+    def standing() -> list[str]:
+        return [copier.sink for copier in copiers if not copier.is_further()]
+
+    until(lambda: not standing(), PATIENCE_SECONDS, shown=standing)
+
+
 @contextmanager
 def running_copiers(bootstrap: str) -> Iterator[list[Copier]]:
     copiers = [Copier(bootstrap, name) for name in COPY]
@@ -112,21 +128,20 @@ def running_copiers(bootstrap: str) -> Iterator[list[Copier]]:
 
 
 def test_copiers_of_every_library_copy_exactly_once_while_brokers_are_killed() -> None:
-    with LocalCluster(has_links=False) as cluster:
+    with LocalCluster(has_links=False, **SHORT_SESSIONS) as cluster:
         bootstrap = cluster.bootstrap_servers
         create_topics(bootstrap)
         feed = Feed(bootstrap)
         feed.start()
         with running_copiers(bootstrap) as copiers:
             for broker_id in cluster.broker_ids:
-                for copier in copiers:
-                    copier.goes_on()
+                all_go_on(copiers)
                 cluster.kill(broker_id)
-                for copier in copiers:
-                    copier.goes_on()
+                all_go_on(copiers)
+                # What was about to end anyhow is no sign of going on.
+                all_go_on(copiers)
                 cluster.start(broker_id)
-            for copier in copiers:
-                copier.goes_on()
+            all_go_on(copiers)
             written = feed.stop()
             for copier in copiers:
                 found = read(bootstrap, copier.sink, len(written), "read_committed")

@@ -86,8 +86,11 @@ def everything(bootstrap: str, topic: str) -> dict[tuple[int, int], bytes]:
     consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in partitions])
     found: dict[tuple[int, int], bytes] = {}
     left = len(partitions)
+    deadline = time.monotonic() + 30
     while left:
-        for message in consumer.consume(10_000, timeout=30):
+        assert time.monotonic() < deadline, f"{left} partitions were not read to their ends"
+        # Not for a whole batch: that is waited for.
+        for message in consumer.consume(10_000, timeout=0.2):
             error = message.error()
             if error is not None:
                 assert error.code() == confluent_kafka.KafkaError._PARTITION_EOF, error

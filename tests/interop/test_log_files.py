@@ -164,7 +164,7 @@ def commit_offsets(bootstrap: str) -> None:
     consumer.subscribe(["filled", "transactions"])
     seen = 0
     while seen < 2510:
-        seen += len(consumer.consume(100, 1))
+        seen += len(consumer.consume(100, 0.1))
     consumer.commit(asynchronous=False)
     consumer.close()
 
@@ -277,7 +277,7 @@ def consume_all(bootstrap: str, topic: str, count: int) -> list[bytes]:
     consumer.subscribe([topic])
     values: list[bytes] = []
     while len(values) < count:
-        for message in consumer.consume(100, 1):
+        for message in consumer.consume(100, 0.1):
             assert message.error() is None, message.error()
             values.append(message.value())
     consumer.close()

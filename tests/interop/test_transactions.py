@@ -19,6 +19,7 @@ from tests.lib.raw_kafka import RawConnection
 from tests.lib.transactional_clients import (
     COPY,
     GIVE_UP_SECONDS,
+    SHORT_SESSIONS,
     TRANSACT,
     Planned,
     confluent_producer,
@@ -34,7 +35,7 @@ COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(has_links=False) as started:
+    with LocalCluster(has_links=False, **SHORT_SESSIONS) as started:
         yield started
 
 

@@ -83,7 +83,7 @@ def consumed(bootstrap: str, topic: str, count: int, **settings: str) -> list[by
     values: list[bytes] = []
     at_end: set[int | None] = set()
     while len(at_end) < count:
-        for message in consumer.consume(1000, 1.0):
+        for message in consumer.consume(1000, 0.1):
             if message.error() is None:
                 values.append(message.value() or b"")
                 at_end.discard(message.partition())

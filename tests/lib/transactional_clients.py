@@ -16,8 +16,10 @@ import kafka.errors
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 GIVE_UP_SECONDS = 60
-SESSION_MS = 6_000
+SESSION_MS, HEARTBEAT_MS = 3_000, 500
 """Of copiers: one that is killed is a member for so long, and who takes its place waits for it."""
+SHORT_SESSIONS = {"group_min_session_timeout_ms": SESSION_MS}
+"""What brokers are told, which by themselves allow no such session."""
 
 
 class Planned(NamedTuple):
@@ -154,6 +156,7 @@ def copy_with_confluent_kafka(bootstrap: str, source: str, sink: str, is_done: I
             "bootstrap.servers": bootstrap,
             "group.id": f"copy-to-{sink}",
             "session.timeout.ms": SESSION_MS,
+            "heartbeat.interval.ms": HEARTBEAT_MS,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
@@ -176,7 +179,7 @@ def copy_and_abort_in_turn(
     """Copy with librdkafka."""
     copied, is_abort = 0, True
     while not is_done(copied):
-        messages = [one for one in consumer.consume(20, 1.0) if one.error() is None]
+        messages = [one for one in consumer.consume(20, 0.2) if one.error() is None]
         if not messages:
             continue
         producer.begin_transaction()
@@ -211,7 +214,7 @@ def copy_with_kafka_python(bootstrap: str, source: str, sink: str, is_done: IsDo
         enable_auto_commit=False,
         isolation_level="read_committed",
         session_timeout_ms=SESSION_MS,
-        heartbeat_interval_ms=2_000,
+        heartbeat_interval_ms=HEARTBEAT_MS,
     )
     try:
         copied = 0
@@ -251,7 +254,7 @@ def copy_with_aiokafka(bootstrap: str, source: str, sink: str, is_done: IsDone) 
             enable_auto_commit=False,
             isolation_level="read_committed",
             session_timeout_ms=SESSION_MS,
-            heartbeat_interval_ms=2_000,
+            heartbeat_interval_ms=HEARTBEAT_MS,
         )
         try:
             await producer.start()

@@ -26,7 +26,7 @@ from millrace.connect.errors import ConnectException
 
 log = logging.getLogger("connect.worker.isolation")
 
-_COUNT_SECONDS: Final = 1.0
+_COUNT_MS: Final = 1_000
 _GIVEN_UP: Final = 3
 
 
@@ -134,14 +134,16 @@ def heard(message: messages.FromWorker, worker: Worker, thread: TaskThread) -> N
 
 def listen(pipe: Connection, worker: Worker, thread: TaskThread, silence_ms: int | None) -> int:
     """Do what the worker says until it is gone, which it is when it knows of the task's end."""
-    heard_ms = now_ms()
+    heard_ms = counted_ms = now_ms()
     while True:
         try:
-            if pipe.poll(_COUNT_SECONDS):
+            if pipe.poll(_COUNT_MS / 1000):
                 heard(pipe.recv(), worker, thread)
                 heard_ms = now_ms()
-            else:
+            # By the clock: the worker is heard about as often, so there may never be silence.
+            if now_ms() - counted_ms >= _COUNT_MS:
                 worker.count(thread)
+                counted_ms = now_ms()
         except (EOFError, OSError):
             break
         if silence_ms is not None and now_ms() - heard_ms > silence_ms:

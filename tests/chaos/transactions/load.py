@@ -183,6 +183,9 @@ def read_values(
         "enable.auto.commit": False,
         "enable.partition.eof": True,
         "auto.offset.reset": "error",
+        # An end is told by an answer without records, and nothing more is waited for.
+        "fetch.wait.max.ms": 50,
+        "fetch.queue.backoff.ms": 50,
     }
     consumer = confluent_kafka.Consumer(COMMON | settings)
     try:
@@ -193,7 +196,7 @@ def read_values(
         found: dict[Partition, list[tuple[int, bytes]]] = {number: [] for number in partitions}
         left, deadline = set(partitions), time.monotonic() + READ_SECONDS
         while left and time.monotonic() < deadline:
-            for message in consumer.consume(500, 0.5):
+            for message in consumer.consume(500, 0.1):
                 error = message.error()
                 if error is None:
                     found[message.partition()].append((message.offset(), message.value()))

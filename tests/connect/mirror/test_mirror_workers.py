@@ -23,6 +23,8 @@ from tests.lib.mirror_process import (
 pytestmark = pytest.mark.slow
 
 PARTITIONS = 4
+SESSION_MS = "3000"
+"""One that is killed is given up after so long."""
 PACKAGE = "org.apache.kafka.connect.mirror"
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
@@ -40,7 +42,7 @@ def source() -> Iterator[str]:
 
 @pytest.fixture
 def target() -> Iterator[str]:
-    with LocalBroker() as broker:
+    with LocalBroker(**{"group.min.session.timeout.ms": SESSION_MS}) as broker:
         yield broker.bootstrap_servers
 
 
@@ -54,7 +56,8 @@ def test_two_processes_share_a_flow_and_the_one_that_is_left_does_all(
     source: str, target: str, tmp_path: Path
 ) -> None:
     told = {"a->b.enabled": "true", "topics": "orders", "tasks.max": str(PARTITIONS)}
-    told |= {"session.timeout.ms": "6000", "b.session.timeout.ms": "6000"}
+    told |= {"session.timeout.ms": SESSION_MS, "b.session.timeout.ms": SESSION_MS}
+    told |= {"heartbeat.interval.ms": "500", "b.heartbeat.interval.ms": "500"}
     mirrors = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

@@ -96,6 +96,9 @@ class Load:
         self._settle()
 
     def more(self, count: int, seconds: float = 60) -> None:
-        """Wait until so many more stand in the source."""
+        """Write so many more, and wait until they stand in the source."""
         wanted = self.acknowledged + count
+        with self._lock:
+            for _ in range(count):
+                self._write()
         eventually(lambda: self.acknowledged >= wanted, seconds)

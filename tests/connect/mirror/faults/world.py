@@ -30,6 +30,7 @@ from tests.lib.mirror_process import MirrorProcess, consume_some, properties_fil
 GROUP = "readers"
 READ_BY_GROUP = 100
 PATIENCE_SECONDS = 90
+SESSION_MS = "3000"
 LOOK_SECONDS = 0.25
 """Most of what is waited for is found by reading a whole topic."""
 _MIRROR, _TARGET = 1, 2
@@ -64,7 +65,11 @@ class World:
         self._linked = self._links.add(_MIRROR, _TARGET, ("127.0.0.1", real))
         self.target = LocalBroker(
             listeners=f"PLAINTEXT://127.0.0.1:{real}",
-            **{"advertised.listeners": f"PLAINTEXT://127.0.0.1:{self._linked}"},
+            **{
+                "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self._linked}",
+                # A mirror that was killed is a member for so long, and the next one waits for it.
+                "group.min.session.timeout.ms": SESSION_MS,
+            },
         )
         self._folder = folder
         self.loads: dict[str, Load] = {}
@@ -104,7 +109,8 @@ class World:
     def _properties(self) -> Path:
         settings = {
             "a->b.enabled": "true",
-            "b.session.timeout.ms": "6000",
+            "b.session.timeout.ms": SESSION_MS,
+            "b.heartbeat.interval.ms": "500",
             "tasks.max": "2",
             "topics": ",".join(TOPICS),
         }
