@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from tests.lib.elasticsearch_server import Elasticsearch
 
+_NEW_OBJECTS = 20_000
+"""After so many more it is looked for garbage: nearly all that a test makes is gone without."""
+
 # A run that a script put in the background ignores Ctrl-C, and so would every program that it
 # starts: those that are to be stopped by it would run for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -48,6 +51,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+        gc.set_threshold(_NEW_OBJECTS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
