@@ -24,6 +24,8 @@ from tests.lib.quorum_nodes import free_ports, run, until
 
 VERSION = 2
 PATIENT_MS = 60_000
+SILENCE_MS = 500
+"""Long enough for the connection to be made meanwhile, on a machine that has much else to do."""
 SETTINGS = ClientSettings(
     client_id="test", max_frame_bytes=1_000, connect_timeout_ms=PATIENT_MS, retry_backoff_ms=1
 )
@@ -209,10 +211,10 @@ def test_damage_ends_the_connection_and_is_told(answer):
 
 def test_silence_ends_the_connection_and_the_next_request_gets_a_new_one():
     async def play(server, connection, answers) -> None:
-        connection.ask(VoteRequest(), VERSION, 20, answers.append)
+        connection.ask(VoteRequest(), VERSION, SILENCE_MS, answers.append)
         await until(lambda: len(answers) == 1)
         assert answers == [None]
-        connection.ask(VoteRequest(), VERSION, 20, answers.append)
+        connection.ask(VoteRequest(), VERSION, SILENCE_MS, answers.append)
         await until(lambda: len(answers) == 2 and server.connection_count == 2)
 
     scenario_with(lambda header: [], play)
