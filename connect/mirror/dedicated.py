@@ -24,7 +24,7 @@ from millrace.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)
 
-_LOOK_SECONDS: Final = 0.1
+_LOOK_SECONDS: Final = 0.5
 _RETRY_SECONDS: Final = 5.0
 _PATIENCE_MS: Final = 5_000
 
@@ -95,7 +95,7 @@ class FlowWorker:
             status = cluster.herder.statuses.connectors.get(name)
             if status is not None and status.state is State.RUNNING:
                 return
-            await asyncio.sleep(_LOOK_SECONDS / 2)
+            await asyncio.sleep(_LOOK_SECONDS / 10)
 
     async def _put(self, cluster: Cluster, name: str, config: Mapping[str, str]) -> None:
         if cluster.herder.config.connector_configs.get(name) == config:
