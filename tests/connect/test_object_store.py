@@ -21,10 +21,9 @@ from connect.connectors.object_store.sink import CONFIG, ObjectStoreSinkConnecto
 from connect.connectors.object_store.sink_task import ObjectStoreSinkTask
 from millrace.connect import DataException, RetriableException, Schema, Struct, TopicPartition
 from tests.lib.connect_tasks import SinkSide, sink_record, started_sink
-from tests.lib.s3_server import BUILD_SECONDS, S3, s3_server
+from tests.lib.s3_server import S3, s3_server
 
 AT = TopicPartition("orders", 0)
-WITH_SERVER = pytest.mark.timeout(BUILD_SECONDS + 60)
 ORDER = Schema.struct(
     {
         "id": Schema.int64(),
@@ -257,7 +256,6 @@ def s3() -> Iterator[S3]:
 
 
 @pytest.mark.interop
-@WITH_SERVER
 @pytest.mark.parametrize(
     ("more", "folder", "extension"),
     [
@@ -318,7 +316,6 @@ def test_a_real_server_that_speaks_s3(
 
 
 @pytest.mark.interop
-@WITH_SERVER
 def test_a_server_that_knows_nobody_of_that_name_is_tried_again(s3: S3) -> None:
     task = ObjectStoreSinkTask()
     settings = {

@@ -1,16 +1,18 @@
-"""A real server that speaks S3, versitygw, in a folder that goes with it.
+"""A real server that speaks S3, SeaweedFS, in a folder that goes with it.
 
 `MILLRACE_TEST_S3` names another one, as http://key:secret@host:port.
 """
 
+import http.client
+import json
 import os
-import shutil
-import socket
 import subprocess
+import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -18,15 +20,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from millrace.cluster_layout import free_ports
-from tests.lib.side_by_side import one_at_a_time
 
-_PACKAGE = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
-_QUICKLY_BUILT = ("-gcflags=all=-N -l", "-ldflags=-s -w")
-"""Neither made fast nor made to be debugged: half of what it costs to build it."""
-_BUILT = Path(__file__).parents[2] / "build" / "bin"
-BUILD_SECONDS = 900
-"""The first time it is compiled, with two processors' worth of other tests beside it."""
-_START_SECONDS = 30
+_PROGRAM = Path(sysconfig.get_path("scripts"), "weed")
+_LISTENERS = ("s3", "master", "volume", "filer")
+_START_SECONDS = 60
 
 
 class S3(NamedTuple):
@@ -44,66 +41,65 @@ def s3_server() -> Iterator[S3]:
         url = urlsplit(os.environ["MILLRACE_TEST_S3"])
         yield S3(f"{url.hostname}:{url.port}", str(url.username), str(url.password))
         return
-    program = _program()
-    port = next(free_ports())
-    found = S3(f"127.0.0.1:{port}", "test-key", "test-secret")
+    if not _PROGRAM.exists():
+        pytest.skip("no server that speaks S3: SeaweedFS is installed on Linux only")
+    ports = dict(zip(_LISTENERS, islice(free_ports(), len(_LISTENERS)), strict=True))
+    inner_ports = dict(zip(_LISTENERS, islice(free_ports(), len(_LISTENERS)), strict=True))
+    found = S3(f"127.0.0.1:{ports['s3']}", "test-key", "test-secret")
     with tempfile.TemporaryDirectory(prefix="millrace-s3-") as folder:
-        for name in ("meta", "data"):
-            Path(folder, name).mkdir()
         process = subprocess.Popen(
-            [
-                program,
-                "--port",
-                found.host,
-                "posix",
-                "--sidecar",
-                f"{folder}/meta",
-                f"{folder}/data",
-            ],
-            env={**os.environ, "ROOT_ACCESS_KEY": found.key, "ROOT_SECRET_KEY": found.secret},
+            _command(Path(folder), found, ports, inner_ports),
             stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         try:
-            _wait_for(port, process)
+            _wait_for(ports, process)
             yield found
         finally:
             process.kill()
             process.wait()
+            for port in (*ports.values(), *inner_ports.values()):
+                for left in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+                    left.unlink()
 
 
-def _program() -> str:
-    """Return the program, built by Go the first time."""
-    built = _BUILT / "versitygw"
-    with one_at_a_time("versitygw"):
-        if built.exists():
-            return str(built)
-        go = shutil.which("go")
-        if go is None:
-            pytest.skip(
-                "no server that speaks S3: Go is not installed, MILLRACE_TEST_S3 names none"
-            )
-        environment = {**os.environ, "GOBIN": str(_BUILT)}
-        done = subprocess.run(
-            ["nice", go, "install", *_QUICKLY_BUILT, _PACKAGE],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=BUILD_SECONDS,
-        )
-        if done.returncode:
-            pytest.skip(f"no server that speaks S3: {done.stderr.strip()[-300:]}")
-        return str(built)
+def _command(
+    folder: Path, server: S3, ports: dict[str, int], inner_ports: dict[str, int]
+) -> list[str]:
+    identity = {
+        "name": "test",
+        "credentials": [{"accessKey": server.key, "secretKey": server.secret}],
+        "actions": ["Admin", "Read", "List", "Tagging", "Write"],
+    }
+    identities = folder / "identities.json"
+    identities.write_text(json.dumps({"identities": [identity]}))
+    command = [str(_PROGRAM), "server", "-s3", f"-s3.config={identities}", f"-dir={folder}"]
+    command += ["-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
+    command += [f"-{name}.port={port}" for name, port in ports.items()]
+    command += [f"-{name}.port.grpc={port}" for name, port in inner_ports.items()]
+    # Each bucket has some volumes of its own. What is not asked for listens nowhere.
+    command += ["-volume.max=200", "-master.volumeSizeLimitMB=64"]
+    return [*command, "-s3.port.iceberg=0", "-s3.port.lance=0"]
 
 
-def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+def _wait_for(ports: dict[str, int], process: subprocess.Popen[bytes]) -> None:
+    """Wait until there is room for a file, and somebody to ask for it."""
     deadline = time.monotonic() + _START_SECONDS
-    while time.monotonic() < deadline:
+    while not (
+        _answer(ports["master"], "/dir/assign") == http.client.OK
+        and _answer(ports["s3"], "/") == http.client.FORBIDDEN
+    ):
         assert process.poll() is None, "the server has stopped"
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
-            time.sleep(0.05)
-        else:
-            return
-    raise AssertionError("the server does not start")
+        assert time.monotonic() < deadline, "the server does not start"
+        time.sleep(0.1)
+
+
+def _answer(port: int, path: str) -> int | None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    except OSError:
+        return None
+    finally:
+        connection.close()
