@@ -23,3 +23,15 @@ def until(
         assert time.monotonic() < deadline, shown()
         time.sleep(pause)
         pause = min(1.5 * pause, _LAST_PAUSE_SECONDS)
+
+
+def until_passed(check: Callable[[], None], seconds: float) -> None:
+    """Wait until what is checked is so; raises what the last look has found when it never is."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return check()
+        except AssertionError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(_LAST_PAUSE_SECONDS)
