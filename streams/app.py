@@ -12,6 +12,7 @@ from typing import Any, cast
 import faust
 from yarl import URL
 
+from schemas.stale_metadata import METADATA_MAX_AGE_MS
 from streams.codec import Codec
 from streams.delivery import Delivery
 from streams.log_reader import LogReader
@@ -58,6 +59,7 @@ def build_app(
         # Must be longer than the session, or Faust cuts its own fetches short.
         broker_request_timeout=max(20.0, session_seconds + 5),
         producer_request_timeout=10.0,
+        consumer_metadata_max_age_ms=METADATA_MAX_AGE_MS,
         stream_wait_empty=False,
         # A store that is ahead of its changelog (another cluster, a changelog made anew) would end
         # the app; `tables` makes it equal to the changelog whatever it holds.

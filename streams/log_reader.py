@@ -13,14 +13,13 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.structs import ConsumerRecord
 
+from schemas.stale_metadata import METADATA_MAX_AGE_MS
 from schemas.stopping import stop
 from streams.positions import TopicPartition
 
 _FETCH_MAX_WAIT_MS = 50
 _POLL_MS = 50
 """After so long it is looked again where a reader is: what is no record is passed in silence."""
-_METADATA_MAX_AGE_MS = 5_000
-"""Short: aiokafka goes on asking a broker for a position that says it does not lead."""
 _COMMITTED, _WRITTEN = "read_committed", "read_uncommitted"
 
 
@@ -102,5 +101,5 @@ class LogReader:
             auto_offset_reset="earliest",
             isolation_level=isolation_level,
             fetch_max_wait_ms=_FETCH_MAX_WAIT_MS,
-            metadata_max_age_ms=_METADATA_MAX_AGE_MS,
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )

@@ -55,6 +55,29 @@ def problems(path: Path) -> Iterator[str]:
             yield f"the name {node.name} says nothing"
 
 
+def clients_that_believe(path: Path) -> Iterator[str]:
+    """Name those that are not told how soon to ask again who leads, and who controls."""
+    text = path.read_text(encoding="utf-8")
+    if "auto_offset_reset" not in text and "AdminClient(" not in text:
+        return
+    is_own = path.is_relative_to(ROOT / "broker")  # Its tools have an admin client of their own.
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Call):
+            continue
+        call = ast.unparse(node)
+        if call.startswith("AdminClient(") and not is_own and "ADMIN_SETTINGS" not in call:
+            yield f"{name_of(path)}:{node.lineno}"
+        settings = {one.arg for one in node.keywords}
+        if "auto_offset_reset" in settings and "metadata_max_age_ms" not in settings:
+            yield f"{name_of(path)}:{node.lineno}"
+
+
+def test_clients_do_not_believe_for_long_who_leads() -> None:
+    """See `schemas.stale_metadata`."""
+    files = [path for folder in FOLDERS for path in files_of(folder)]
+    assert [one for path in files for one in clients_that_believe(path)] == []
+
+
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_files_keep_the_house_rules(folder: str) -> None:
     files = files_of(folder)

@@ -28,6 +28,7 @@ from connect.worker.topics import TopicGroup, create_topic
 from millrace.connect.connectors import TopicPartition
 from millrace.connect.errors import ConnectException
 from millrace.mirror.records import OffsetAndMetadata
+from schemas.stale_metadata import ADMIN_SETTINGS
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ class MirrorCluster:
     def __init__(self, name: str, client: Mapping[str, Any], timeout_seconds: float) -> None:
         self.name = name
         self._client = client
-        self._admin = AdminClient(dict(client))
+        self._admin = AdminClient({**ADMIN_SETTINGS, **client})
         self._timeout = timeout_seconds
 
     def _result(self, what: str, future: Any) -> Any:

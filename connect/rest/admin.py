@@ -22,6 +22,7 @@ from connect.worker import loggers
 from connect.worker.client_settings import librdkafka_settings
 from millrace.connect.errors import ConnectException
 from pages.front import is_wanted
+from schemas.stale_metadata import ADMIN_SETTINGS
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +80,7 @@ class Admin:
     def _ask_cluster_id(self) -> str | None:
         settings = self._desk.worker.environment.settings
         try:
-            admin = AdminClient(librdkafka_settings(settings.client()))
+            admin = AdminClient({**ADMIN_SETTINGS, **librdkafka_settings(settings.client())})
             return admin.list_topics(timeout=_CLUSTER_ID_SECONDS).cluster_id
         except KafkaException:
             # The brokers are away; the next request asks again.

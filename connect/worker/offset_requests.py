@@ -23,6 +23,7 @@ from connect.worker.kafka_offset_store import offsets_of
 from connect.worker.offset_store import OffsetStore
 from millrace.connect.connectors import SinkConnector, SourceConnector, TopicPartition
 from millrace.connect.errors import ConnectException
+from schemas.stale_metadata import ADMIN_SETTINGS
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +91,7 @@ def _change_sink(
     offsets: Offsets | None,
 ) -> bool:
     group, client = _group_of(environment, name, config)
-    committed, admin = _committed(client, group), AdminClient(client)
+    committed, admin = _committed(client, group), AdminClient({**ADMIN_SETTINGS, **client})
     wanted: dict[TopicPartition, int | None]
     wanted = dict.fromkeys(committed) if offsets is None else read_sink_offsets(offsets)
     is_known = bool(connector.alter_offsets(config, wanted))

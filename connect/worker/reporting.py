@@ -21,6 +21,7 @@ from connect.worker.topics import TopicGroup, create_topic
 from millrace.connect.connectors import TopicPartition
 from millrace.connect.data.records import SourceRecord
 from millrace.connect.errors import ConnectException
+from schemas.stale_metadata import ADMIN_SETTINGS
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class SinkReport:
             return
         topic = self._dead_letters.topic_name
         group = TopicGroup(PARTITION_COUNT, self._dead_letters.replication_factor)
-        create_topic(AdminClient(dict(admin)), topic, group)
+        create_topic(AdminClient({**ADMIN_SETTINGS, **admin}), topic, group)
         self._producer = Producer(dict(producer))
 
     def __call__(self, failure: Failure, about: Any) -> None:

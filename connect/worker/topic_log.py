@@ -28,6 +28,7 @@ from connect.clock import now_ms
 from connect.worker.client_settings import CONSUMER_DEFAULTS, PRODUCER_DEFAULTS
 from connect.worker.topics import TopicGroup, create_topic
 from millrace.connect.errors import ConnectException
+from schemas.stale_metadata import ADMIN_SETTINGS
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class TopicLog:
         """Behind the last record that was read; a transaction's marker is none."""
         self._moved = threading.Condition()
         self._is_stopping = False
-        self._admin = AdminClient(self._client)
+        self._admin = AdminClient({**ADMIN_SETTINGS, **self._client})
         self._consumer: Consumer | None = None
         self._producer = Producer(
             {

@@ -16,6 +16,7 @@ from confluent_kafka.cimpl import NewTopic
 from connect.definitions.plugged import aliases
 from connect.worker.client_settings import with_prefix
 from millrace.connect.errors import ConfigException, ConnectException
+from schemas.stale_metadata import ADMIN_SETTINGS
 
 PREFIX: Final = "topic.creation."
 _DEFAULT: Final = "default"
@@ -109,7 +110,7 @@ class TopicCreation:
         if topic in self._known or not self._groups:
             return
         if self._admin is None:
-            self._admin = AdminClient(self._client)
+            self._admin = AdminClient({**ADMIN_SETTINGS, **self._client})
         if not _exists(self._admin, topic):
             group = next((each for each in self._groups if each.takes(topic)), self._groups[-1])
             create_topic(self._admin, topic, group)

@@ -15,6 +15,7 @@ from aiokafka.structs import ConsumerRecord
 
 from millrace.demo.registry import RegistryReader
 from millrace.demo.report import CHECKS, ENDS, JUDGED
+from schemas.stale_metadata import METADATA_MAX_AGE_MS
 
 _TOPICS = ("orders", "order-validations", "payments", "order-confirmations")
 
@@ -62,6 +63,7 @@ class Observer:
             bootstrap_servers=self._bootstrap_servers,
             auto_offset_reset="earliest",
             isolation_level="read_committed",
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
         await consumer.start()
         try:

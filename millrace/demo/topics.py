@@ -16,6 +16,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from millrace.demo.registry import RegistryReader, encoder
+from schemas.stale_metadata import METADATA_MAX_AGE_MS
 
 GROUPS = (
     "orders",
@@ -181,7 +182,10 @@ async def wait_for_keys(bootstrap_servers: str, wanted: Mapping[str, Iterable[st
     """Return when every topic has a record of each of its keys. Raises TimeoutError."""
     missing = {topic: {key.encode() for key in keys} for topic, keys in wanted.items()}
     consumer = AIOKafkaConsumer(
-        *missing, bootstrap_servers=bootstrap_servers, auto_offset_reset="earliest"
+        *missing,
+        bootstrap_servers=bootstrap_servers,
+        auto_offset_reset="earliest",
+        metadata_max_age_ms=METADATA_MAX_AGE_MS,
     )
     await consumer.start()
     try:

@@ -15,6 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from millrace.lab.programs import start_program
 from millrace.lab.steps import StepFailedError
+from schemas.stale_metadata import ADMIN_SETTINGS
 
 TOPIC: Final = "orders"
 PRICES: Final = "prices"
@@ -102,7 +103,7 @@ class Mirror:
 
 def make_topic(servers: str, topic: str = TOPIC) -> None:
     told: dict[str, Any] = {"bootstrap.servers": servers, "logger": QUIET}
-    admin = AdminClient(told)
+    admin = AdminClient({**ADMIN_SETTINGS, **told})
     try:
         admin.create_topics([NewTopic(topic, PARTITIONS, -1)])[topic].result(TIMEOUT_SECONDS)
     except KafkaException as error:
@@ -112,7 +113,7 @@ def make_topic(servers: str, topic: str = TOPIC) -> None:
 def remove_traces(servers: str) -> None:
     """Remove what a walk has made in a cluster that is not its own. Raises StepFailedError."""
     told: dict[str, Any] = {"bootstrap.servers": servers, "logger": QUIET}
-    admin = AdminClient(told)
+    admin = AdminClient({**ADMIN_SETTINGS, **told})
     try:
         admin.delete_consumer_groups([GROUP])[GROUP].result(TIMEOUT_SECONDS)
         admin.delete_topics([TOPIC])[TOPIC].result(TIMEOUT_SECONDS)

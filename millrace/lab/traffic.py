@@ -14,6 +14,8 @@ from typing import Any, Self
 import aiokafka
 from aiokafka.errors import KafkaError
 
+from schemas.stale_metadata import METADATA_MAX_AGE_MS
+
 PAUSE_SECONDS = 0.02
 READ_MS = 200
 
@@ -87,7 +89,9 @@ class Traffic:
 
     async def _live(self) -> None:
         where = {"bootstrap_servers": self._bootstrap}
-        consumer = aiokafka.AIOKafkaConsumer(**where, auto_offset_reset="earliest")
+        consumer = aiokafka.AIOKafkaConsumer(
+            **where, auto_offset_reset="earliest", metadata_max_age_ms=METADATA_MAX_AGE_MS
+        )
         producer = aiokafka.AIOKafkaProducer(**where, acks="all", enable_idempotence=True)
         try:
             await consumer.start()

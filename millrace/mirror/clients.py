@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from millrace.connect.connectors import TopicPartition
 from millrace.mirror.policies import replication_policy
 from millrace.mirror.records import Checkpoint, MirrorRecordError, OffsetAndMetadata
+from schemas.stale_metadata import ADMIN_SETTINGS
 
 _TIMEOUT_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.1
@@ -33,7 +34,7 @@ class MirrorClient:
         """Raises ValueError for a policy that is not known."""
         self.replication_policy = replication_policy(settings)
         self._settings = dict(settings)
-        self._admin = AdminClient(self._client("admin."))
+        self._admin = AdminClient({**ADMIN_SETTINGS, **self._client("admin.")})
 
     def __enter__(self) -> Self:
         return self

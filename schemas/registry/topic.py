@@ -30,6 +30,7 @@ from schemas.registry.changes import Change
 from schemas.registry.domain import Registry
 from schemas.registry.records import Record
 from schemas.registry.refusals import operation_timeout, schema_too_large
+from schemas.stale_metadata import METADATA_MAX_AGE_MS
 from schemas.stopping import stop
 
 TOPIC = "_schemas"
@@ -99,7 +100,9 @@ class SchemaTopic:
             max_request_size=_BATCH_LIMIT_BYTES,
         )
         self._consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap_servers, auto_offset_reset="earliest"
+            bootstrap_servers=self._bootstrap_servers,
+            auto_offset_reset="earliest",
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
         self._asker = AIOKafkaConsumer(bootstrap_servers=self._bootstrap_servers)
         await self._producer.start()

@@ -7,13 +7,13 @@ number of partitions, so a topic that exists with another number is refused at s
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import TopicAlreadyExistsError, for_code
 from aiokafka.structs import ConsumerRecord
 
+from schemas.stale_metadata import METADATA_MAX_AGE_MS
 from schemas.stopping import stop
 from services.common.clock import now_seconds
 from transactions.placement import placed
@@ -125,10 +125,6 @@ async def _check_partition_counts(
                 f"topic {topic.name} has {count} partitions, needs {topic.partition_count}"
             )
 
-
-METADATA_MAX_AGE_MS: Final = 5_000
-"""How long a consumer believes who leads a partition. Short, since aiokafka asks nobody when a
-position it looks for is refused by a broker that leads no more: it asks that broker again."""
 
 Replay = Callable[[ConsumerRecord], Awaitable[None]]
 ReadToEnd = Callable[[Iterable[TopicPartition], Replay], Awaitable[dict[TopicPartition, int]]]

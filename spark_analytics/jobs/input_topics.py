@@ -3,6 +3,7 @@
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from schemas.stale_metadata import ADMIN_SETTINGS
 from spark_analytics.jobs.topics import INPUTS
 
 _METADATA_SECONDS = 2.0
@@ -12,7 +13,9 @@ class InputTopics:
     """Asks Kafka about them."""
 
     def __init__(self, bootstrap_servers: str) -> None:
-        self._admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 2})
+        self._admin = AdminClient(
+            {**ADMIN_SETTINGS, "bootstrap.servers": bootstrap_servers, "log_level": 2}
+        )
 
     def absent(self) -> list[str] | None:
         """Return those that are not there; None while Kafka does not answer for all the others.

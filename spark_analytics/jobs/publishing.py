@@ -14,6 +14,7 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from schemas.stale_metadata import ADMIN_SETTINGS
 from spark_analytics.jobs.topics import RESULTS
 from spark_analytics.serving.writer import PUBLISHED_KEYS, ServingWriter
 
@@ -88,7 +89,9 @@ class ResultsPublisher:
 
     def _connected(self) -> Producer:
         if self._producer is None:
-            create_results_topic(AdminClient(self._where), self._replication_factor)
+            create_results_topic(
+                AdminClient({**ADMIN_SETTINGS, **self._where}), self._replication_factor
+            )
             self._producer = Producer(
                 {**self._where, "enable.idempotence": True, "linger.ms": 5}
                 | {"delivery.timeout.ms": 8_000}

@@ -15,6 +15,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
+from schemas.stale_metadata import ADMIN_SETTINGS
 from spark_analytics.source.offsets import Offsets, TopicPartition
 from spark_analytics.source.options import SourceOptions
 
@@ -122,7 +123,7 @@ def admin_client(settings: Mapping[str, str]) -> AdminClient:
     shared = {name: value for name, value in settings.items() if name.startswith(_SHARED)}
     key = tuple(sorted(shared.items()))
     if key not in _clients:
-        _clients[key] = AdminClient(quiet(shared))
+        _clients[key] = AdminClient({**ADMIN_SETTINGS, **quiet(shared)})
     return _clients[key]
 
 

@@ -73,8 +73,8 @@ def _command(
     }
     identities = folder / "identities.json"
     identities.write_text(json.dumps({"identities": [identity]}))
-    command = [str(_PROGRAM), "server", "-s3", f"-s3.config={identities}", f"-dir={folder}"]
-    command += ["-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
+    command = [str(_PROGRAM), f"-logdir={folder}", "server", f"-dir={folder}"]
+    command += ["-s3", f"-s3.config={identities}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
     command += [f"-{name}.port={port}" for name, port in ports.items()]
     command += [f"-{name}.port.grpc={port}" for name, port in inner_ports.items()]
     # Each bucket has some volumes of its own. What is not asked for listens nowhere.
