@@ -77,7 +77,7 @@ programs:
 	    echo "tests of programs FAILED"; exit 1; }
 
 plain:
-	@said=$$(nice -n 8 $(PYTEST) 0 -m "" -rs --junitxml=$(REPORTS)/$@.xml \
+	@said=$$(nice -n 12 $(PYTEST) 0 -m "" -rs --junitxml=$(REPORTS)/$@.xml \
 	    $$(grep -rLE $(MARKED) tests --include=$(TEST_FILES)) 2>&1) || { \
 	    printf '%s\n' "$$said" "plain tests FAILED"; exit 1; }; printf '%s\n' "$$said" | tail -n 1
 
