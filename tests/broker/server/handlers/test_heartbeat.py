@@ -1,0 +1,36 @@
+"""What a member hears whose coordinator is not there, or not yet."""
+
+from typing import Any
+
+import pytest
+
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.messages.heartbeat import HeartbeatRequest
+from broker.server.handlers.heartbeat import Heartbeat
+
+
+class Refusing:
+    """Groups of which none can be asked."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        self._code = code
+
+    def answer(self, *_: object) -> Any:
+        raise KafkaError(self._code)
+
+
+def told(code: ErrorCode) -> Any:
+    groups: Any = Refusing(code)
+    context: Any = None
+    return Heartbeat(groups).handle(
+        context, HeartbeatRequest(group_id="group", generation_id=1, member_id="member")
+    )
+
+
+def test_while_the_group_is_loaded_all_is_well() -> None:
+    assert told(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS).error_code == ErrorCode.NONE
+
+
+def test_any_other_refusal_is_told() -> None:
+    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+        told(ErrorCode.NOT_COORDINATOR)
