@@ -5,7 +5,16 @@ whoever goes on after a `KafkaError`.
 """
 
 from aiokafka.client import AIOKafkaClient
-from aiokafka.errors import NodeNotReadyError
+from aiokafka.errors import (
+    KafkaConnectionError,
+    KafkaError,
+    NodeNotReadyError,
+    RequestTimedOutError,
+    for_code,
+)
+from aiokafka.protocol.coordination import FindCoordinatorRequest
+
+_DID_NOT_ANSWER = (NodeNotReadyError, KafkaConnectionError, RequestTimedOutError)
 
 
 def any_broker(client: AIOKafkaClient) -> int:
@@ -19,7 +28,19 @@ def any_broker(client: AIOKafkaClient) -> int:
 async def find_coordinator(client: AIOKafkaClient, kind: int, key: str) -> int:
     """Ask who coordinates a group or a transactional id.
 
-    Raises KafkaError, NodeNotReadyError when there is nobody to ask.
+    A broker that has died is listed for a while, so one that does not answer is no reason to wait:
+    the next one is asked. Raises KafkaError, NodeNotReadyError when there is nobody to ask.
     """
-    any_broker(client)
-    return int(await client.coordinator_lookup(kind, key))
+    first = any_broker(client)
+    others = {broker.nodeId for broker in client.cluster.brokers()} - {first}
+    failure: KafkaError = NodeNotReadyError()
+    for node in (first, *others):
+        try:
+            answer = await client.send(node, FindCoordinatorRequest(key, kind))
+        except _DID_NOT_ANSWER as error:
+            failure = error
+            continue
+        if answer.error_code:
+            raise for_code(answer.error_code)
+        return int(answer.coordinator_id)
+    raise failure
