@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from aiokafka import errors
+from aiokafka.protocol.coordination import FindCoordinatorRequest
 
 from connect.worker.group_client import GroupClient
 from connect.worker.settings import WorkerSettings
@@ -27,16 +28,19 @@ class Brokers:
 
     def __init__(self, error: type[errors.KafkaError]) -> None:
         self.coordinator = OLD
+        self.cluster = self
         self.asked: list[int] = []
         self._error = error.errno
 
     def get_random_node(self) -> int:
         return self.coordinator
 
-    async def coordinator_lookup(self, kind: int, group: str) -> int:
-        return self.coordinator
+    def brokers(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(nodeId=self.coordinator)]
 
-    async def send(self, node: int, request: Any, group: Any) -> Any:
+    async def send(self, node: int, request: Any, group: Any = None) -> Any:
+        if isinstance(request, FindCoordinatorRequest):
+            return SimpleNamespace(error_code=0, coordinator_id=self.coordinator)
         self.asked.append(node)
         return SimpleNamespace(error_code=0 if node == self.coordinator else self._error)
 

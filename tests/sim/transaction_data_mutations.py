@@ -3,6 +3,7 @@
 import pytest
 
 from broker.coordinator.group import pending_offsets
+from broker.coordinator.group.last_offsets import LastOffsets
 from broker.coordinator.group.offset_store import OffsetStore
 from broker.coordinator.group.shard import GroupShard
 from broker.log.partition_log import PartitionLog
@@ -95,7 +96,7 @@ def load_offsets_as_if_outside_transactions(monkeypatch: pytest.MonkeyPatch) -> 
 
 def load_without_markers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a new coordinator of a group wait for markers that came before it."""
-    monkeypatch.setattr(GroupShard, "replay_end_of_transaction", lambda *_, **__: None)
+    monkeypatch.setattr(LastOffsets, "end", lambda *_, **__: None)
 
 
 def commit_by_the_order_of_markers(monkeypatch: pytest.MonkeyPatch) -> None:

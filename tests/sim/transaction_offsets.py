@@ -4,9 +4,11 @@ It belongs to transactions like any other partition. What is appended counts aft
 then its leader can be replaced, with or without it, and whoever leads next loads the shard anew.
 """
 
+from itertools import count
 from typing import Any
 
 from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.group.last_offsets import LastOffsets, OffsetFound
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.output import CoordinatorRecord, EndOfTransaction, Instant, Output
 from broker.coordinator.output import RequestContext as ShardContext
@@ -39,12 +41,15 @@ class OffsetsPartition(DataPartition):
 
     def _new_shard(self) -> GroupShard:
         shard = GroupShard(GroupConfig(), self.simulation.random, lambda: None)
+        offsets, places = LastOffsets(), count()
         for each, records in self.log:
             if isinstance(each, Batch):
                 for key, value in records:
-                    shard.replay(key, value, each.producer_id)
+                    offsets.add(OffsetFound(next(places), key, value, each.producer_id))
             else:
-                shard.replay_end_of_transaction(each.producer_id, is_commit=each.transaction_result)
+                offsets.end(each.producer_id, is_commit=each.transaction_result)
+        for found in offsets.left():
+            shard.replay(found.key, found.value, found.producer_id)
         last_of(shard.loaded(self._now))
         return shard
 

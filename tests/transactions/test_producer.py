@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiokafka.errors import KafkaConnectionError
+from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.structs import TopicPartition
 
 from services.common.outbox import Outgoing
@@ -27,6 +29,9 @@ class FakeCluster:
     def partitions_for_topic(self, topic: str) -> set[int]:
         return set(self.leaders)
 
+    def brokers(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(nodeId=COORDINATOR)]
+
     def leader_for_partition(self, partition: TopicPartition) -> int:
         return self.leaders[partition.partition]
 
@@ -44,13 +49,12 @@ class FakeClient:
     def get_random_node(self) -> int:
         return COORDINATOR
 
-    async def coordinator_lookup(self, kind: int, key: str) -> int:
-        return COORDINATOR
-
     async def force_metadata_update(self) -> None:
         self.on_metadata()
 
     async def send(self, node: int, request: Any) -> Any:
+        if isinstance(request, FindCoordinatorRequest):
+            return SimpleNamespace(error_code=0, coordinator_id=COORDINATOR)
         # What is sent can be read back: the schema takes the values.
         request.encode()
         self.sent.append((node, request))

@@ -26,6 +26,7 @@ from broker.protocol.structs import decode_struct, encode_struct
 from broker.protocol.wire import DecodeError
 
 LEGACY_OFFSET_KEY, OFFSET_KEY, GROUP_KEY = 0, 1, 2
+_OFFSET_KEYS = tuple(each.to_bytes(2, "big") for each in (LEGACY_OFFSET_KEY, OFFSET_KEY))
 GROUP_VALUE_VERSION = 3
 OFFSET_VALUE_VERSION = 4
 OFFSET_VALUE_VERSION_WITH_EXPIRY = 1
@@ -108,6 +109,11 @@ def group_record(group: ClassicGroup, members: Iterable[Member]) -> CoordinatorR
 
 def _group_key(group_id: str) -> bytes:
     return _typed(GROUP_KEY, encode_struct(GroupMetadataKey(group=group_id), 0))
+
+
+def is_offset_key(key: bytes) -> bool:
+    """Tell whether a record is a committed offset: of those only the last of a key counts."""
+    return key.startswith(_OFFSET_KEYS)
 
 
 def decode_record(key: bytes, value: bytes | None) -> OffsetRecord | GroupRecord | None:

@@ -122,10 +122,6 @@ class GroupShard:
         else:
             state.groups[record.group_id] = record.group
 
-    def replay_end_of_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """Apply a marker, in log order, while loading."""
-        self.state.offsets.end_transaction(producer_id, is_commit=is_commit)
-
     def loaded(self, now: Instant) -> LoadedSteps:
         """Give every loaded member a full session; groups over group.max.size rebalance."""
         step = Step(self.state, now)

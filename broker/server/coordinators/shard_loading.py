@@ -1,16 +1,20 @@
 """Rebuilds a shard from its log, a piece a turn: a large one keeps nobody from the loop.
 
 All of the log is replayed, also what is not committed yet: it will be, for this broker leads now.
+Of what a topic keeps by its key only the last counts, and such a log is mostly what came before:
+it is found without being decoded, and only what is left in the end is replayed, in log order.
+Whoever waits for this coordinator waits for that.
 """
 
 from collections.abc import Iterator
 from typing import Protocol
 
+from broker.coordinator.group.last_offsets import LastOffsets, OffsetFound
+from broker.coordinator.group.records import is_offset_key
 from broker.log.append import marker_of
 from broker.log.partition_log import PartitionLog
 from broker.records.batch import RecordBatch
 from broker.records.header import HEADER_BYTES, NO_PRODUCER_ID
-from broker.records.record import Record
 from broker.server.storage.reading import batches_in_pieces
 
 COST_AT_ONCE = 32 * 1024
@@ -32,41 +36,62 @@ class ReplaysTransactions(Replays, Protocol):
     def replay(self, key: bytes, value: bytes | None, producer_id: int = NO_PRODUCER_ID) -> None:
         """Apply one record, in log order; `producer_id` is that of a transaction."""
 
-    def replay_end_of_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """Apply a marker, in log order."""
-
 
 def load(shard: Replays, partition_log: PartitionLog) -> Iterator[None]:
-    """Replay every record, yielding after some; raises CorruptBatch, KafkaError, OSError."""
+    """Replay the last record of every key, yielding after some.
+
+    Raises CorruptBatch, KafkaError, OSError.
+    """
     pace = _Pace()
+    last: dict[bytes, bytes | None] = {}
     for batch in _batches(partition_log):
         for record in () if batch.header.is_control else batch.records():
             if record.key is not None:
-                shard.replay(record.key, record.value)
-            if pace.is_over(record):
+                last.pop(record.key, None)
+                last[record.key] = record.value
+            if pace.is_over(record.key, record.value):
                 yield
+    for key, value in last.items():
+        shard.replay(key, value)
+        if pace.is_over(key, value):
+            yield
 
 
 def load_with_transactions(
     shard: ReplaysTransactions, partition_log: PartitionLog
 ) -> Iterator[None]:
-    """Do the same where producers write in transactions."""
+    """Do so with offsets where producers write, too, in transactions (`LastOffsets`).
+
+    All other records are replayed one after the other.
+    """
     pace = _Pace()
+    offsets = LastOffsets()
     for batch in _batches(partition_log):
         header = batch.header
         if header.is_control:
-            marker = marker_of(header, batch.buffer[HEADER_BYTES:])
-            if marker is not None:
-                shard.replay_end_of_transaction(header.producer_id, is_commit=marker.is_commit)
+            _end_transaction(offsets, batch)
             if pace.is_over():
                 yield
             continue
         producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
         for record in batch.records():
             if record.key is not None:
-                shard.replay(record.key, record.value, producer_id)
-            if pace.is_over(record):
+                if is_offset_key(record.key):
+                    offsets.add(OffsetFound(record.offset, record.key, record.value, producer_id))
+                else:
+                    shard.replay(record.key, record.value, producer_id)
+            if pace.is_over(record.key, record.value):
                 yield
+    for found in offsets.left():
+        shard.replay(found.key, found.value, found.producer_id)
+        if pace.is_over(found.key, found.value):
+            yield
+
+
+def _end_transaction(offsets: LastOffsets, batch: RecordBatch) -> None:
+    marker = marker_of(batch.header, batch.buffer[HEADER_BYTES:])
+    if marker is not None:
+        offsets.end(batch.header.producer_id, is_commit=marker.is_commit)
 
 
 def _batches(partition_log: PartitionLog) -> Iterator[RecordBatch]:
@@ -80,11 +105,9 @@ class _Pace:
     def __init__(self) -> None:
         self._cost = 0
 
-    def is_over(self, record: Record | None = None) -> bool:
+    def is_over(self, key: bytes | None = None, value: bytes | None = None) -> bool:
         """Count a record, or a marker; whether that was enough for one turn."""
-        self._cost += COST_OF_A_RECORD
-        if record is not None:
-            self._cost += len(record.key or b"") + len(record.value or b"")
+        self._cost += COST_OF_A_RECORD + len(key or b"") + len(value or b"")
         if self._cost < COST_AT_ONCE:
             return False
         self._cost = 0

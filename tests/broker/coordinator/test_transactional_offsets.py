@@ -268,7 +268,7 @@ def test_a_shard_that_is_loaded_knows_what_is_pending():
     shard.replay(*record(1))
     shard.replay(*record(2), 7)
     shard.replay(*record(3), 8)
-    shard.replay_end_of_transaction(7, is_commit=True)
+    shard.state.offsets.end_transaction(7, is_commit=True)
     group.scenario.shard = shard
     group.scenario.take(last_of(shard.loaded(group.scenario.now)))
     assert (group.fetch(), group.fetch(require_stable=True)) == (2, UNSTABLE)

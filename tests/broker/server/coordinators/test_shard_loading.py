@@ -31,8 +31,9 @@ class Shard:
 
 def log_of(records, per_batch):
     log = open_log(SimulatedStorage())
-    for start in range(0, len(records), per_batch):
-        batch = build_batch([(b"key", each, (), 0) for each in records[start : start + per_batch]])
+    keyed = [(b"key-%d" % number, each, (), 0) for number, each in enumerate(records)]
+    for start in range(0, len(keyed), per_batch):
+        batch = build_batch(keyed[start : start + per_batch])
         log.append_as_leader(batch, leader_epoch=0, timestamp_ms=0)
     return log
 
@@ -61,6 +62,16 @@ def test_a_step_ends_after_so_many_records_be_it_within_a_batch(load_shard, per_
 def test_a_step_ends_after_so_many_bytes(load_shard):
     steps = steps_of(load_shard, [bytes(10_000)] * 20, 10)
     assert max(map(len, steps)) <= 4
+
+
+def test_of_each_key_the_last_record_counts_in_the_order_of_those():
+    log, shard = open_log(SimulatedStorage()), Shard()
+    records = [(b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"c", None), (None, b"4")]
+    for key, value in records:
+        batch = build_batch([(key, value, (), 0)])
+        log.append_as_leader(batch, leader_epoch=0, timestamp_ms=0)
+    assert list(load(shard, log)) == []
+    assert shard.values == [b"2", b"3", None]
 
 
 def test_a_small_shard_is_one_step():
