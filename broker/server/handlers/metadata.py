@@ -6,6 +6,7 @@ v10 adds topic ids, v12 lets a client ask by id alone (KIP-516).
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 
 from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode
@@ -27,7 +28,7 @@ from broker.server.cluster.cluster_view import controller_id, live_brokers, offl
 from broker.server.cluster.departures import Departures
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import Answer, AnswerWalk, Deferred, Later, RequestContext
-from broker.server.network.walks import ITEMS_PER_STEP, distinct, each
+from broker.server.network.walks import ITEMS_PER_STEP, QUICK_ITEMS_PER_STEP, distinct, each
 
 FIRST_VERSION_BY_ID = 12
 TOPICS_PER_STEP = 8
@@ -68,12 +69,15 @@ class Metadata:
     def _walk(self, context: RequestContext, request: MetadataRequest) -> AnswerWalk:
         if request.topics is None or (context.api_version == 0 and not request.topics):
             return (yield from self._respond_when_known(context, request, self._all_topics))
-        if context.api_version < FIRST_VERSION_BY_ID and any(map(_is_by_id, request.topics)):
-            return _refused(request)
         # A topic that is named twice is described once, as in Kafka.
         wanted = request.topics
         if len(wanted) > 1:
             wanted = yield from distinct(wanted, lambda topic: (topic.name, topic.topic_id))
+        if context.api_version < FIRST_VERSION_BY_ID:
+            by_id = yield from each(wanted, _is_by_id, QUICK_ITEMS_PER_STEP)
+            if any(by_id):
+                topics = yield from each(wanted, _refused, QUICK_ITEMS_PER_STEP)
+                return MetadataResponse(topics=topics)
         unknown = self._to_create(context, request, wanted)
         if not unknown:
             find = partial(self._find, wanted, {})
@@ -88,7 +92,8 @@ class Metadata:
         return (yield from _answer_of(later))
 
     def _all_topics(self) -> Iterable[TopicImage]:
-        return self._metadata.image.topics.by_name.values()
+        # A list: it may change between two steps.
+        return list(self._metadata.image.topics.by_name.values())
 
     def _respond_when_known(
         self, context: RequestContext, request: MetadataRequest, find: Callable[[], Found]
@@ -97,12 +102,12 @@ class Metadata:
         if not self._departures.has_doubts:
             return (yield from self._respond(context, request, find()))
         later = Later(context)
-        leaders = {
-            partition.leader
-            for topic in find()
-            if isinstance(topic, TopicImage)
-            for partition in topic.partitions.values()
-        }
+        leaders: set[int] = set()
+        for number, topic in enumerate(find()):
+            if isinstance(topic, TopicImage):
+                leaders.update(partition.leader for partition in topic.partitions.values())
+            if number % ITEMS_PER_STEP == ITEMS_PER_STEP - 1:
+                yield
         self._departures.when_known(
             leaders, lambda: later.reply(self._respond(context, request, find()))
         )
@@ -119,8 +124,9 @@ class Metadata:
         if not (may_create and self._config.auto_create_topics):
             return []
         by_name = self._metadata.image.topics.by_name
-        unknown = [topic.name for topic in wanted if topic.name is not None]
-        return [name for name in unknown if name not in by_name][:MAX_AUTO_CREATED_TOPICS]
+        named = (topic.name for topic in wanted if topic.name is not None)
+        # So many are soon found, or all others are there.
+        return [*islice((name for name in named if name not in by_name), MAX_AUTO_CREATED_TOPICS)]
 
     def _respond(
         self,
@@ -129,7 +135,7 @@ class Metadata:
         found: Found,
     ) -> AnswerWalk:
         topics: list[MetadataResponseTopic] = []
-        for topic in list(found):
+        for topic in found:
             if isinstance(topic, MetadataResponseTopic):
                 described = _with_operations(request, topic)
             elif _is_small(topic):
@@ -233,13 +239,8 @@ def _is_by_id(topic: MetadataRequestTopic) -> bool:
     return topic.name is None or topic.topic_id != ZERO_UUID
 
 
-def _refused(request: MetadataRequest) -> MetadataResponse:
-    """Say beside each topic that it may not be named by its id before v12, as Kafka does."""
-    return MetadataResponse(
-        topics=[
-            MetadataResponseTopic(
-                error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id
-            )
-            for topic in request.topics or ()
-        ]
+def _refused(topic: MetadataRequestTopic) -> MetadataResponseTopic:
+    """Say that it may not be named by its id before v12, as Kafka does beside each."""
+    return MetadataResponseTopic(
+        error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id
     )
