@@ -148,7 +148,10 @@ class Connection:
                 self._loop.remove_reader(self._socket.fileno())
 
     def on_readable(self) -> None:
-        """Take what the socket has and answer the whole frames in it, for one turn."""
+        """Answer what the socket has, for one turn; behind what is not done, stop reading."""
+        if self._walk is not None or self._backlog is not None:
+            self._read(False)
+            return
         self.last_active = self._turns.begin()
         self._guarded(self._receive_or_close)
 
@@ -385,7 +388,6 @@ class Connection:
         if self._is_reading and not self._slots and not self._out and self._backlog is None:
             return  # Most often: all is answered and sent.
         if self._walk is not None or (self._backlog is not None and not self._must_pause()):
-            self._read(False)
             self._watch(False)
             if not self._is_held:
                 self._wait_for_turn()

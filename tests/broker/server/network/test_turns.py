@@ -197,3 +197,29 @@ def test_a_walk_that_waits_takes_no_turns_and_keeps_back_what_was_sent_after_it(
             assert [await greedy.receive() for _ in range(2)] == [b"wait 1  ", b"after 2 "]
 
     run(scenario)
+
+
+@pytest.mark.parametrize("comes_meanwhile", [False, True])
+def test_reading_stops_for_a_walk_that_waits_only_when_something_comes(
+    comes_meanwhile: bool,
+) -> None:
+    async def scenario() -> None:
+        sink = SlowSink(0.0)
+        shared = Shared.of(asyncio.get_running_loop(), sink.now)
+        async with two_clients(shared, sink) as (client, polite):
+            await client.send(framed(b"wait 1  "))
+            await polite.send(framed(POLITE))
+            assert await polite.receive() == POLITE
+            assert sink.connection._is_reading
+            if comes_meanwhile:
+                await client.send(framed(b"after 2 "))
+                while sink.connection._is_reading:
+                    await asyncio.sleep(0)
+            (go_on,) = sink.waiting
+            go_on()
+            assert await client.receive() == b"wait 1  "
+            if comes_meanwhile:
+                assert await client.receive() == b"after 2 "
+            assert sink.connection._is_reading
+
+    run(scenario)
