@@ -206,15 +206,22 @@ def encode_response_in_pieces(
             yield
     except ENCODING_FAILURES as error:
         raise _encode_error(header, message, error) from error
-    return _framed(header, codec, pieces, parts)
+    if parts or not pieces or not isinstance(pieces[0], bytearray):
+        return _framed(header, codec, pieces, parts)
+    # Not copied again: it may be a hundred megabytes.
+    whole = _join(pieces)
+    size = len(whole) + codec.start_size_bytes
+    whole[:0] = codec.pack_start(size, header.correlation_id)
+    return [whole]
 
 
-def _join(pieces: list[Buffer]) -> None:
+def _join(pieces: list[Buffer]) -> bytearray:
     """Make one of many: joining a million at the end would take long."""
     first = pieces[0]
     whole = first if isinstance(first, bytearray) else bytearray(first)
     whole += b"".join(pieces[1:])
     pieces[:] = [whole]
+    return whole
 
 
 def _encode_error(header: RequestHeader, message: Message, error: Exception) -> EncodeError:

@@ -1,5 +1,6 @@
 """What there is: DescribeTransactions (KIP-664), ListTransactions (KIP-664, 994, 1152)."""
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from broker.coordinator.output import RequestContext, Token
@@ -51,18 +52,18 @@ def describe_transaction(
 
 @dataclass(frozen=True, slots=True)
 class TransactionFilter:
-    """Which transactions a listing is about; what is empty filters nothing."""
+    """Which transactions a listing is about; what is empty, or None, filters nothing."""
 
     states: frozenset[TransactionState]
     has_states: bool
     """Whether states were named at all: unknown ones too."""
-    producer_ids: frozenset[int]
+    producer_ids: Container[int] | None
     min_duration_ms: int
     """Only those that run for longer; negative for any."""
 
     def passes(self, transaction: Transaction, timestamp_ms: int) -> bool:
         """Tell whether a transaction is to be listed."""
-        if self.producer_ids and transaction.producer_id not in self.producer_ids:
+        if self.producer_ids is not None and transaction.producer_id not in self.producer_ids:
             return False
         if self.has_states and transaction.state not in self.states:
             return False

@@ -8,6 +8,9 @@ A new session takes the place of another one:
    takes no follower's place;
 4. else there is no room, and the fetcher goes on with full requests.
 
+A session has at most MAX_PARTITIONS: who asks for more goes on with full requests too, for what a
+request changes in its session is changed at once.
+
 The eviction time protects young sessions: otherwise two that are too many would chase each other.
 """
 
@@ -26,6 +29,7 @@ from broker.replication.fetch_session.session_epochs import (
 
 SLOTS = 1_000  # max.incremental.fetch.session.cache.slots
 MIN_EVICTION_MS = 120_000
+MAX_PARTITIONS = 30_000
 
 Asked = Sequence[tuple[PartitionKey, FetchPartition]]
 
@@ -93,8 +97,15 @@ class FetchSessionCache:
         forgotten: Iterable[PartitionKey],
         now_ms: int,
     ) -> bool:
-        """Take over an incremental request; False when nothing is left, and the session closed."""
-        session.update(asked, forgotten)
+        """Take over an incremental request; False when nothing is left, and the session closed.
+
+        Raises FETCH_SESSION_ID_NOT_FOUND when it becomes too large, and is closed.
+        """
+        if len(asked) <= MAX_PARTITIONS:
+            session.update(asked, forgotten)
+        if len(asked) > MAX_PARTITIONS or len(session.partitions) > MAX_PARTITIONS:
+            del self._sessions[session.session_id]
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if not session.partitions:
             del self._sessions[session.session_id]
             return False
@@ -117,7 +128,9 @@ class FetchSessionCache:
         now_ms: int,
     ) -> int:
         """Make a session of a full request that has been answered; NO_SESSION without room."""
-        if not asked or not self._make_room(is_privileged, len(asked), now_ms):
+        if not 0 < len(asked) <= MAX_PARTITIONS or not self._make_room(
+            is_privileged, len(asked), now_ms
+        ):
             return NO_SESSION
         session_id = self._draw_id()
         while session_id in self._sessions or session_id == NO_SESSION:

@@ -3,14 +3,25 @@
 AskedShard      one question; `response` is None until its shard has answered
 when_answered   the answer of the request, made when the last of its questions is answered
 answer_later    the same for a request that had to wait before it could ask
-all_answered    the same for a walk, which goes on then
+each_answered   the same, of what may be very many questions, with an answer to each
+all_answered    waits in a walk, which goes on then
 """
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from broker.protocol.message import Message
-from broker.server.network.dispatch import Answer, Later, RequestContext
-from broker.server.network.walks import Steps
+from broker.server.network.dispatch import Answer, AnswerWalk, Later, RequestContext
+from broker.server.network.walks import (
+    ITEMS_PER_STEP,
+    QUICK_ITEMS_PER_STEP,
+    Steps,
+    Wait,
+    each,
+    emptied,
+)
+
+R = TypeVar("R")
 
 
 class AskedShard:
@@ -63,10 +74,35 @@ def answer_later(
         _on_answered(questions, lambda: later.reply(make()))
 
 
+def each_answered(
+    context: RequestContext,
+    questions: list[AskedShard],
+    take: Callable[[AskedShard], R],
+    make: Callable[[list[R]], Message],
+) -> AnswerWalk:
+    """Make the answer of what is taken from each question; of many in steps, and they are gone."""
+    if len(questions) <= ITEMS_PER_STEP:
+        return when_answered(context, questions, lambda: make([take(asked) for asked in questions]))
+    yield from all_answered(questions)
+    taken = yield from each(questions, take, QUICK_ITEMS_PER_STEP)
+    yield from emptied(questions)
+    return make(taken)
+
+
 def all_answered(questions: Sequence[AskedShard]) -> Steps[None]:
     """Wait, in a walk, until every question is answered."""
-    if not _is_answered(questions):
-        yield lambda go_on: _on_answered(questions, go_on)
+    for number, asked in enumerate(questions, 1):
+        if asked.response is None:
+            yield _until_answered(asked)
+        if not number % QUICK_ITEMS_PER_STEP:
+            yield
+
+
+def _until_answered(asked: AskedShard) -> Wait:
+    def wait(go_on: Callable[[], None]) -> None:
+        asked.on_answered = go_on
+
+    return wait
 
 
 def _is_answered(questions: Sequence[AskedShard]) -> bool:

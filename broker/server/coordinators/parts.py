@@ -9,7 +9,7 @@ that is not large is one question, as it came.
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
-from broker.server.network.walks import Steps
+from broker.server.network.walks import Steps, is_longer_than, merged
 
 MAX_ENTRIES_AT_ONCE = 1_000
 """A commit of so many takes the shard some milliseconds; hardly a group reads as many."""
@@ -29,10 +29,7 @@ AnsweredT = TypeVar("AnsweredT", bound=AnsweredTopic)
 
 def is_large(topics: Sequence[T], entries: Callable[[T], Sequence[object]]) -> bool:
     """Tell whether a request about these topics is more than one question."""
-    return (
-        len(topics) > MAX_ENTRIES_AT_ONCE
-        or sum(len(entries(topic)) for topic in topics) > MAX_ENTRIES_AT_ONCE
-    )
+    return is_longer_than(topics, entries, MAX_ENTRIES_AT_ONCE)
 
 
 def parts_of(
@@ -60,14 +57,15 @@ def parts_of(
 
 
 def joined(
-    parts: Iterable[list[AnsweredT]], key: Callable[[AnsweredT], Hashable]
+    parts: Sequence[list[AnsweredT]], key: Callable[[AnsweredT], Hashable]
 ) -> Steps[list[AnsweredT]]:
     """Put the answers to the parts together: each topic once, where it came first."""
-    topics: dict[Hashable, AnsweredT] = {}
+    topics: list[AnsweredT] = []
     for part in parts:
-        for topic in part:
-            first = topics.setdefault(key(topic), topic)
-            if first is not topic:
-                first.partitions += topic.partitions
+        topics += part
         yield
-    return list(topics.values())
+    return (yield from merged(topics, key, _join))
+
+
+def _join(first: AnsweredTopic, other: AnsweredTopic) -> None:
+    first.partitions += other.partitions

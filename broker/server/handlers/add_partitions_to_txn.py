@@ -5,23 +5,38 @@ partitions or only to verify them (KIP-890); each transaction has its own answer
 takes all partitions or none: beside one that there is not, the others are OPERATION_NOT_ATTEMPTED.
 """
 
+from collections.abc import Callable
+
 from broker.coordinator.output import RequestContext as ShardContext
-from broker.coordinator.transaction.add_partitions import refuse_add, result
+from broker.coordinator.transaction.add_partitions import told_in
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.coordinators.asked import AskedShard, answered, when_answered
+from broker.server.coordinators.asked import AskedShard, answered, each_answered
 from broker.server.coordinators.transactions import Transactions
 from broker.server.network.dispatch import AnswerWalk, RequestContext
-from broker.server.network.walks import QUICK_ITEMS_PER_STEP, Steps, each_in_steps
+from broker.server.network.walks import (
+    ITEMS_PER_STEP,
+    QUICK_ITEMS_PER_STEP,
+    Steps,
+    distinct,
+    each,
+    each_in_steps,
+    merged,
+)
 
 FIRST_VERSION_WITH_MANY = 4
+
+Refusal = Callable[[str, int], ErrorCode]
+"""What a topic's partition is refused with."""
 
 
 class AddPartitionsToTxn:
@@ -37,63 +52,89 @@ class AddPartitionsToTxn:
         transactions = request.transactions if has_many else [_single(request)]
         questions = yield from each_in_steps(transactions, lambda each: self._ask(context, each))
 
-        def make() -> AddPartitionsToTxnResponse:
-            results = []
-            for asked in questions:
-                assert isinstance(asked.response, AddPartitionsToTxnResult), asked.response
-                results.append(asked.response)
+        def take(asked: AskedShard) -> AddPartitionsToTxnResult:
+            assert isinstance(asked.response, AddPartitionsToTxnResult), asked.response
+            return asked.response
+
+        def make(results: list[AddPartitionsToTxnResult]) -> AddPartitionsToTxnResponse:
             if has_many:
                 return AddPartitionsToTxnResponse(results_by_transaction=results)
             return AddPartitionsToTxnResponse(
                 results_by_topic_v3_and_below=results[0].topic_results
             )
 
-        return when_answered(context, questions, make)
+        return (yield from each_answered(context, questions, take, make))
 
     def _ask(
         self, context: RequestContext, wanted: AddPartitionsToTxnTransaction
     ) -> Steps[AskedShard]:
-        unknown: set[tuple[str, int]] = set()
-        distinct = yield from self._distinct(wanted, unknown)
-        if unknown:
-            return answered(context, _refused(distinct, unknown))
+        yield from _name_once(wanted)
+        by_name = self._metadata.image.topics.by_name
+
+        def refusal(name: str, index: int) -> ErrorCode:
+            image = by_name.get(name)
+            if image is None or index not in image.partitions:
+                return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return ErrorCode.OPERATION_NOT_ATTEMPTED
+
+        if (yield from _has_unknown(wanted, refusal)):
+            return answered(context, (yield from _refused(wanted, refusal)))
         try:
             return self._transactions.ask(
                 context,
                 wanted.transactional_id,
-                lambda shard, token, who, now: shard.add_partitions(token, who, distinct, now),
+                lambda shard, token, who, now: shard.add_partitions(token, who, wanted, now),
             )
         except KafkaError as error:
-            who = ShardContext(context.api_version)
-            return answered(context, refuse_add(who, distinct, error.code))
+            code = told_in(ShardContext(context.api_version), error.code)
+            return answered(context, (yield from _refused(wanted, lambda name, index: code)))
 
-    def _distinct(
-        self, wanted: AddPartitionsToTxnTransaction, unknown: set[tuple[str, int]]
-    ) -> Steps[AddPartitionsToTxnTransaction]:
-        """Name each partition once, however often the request does; take note of unknown ones."""
-        by_name = self._metadata.image.topics.by_name
-        topics: dict[str, dict[int, None]] = {}
-        count = 0
-        for topic in wanted.topics:
-            image = by_name.get(topic.name)
-            indexes = topics.setdefault(topic.name, {})
-            for index in topic.partitions:
-                indexes[index] = None
-                if image is None or index not in image.partitions:
-                    unknown.add((topic.name, index))
-                count += 1
-                if not count % QUICK_ITEMS_PER_STEP:
-                    yield
-        return AddPartitionsToTxnTransaction(
-            transactional_id=wanted.transactional_id,
-            producer_id=wanted.producer_id,
-            producer_epoch=wanted.producer_epoch,
-            verify_only=wanted.verify_only,
-            topics=[
-                AddPartitionsToTxnTopic(name=name, partitions=list(indexes))
-                for name, indexes in topics.items()
-            ],
+
+def _name_once(wanted: AddPartitionsToTxnTransaction) -> Steps[None]:
+    """Name each partition once, however often the request does."""
+    if len(wanted.topics) > 1:
+        wanted.topics = yield from merged(wanted.topics, lambda topic: topic.name, _merge)
+    for number, topic in enumerate(wanted.topics, 1):
+        if len(topic.partitions) > 1:
+            topic.partitions = yield from distinct(topic.partitions, int)
+        if not number % ITEMS_PER_STEP:
+            yield
+
+
+def _merge(first: AddPartitionsToTxnTopic, other: AddPartitionsToTxnTopic) -> None:
+    first.partitions += other.partitions
+
+
+def _has_unknown(wanted: AddPartitionsToTxnTransaction, refusal: Refusal) -> Steps[bool]:
+    count = 0
+    for topic in wanted.topics:
+        for index in topic.partitions:
+            if refusal(topic.name, index) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                return True
+            count += 1
+            if not count % QUICK_ITEMS_PER_STEP:
+                yield
+    return False
+
+
+def _refused(
+    wanted: AddPartitionsToTxnTransaction, refusal: Refusal
+) -> Steps[AddPartitionsToTxnResult]:
+    """Refuse every partition: a transaction takes all of them or none."""
+
+    def refuse(topic: AddPartitionsToTxnTopic) -> Steps[AddPartitionsToTxnTopicResult]:
+        partitions = yield from each(
+            topic.partitions,
+            lambda index: AddPartitionsToTxnPartitionResult(
+                partition_index=index, partition_error_code=refusal(topic.name, index)
+            ),
         )
+        return AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=partitions)
+
+    return AddPartitionsToTxnResult(
+        transactional_id=wanted.transactional_id,
+        topic_results=(yield from each_in_steps(wanted.topics, refuse)),
+    )
 
 
 def _single(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
@@ -103,14 +144,3 @@ def _single(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-
-
-def _refused(
-    wanted: AddPartitionsToTxnTransaction, unknown: set[tuple[str, int]]
-) -> AddPartitionsToTxnResult:
-    refused = result(wanted, ErrorCode.OPERATION_NOT_ATTEMPTED)
-    for topic in refused.topic_results:
-        for partition in topic.results_by_partition:
-            if (topic.name, partition.partition_index) in unknown:
-                partition.partition_error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return refused

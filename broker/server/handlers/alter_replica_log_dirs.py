@@ -3,7 +3,7 @@
 The answer says that the move has begun; DescribeLogDirs shows how far it is.
 """
 
-from collections import defaultdict
+from functools import partial
 
 from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
@@ -11,9 +11,11 @@ from broker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
     AlterReplicaLogDirTopicResult,
 )
-from broker.server.network.dispatch import RequestContext
+from broker.server.network.dispatch import AnswerWalk, RequestContext
+from broker.server.network.walks import Steps, each, each_in_steps, emptied, merged
 from broker.server.replication.partitions import Partitions
 from broker.server.storage.failures import StorageFailures
 from broker.server.storage.mover import Mover
@@ -27,26 +29,26 @@ class AlterReplicaLogDirs:
         self._mover = mover
         self._failures = failures
 
-    def handle(
-        self, context: RequestContext, request: AlterReplicaLogDirsRequest
-    ) -> AlterReplicaLogDirsResponse:
+    def handle(self, context: RequestContext, request: AlterReplicaLogDirsRequest) -> AnswerWalk:
         """Begin each move for itself."""
-        results: dict[str, list[AlterReplicaLogDirPartitionResult]] = defaultdict(list)
+        results: list[AlterReplicaLogDirTopicResult] = []
         for directory in request.dirs:
-            for topic in directory.topics:
-                for partition in topic.partitions:
-                    code = self._move(TopicPartition(topic.name, partition), directory.path)
-                    results[topic.name].append(
-                        AlterReplicaLogDirPartitionResult(
-                            partition_index=partition, error_code=code
-                        )
-                    )
-        return AlterReplicaLogDirsResponse(
-            results=[
-                AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions)
-                for name, partitions in results.items()
-            ]
-        )
+            move = partial(self._move_in_topic, directory.path)
+            results += yield from each_in_steps(filter(_partitions, directory.topics), move)
+            yield
+        topics = yield from merged(results, lambda topic: topic.topic_name, _merge)
+        yield from emptied(results)
+        return AlterReplicaLogDirsResponse(results=topics)
+
+    def _move_in_topic(
+        self, path: str, topic: AlterReplicaLogDirTopic
+    ) -> Steps[AlterReplicaLogDirTopicResult]:
+        def move(partition: int) -> AlterReplicaLogDirPartitionResult:
+            code = self._move(TopicPartition(topic.name, partition), path)
+            return AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=code)
+
+        partitions = yield from each(topic.partitions, move, per_step=1)
+        return AlterReplicaLogDirTopicResult(topic_name=topic.name, partitions=partitions)
 
     def _move(self, topic_partition: TopicPartition, path: str) -> int:
         try:
@@ -58,3 +60,11 @@ class AlterReplicaLogDirs:
         except OSError as error:
             return self._failures.on_failure(*topic_partition, error).code
         return ErrorCode.NONE
+
+
+def _partitions(topic: AlterReplicaLogDirTopic) -> list[int]:
+    return topic.partitions
+
+
+def _merge(first: AlterReplicaLogDirTopicResult, other: AlterReplicaLogDirTopicResult) -> None:
+    first.partitions += other.partitions

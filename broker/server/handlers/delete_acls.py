@@ -7,19 +7,21 @@ from broker.protocol.messages.delete_acls import (
     DeleteAclsResponse,
 )
 from broker.server.handlers.describe_acls import NO_AUTHORIZER
-from broker.server.network.dispatch import RequestContext
+from broker.server.network.dispatch import AnswerWalk, RequestContext
+from broker.server.network.walks import QUICK_ITEMS_PER_STEP, each
 
 
 class DeleteAcls:
     """Deletes none."""
 
-    def handle(self, context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
+    def handle(self, context: RequestContext, request: DeleteAclsRequest) -> AnswerWalk:
         """Answer SECURITY_DISABLED for each filter."""
         return DeleteAclsResponse(
-            filter_results=[
-                DeleteAclsFilterResult(
-                    error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER
-                )
-                for _ in request.filters
-            ]
+            filter_results=(yield from each(request.filters, _refused, QUICK_ITEMS_PER_STEP))
         )
+
+
+def _refused(asked_for: object) -> DeleteAclsFilterResult:
+    return DeleteAclsFilterResult(
+        error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER
+    )

@@ -6,7 +6,7 @@ from broker.protocol.messages.delete_groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
-from broker.server.coordinators.asked import AskedShard, answered, when_answered
+from broker.server.coordinators.asked import AskedShard, answered, each_answered
 from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import AnswerWalk, RequestContext
 from broker.server.network.walks import distinct, each
@@ -25,14 +25,15 @@ class DeleteGroups:
             group_ids, lambda group_id: self._ask(context, group_id), per_step=4
         )
 
-        def make() -> DeleteGroupsResponse:
-            results = []
-            for asked in questions:
-                assert isinstance(asked.response, DeletableGroupResult), asked.response
-                results.append(asked.response)
-            return DeleteGroupsResponse(results=results)
+        def take(asked: AskedShard) -> DeletableGroupResult:
+            assert isinstance(asked.response, DeletableGroupResult), asked.response
+            return asked.response
 
-        return when_answered(context, questions, make)
+        return (
+            yield from each_answered(
+                context, questions, take, lambda taken: DeleteGroupsResponse(results=taken)
+            )
+        )
 
     def _ask(self, context: RequestContext, group_id: str) -> AskedShard:
         try:

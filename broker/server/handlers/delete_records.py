@@ -13,10 +13,11 @@ from broker.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
+    DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
 from broker.server.network.dispatch import Answer, AnswerWalk, RequestContext
-from broker.server.network.walks import each
+from broker.server.network.walks import Steps, each, each_in_steps, merged
 from broker.server.replication.parked_writes import ParkedWrite, ParkedWrites
 from broker.server.replication.partitions import Partition, Partitions
 from broker.server.storage.failures import StorageFailures
@@ -48,19 +49,21 @@ class DeleteRecords:
 
         What is said last of a partition counts, as in Kafka.
         """
-        by_topic: dict[str, dict[int, DeleteRecordsPartition]] = {}
-        for topic in request.topics:
-            of_topic = by_topic.setdefault(topic.name, {})
-            of_topic.update((wanted.partition_index, wanted) for wanted in topic.partitions)
-            yield
-        topics: list[DeleteRecordsTopicResult] = []
+        wanted = yield from merged(request.topics, lambda topic: topic.name, _merge)
         deletions: list[_Deletion] = []
-        for name, of_topic in by_topic.items():
-            delete = partial(self._delete, name, deletions)
-            partitions = yield from each(of_topic.values(), delete, per_step=1)
-            topics.append(DeleteRecordsTopicResult(name=name, partitions=partitions))
+        topics = yield from each_in_steps(
+            wanted, lambda topic: self._delete_in_topic(topic, deletions)
+        )
         response = DeleteRecordsResponse(topics=topics)
         return self._wait(context, request.timeout_ms, response, deletions)
+
+    def _delete_in_topic(
+        self, topic: DeleteRecordsTopic, deletions: list[_Deletion]
+    ) -> Steps[DeleteRecordsTopicResult]:
+        wanted = yield from merged(topic.partitions, lambda one: one.partition_index, _replace)
+        delete = partial(self._delete, topic.name, deletions)
+        partitions = yield from each(wanted, delete, per_step=1)
+        return DeleteRecordsTopicResult(name=topic.name, partitions=partitions)
 
     def _delete(
         self, topic: str, deletions: list[_Deletion], wanted: DeleteRecordsPartition
@@ -106,6 +109,14 @@ class DeleteRecords:
             return _with_low_watermarks(response, deletions)
         self._parked_deletions.park(context.connection, parked, timeout_ms)
         return context.defer()
+
+
+def _merge(first: DeleteRecordsTopic, other: DeleteRecordsTopic) -> None:
+    first.partitions += other.partitions
+
+
+def _replace(first: DeleteRecordsPartition, other: DeleteRecordsPartition) -> None:
+    first.offset = other.offset
 
 
 def _with_low_watermarks(

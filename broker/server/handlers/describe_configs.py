@@ -25,7 +25,7 @@ from broker.server.cluster.dynamic_settings import DynamicSettings
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.resources import BROKER, TOPIC
 from broker.server.network.dispatch import AnswerWalk, RequestContext
-from broker.server.network.walks import distinct, each
+from broker.server.network.walks import Steps, distinct, keys_of
 
 
 class DescribeConfigs:
@@ -43,14 +43,15 @@ class DescribeConfigs:
         resources = yield from distinct(
             request.resources, lambda resource: (resource.resource_type, resource.resource_name)
         )
-        results = yield from each(
-            resources, lambda resource: self._answer(request, resource), per_step=1
-        )
+        results: list[DescribeConfigsResult] = []
+        for resource in resources:
+            results.append((yield from self._answer(request, resource)))
+            yield
         return DescribeConfigsResponse(results=results)
 
     def _answer(
         self, request: DescribeConfigsRequest, resource: DescribeConfigsResource
-    ) -> DescribeConfigsResult:
+    ) -> Steps[DescribeConfigsResult]:
         result = DescribeConfigsResult(
             resource_type=resource.resource_type, resource_name=resource.resource_name
         )
@@ -60,9 +61,11 @@ class DescribeConfigs:
             result.error_code = error.code
             result.error_message = error.message
             return result
-        wanted = set(resource.configuration_keys or ())  # none named: all
+        wanted = yield from keys_of(resource.configuration_keys or ())  # none named: all
         result.configs = [
-            _config(config, request) for config in described if not wanted or config.name in wanted
+            _config(config, request)
+            for config in described
+            if not resource.configuration_keys or config.name in wanted
         ]
         return result
 

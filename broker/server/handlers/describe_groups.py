@@ -7,7 +7,7 @@ from broker.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from broker.server.cluster import authorized_operations
-from broker.server.coordinators.asked import AskedShard, answered, when_answered
+from broker.server.coordinators.asked import AskedShard, answered, each_answered
 from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import AnswerWalk, RequestContext
 from broker.server.network.walks import distinct, each
@@ -26,16 +26,17 @@ class DescribeGroups:
             group_ids, lambda group_id: self._ask(context, group_id), per_step=4
         )
 
-        def make() -> DescribeGroupsResponse:
-            groups = []
-            for asked in questions:
-                assert isinstance(asked.response, DescribedGroup), asked.response
-                groups.append(asked.response)
-                if request.include_authorized_operations:
-                    asked.response.authorized_operations = authorized_operations.ON_GROUP
-            return DescribeGroupsResponse(groups=groups)
+        def take(asked: AskedShard) -> DescribedGroup:
+            assert isinstance(asked.response, DescribedGroup), asked.response
+            if request.include_authorized_operations:
+                asked.response.authorized_operations = authorized_operations.ON_GROUP
+            return asked.response
 
-        return when_answered(context, questions, make)
+        return (
+            yield from each_answered(
+                context, questions, take, lambda taken: DescribeGroupsResponse(groups=taken)
+            )
+        )
 
     def _ask(self, context: RequestContext, group_id: str) -> AskedShard:
         try:

@@ -9,6 +9,7 @@ from broker.log.log_directory import LogDirectory
 from broker.log.partition_log import PartitionLog
 from broker.model import TopicPartition
 from broker.protocol.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
@@ -16,9 +17,17 @@ from broker.protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from broker.server.network.dispatch import AnswerWalk, RequestContext
-from broker.server.network.walks import ITEMS_PER_STEP, Steps, each_in_steps
+from broker.server.network.walks import (
+    ITEMS_PER_STEP,
+    QUICK_ITEMS_PER_STEP,
+    Steps,
+    Wide,
+    each_in_steps,
+)
 
 UNKNOWN_BYTES = -1
+
+Wanted = Wide[TopicPartition, None]
 
 
 class DescribeLogDirs:
@@ -29,22 +38,31 @@ class DescribeLogDirs:
 
     def handle(self, context: RequestContext, request: DescribeLogDirsRequest) -> AnswerWalk:
         """Describe every directory, with the partitions asked for; null asks for all."""
-        wanted: set[TopicPartition] | None = None
+        wanted: Wanted | None = None
         if request.topics is not None:
-            wanted = set()
-            for topic in request.topics:
-                wanted.update(TopicPartition(topic.topic, number) for number in topic.partitions)
-                yield
-        directories = self._log_directories.directories
+            wanted = yield from _wanted(request.topics)
+        directories = list(self._log_directories.directories)
         results = yield from each_in_steps(
             directories, lambda directory: _describe(directory, wanted)
         )
+        if wanted is not None:
+            yield from wanted.emptied()
         return DescribeLogDirsResponse(results=results)
 
 
-def _describe(
-    directory: LogDirectory, wanted: set[TopicPartition] | None
-) -> Steps[DescribeLogDirsResult]:
+def _wanted(topics: list[DescribableLogDirTopic]) -> Steps[Wanted]:
+    wanted: Wanted = Wide()
+    count = 0
+    for topic in topics:
+        for number in topic.partitions:
+            wanted[TopicPartition(topic.topic, number)] = None
+            count += 1
+            if not count % QUICK_ITEMS_PER_STEP:
+                yield
+    return wanted
+
+
+def _describe(directory: LogDirectory, wanted: Wanted | None) -> Steps[DescribeLogDirsResult]:
     if directory.is_offline:
         return DescribeLogDirsResult(
             log_dir=directory.path,

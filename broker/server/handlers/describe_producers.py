@@ -8,10 +8,11 @@ from broker.protocol.messages.describe_producers import (
     DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
+    TopicRequest,
     TopicResponse,
 )
 from broker.server.network.dispatch import AnswerWalk, RequestContext
-from broker.server.network.walks import each
+from broker.server.network.walks import Steps, distinct, each, each_in_steps, merged
 from broker.server.replication.partitions import Partitions
 
 
@@ -26,17 +27,15 @@ class DescribeProducers:
 
         Kafka repeats the answer, however many producers it names.
         """
-        indexes: dict[str, list[int]] = {}
-        for topic in request.topics:
-            indexes.setdefault(topic.name, []).extend(topic.partition_indexes)
-            yield
-        topics: list[TopicResponse] = []
-        for name, wanted in indexes.items():
-            partitions = yield from each(
-                dict.fromkeys(wanted), partial(self._describe, name), per_step=4
-            )
-            topics.append(TopicResponse(name=name, partitions=partitions))
-        return DescribeProducersResponse(topics=topics)
+        wanted = yield from merged(request.topics, lambda topic: topic.name, _merge)
+        return DescribeProducersResponse(
+            topics=(yield from each_in_steps(wanted, self._describe_topic))
+        )
+
+    def _describe_topic(self, topic: TopicRequest) -> Steps[TopicResponse]:
+        indexes = yield from distinct(topic.partition_indexes, int)
+        partitions = yield from each(indexes, partial(self._describe, topic.name), per_step=4)
+        return TopicResponse(name=topic.name, partitions=partitions)
 
     def _describe(self, topic: str, index: int) -> PartitionResponse:
         try:
@@ -59,3 +58,7 @@ class DescribeProducers:
                 for entry in producers.values()
             ],
         )
+
+
+def _merge(first: TopicRequest, other: TopicRequest) -> None:
+    first.partition_indexes += other.partition_indexes

@@ -6,7 +6,7 @@ from broker.protocol.messages.describe_transactions import (
     DescribeTransactionsResponse,
     TransactionState,
 )
-from broker.server.coordinators.asked import AskedShard, answered, when_answered
+from broker.server.coordinators.asked import AskedShard, answered, each_answered
 from broker.server.coordinators.transactions import Transactions
 from broker.server.network.dispatch import AnswerWalk, RequestContext
 from broker.server.network.walks import distinct, each
@@ -23,14 +23,18 @@ class DescribeTransactions:
         names = yield from distinct(request.transactional_ids, lambda name: name)
         questions = yield from each(names, lambda name: self._ask(context, name), per_step=4)
 
-        def make() -> DescribeTransactionsResponse:
-            states = []
-            for asked in questions:
-                assert isinstance(asked.response, TransactionState), asked.response
-                states.append(asked.response)
-            return DescribeTransactionsResponse(transaction_states=states)
+        def take(asked: AskedShard) -> TransactionState:
+            assert isinstance(asked.response, TransactionState), asked.response
+            return asked.response
 
-        return when_answered(context, questions, make)
+        return (
+            yield from each_answered(
+                context,
+                questions,
+                take,
+                lambda taken: DescribeTransactionsResponse(transaction_states=taken),
+            )
+        )
 
     def _ask(self, context: RequestContext, name: str) -> AskedShard:
         try:

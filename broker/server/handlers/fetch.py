@@ -12,6 +12,7 @@ read is in `fetch_read`.
 """
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode, KafkaError
@@ -24,12 +25,13 @@ from broker.protocol.messages.fetch import (
     PartitionData,
 )
 from broker.replication.fetch_session.session import FetchSession
-from broker.replication.fetch_session.session_cache import FetchSessionCache
+from broker.replication.fetch_session.session_cache import MAX_PARTITIONS, FetchSessionCache
 from broker.replication.fetch_session.session_epochs import FINAL_EPOCH, FULL_EPOCH, NO_SESSION
 from broker.server.cluster.current_leaders import endpoints_of, find_leader
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.metrics import Metrics
 from broker.server.network.dispatch import Answer, AnswerWalk, RequestContext
+from broker.server.network.walks import QUICK_ITEMS_PER_STEP, Steps, Wide, emptied
 from broker.server.replication.fetch_question import Key, Question
 from broker.server.replication.fetch_read import FetchRead
 from broker.server.replication.led_logs import LedLogs
@@ -65,15 +67,13 @@ class Fetch:
     def handle(self, context: RequestContext, request: FetchRequest) -> Answer | AnswerWalk:
         """Answer at once when there is enough, an error, or no time to wait; else park it."""
         question = Question(context, request, self._max_fetch_bytes, self._find_rack)
-        if question.follower is not None:
-            self._validate_listener(context)
-        if request.session_id != NO_SESSION or request.session_epoch != FINAL_EPOCH:
-            self._find_session(question)
+        if question.is_large:
+            return self._put_together(question)
+        has_session = request.session_id != NO_SESSION or request.session_epoch != FINAL_EPOCH
+        if has_session or question.follower is not None:
+            self._begin(question)
             if question.is_last:
                 return FetchResponse()
-        if question.follower is not None:
-            # It has more to ask: it shall not wait for what it has asked before.
-            self._parked_fetches.answer_followers(context.connection)
         read = FetchRead(self._logs, question)
         if len(question.asked) > PARTITIONS_AT_ONCE:
             return self._walk(question, read)
@@ -85,37 +85,33 @@ class Fetch:
 
     # --- who asks what ---
 
-    def _validate_listener(self, context: RequestContext) -> None:
-        """Refuse a client that says it is a replica, where no broker comes from."""
-        if context.connection.peer.listener_name != self._inter_broker_listener:
-            raise KafkaError(
+    def _begin(self, question: Question) -> None:
+        """Go on with the session that the request names; raises KafkaError."""
+        request, connection = question.request, question.context.connection
+        is_follower = question.follower is not None
+        if is_follower and connection.peer.listener_name != self._inter_broker_listener:
+            raise KafkaError(  # No broker comes from there.
                 ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
                 f"Replicas fetch from the listener {self._inter_broker_listener}",
             )
-
-    def _find_session(self, question: Question) -> None:
-        """Go on with the session that the request names; raises KafkaError."""
-        request = question.request
         session = self._sessions.resume(
             request.session_id,
             request.session_epoch,
-            owner=question.context.connection.peer.host,
+            owner=connection.peer.host,
             uses_topic_ids=question.by_id,
         )
-        if session is None:
-            return
-        question.session = session
-        forgotten: list[Key] = [
-            (topic.topic_id if question.by_id else topic.topic, partition)
-            for topic in request.forgotten_topics_data
-            for partition in topic.partitions
-        ]
-        now_ms = self._logs.clock.now_ms()
-        question.is_last = not self._sessions.update(session, question.asked, forgotten, now_ms)
-        if question.follower is None:
-            question.asked = list(session.asked())
-        else:
-            self._look_at_news(question, session, now_ms)
+        if session is not None:
+            question.session = session
+            now_ms = self._logs.clock.now_ms()
+            forgotten = _forgotten(question) if request.forgotten_topics_data else ()
+            question.is_last = not self._sessions.update(session, question.asked, forgotten, now_ms)
+            if is_follower:
+                self._look_at_news(question, session, now_ms)
+            else:
+                question.asked = list(session.asked())
+        if is_follower and not question.is_last:
+            # It has more to ask: it shall not wait for what it has asked before.
+            self._parked_fetches.answer_followers(connection)
 
     @staticmethod
     def _look_at_news(question: Question, session: FetchSession, now_ms: int) -> None:
@@ -133,18 +129,26 @@ class Fetch:
 
     # --- now, step by step, or later ---
 
+    def _put_together(self, question: Question) -> AnswerWalk:
+        """Find out what is asked for step by step, and go on."""
+        yield from question.put_together()
+        self._begin(question)
+        if question.is_last:
+            return FetchResponse()
+        return (yield from self._walk(question, FetchRead(self._logs, question)))
+
     def _walk(self, question: Question, read: FetchRead) -> AnswerWalk:
         """Read very many partitions step by step."""
         yield from read.walk(question.asked)
         read.is_first = False
         if read.is_enough or question.request.max_wait_ms <= 0 or not read.can_wait:
-            return self._finish(question, read)
+            return (yield from self._finish_in_steps(question, read))
 
         def read_all() -> AnswerWalk:
             again = read.again()
             question.look_at_news()
             yield from again.walk(question.asked)
-            return self._finish(question, again)
+            return (yield from self._finish_in_steps(question, again))
 
         def answer(is_final: bool) -> bool:
             # Woken by enough bytes, or by the time: either way this answer goes out.
@@ -188,7 +192,23 @@ class Fetch:
 
     # --- the answer ---
 
-    def _finish(self, question: Question, read: FetchRead) -> FetchResponse:
+    def _finish_in_steps(self, question: Question, read: FetchRead) -> AnswerWalk:
+        told: list[tuple[Key, PartitionData]] = []
+        response = self._finish(question, read, told)
+        response.responses = yield from _by_topic_in_steps(told)
+        yield from emptied(told)
+        yield from emptied(read.answers)
+        if isinstance(question.asked, list):
+            yield from emptied(question.asked)
+        return response
+
+    def _finish(
+        self,
+        question: Question,
+        read: FetchRead,
+        apart: list[tuple[Key, PartitionData]] | None = None,
+    ) -> FetchResponse:
+        """Make the answer; what it says of partitions may be put apart, to be put in later."""
         if question.follower is None:
             self._metrics.fetched_bytes += read.size_bytes
         else:
@@ -210,7 +230,11 @@ class Fetch:
                 uses_topic_ids=question.by_id,
                 now_ms=self._logs.clock.now_ms(),
             )
-        response = FetchResponse(session_id=session_id, responses=_by_topic(answers))
+        response = FetchResponse(session_id=session_id)
+        if apart is None:
+            response.responses = _by_topic(answers)
+        else:
+            apart += answers
         if read.misdirected and question.context.api_version >= FIRST_VERSION_WITH_LEADERS:
             self._tell_leaders(question.context, read, response)
         return response
@@ -229,6 +253,16 @@ class Fetch:
         response.node_endpoints = [NodeEndpoint(**address._asdict()) for address in addresses]
 
 
+def _forgotten(question: Question) -> list[Key]:
+    """Give what is taken out of the session; of more than it can have, no more than it can have."""
+    named = (
+        (topic.topic_id if question.by_id else topic.topic, partition)
+        for topic in question.request.forgotten_topics_data
+        for partition in topic.partitions
+    )
+    return [*islice(named, MAX_PARTITIONS)]
+
+
 def _by_topic(answers: Iterable[tuple[Key, PartitionData]]) -> list[FetchableTopicResponse]:
     topics: dict[bytes | str, FetchableTopicResponse] = {}
     for (topic, _), answer in answers:
@@ -241,3 +275,26 @@ def _by_topic(answers: Iterable[tuple[Key, PartitionData]]) -> list[FetchableTop
             )
         found.partitions.append(answer)
     return list(topics.values())
+
+
+def _by_topic_in_steps(
+    answers: Iterable[tuple[Key, PartitionData]],
+) -> Steps[list[FetchableTopicResponse]]:
+    responses: list[FetchableTopicResponse] = []
+    topics: Wide[bytes | str, FetchableTopicResponse] = Wide()
+    for number, ((topic, _), answer) in enumerate(answers, 1):
+        found = topics.get(topic)
+        if found is None:
+            found = topics[topic] = _answer_of(topic)
+            responses.append(found)
+        found.partitions.append(answer)
+        if not number % QUICK_ITEMS_PER_STEP:
+            yield
+    yield from topics.emptied()
+    return responses
+
+
+def _answer_of(topic: bytes | str) -> FetchableTopicResponse:
+    if isinstance(topic, str):
+        return FetchableTopicResponse(topic=topic)
+    return FetchableTopicResponse(topic_id=topic)

@@ -12,11 +12,12 @@ from broker.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
 from broker.replication.fencing import validate_leader_epoch
 from broker.server.network.dispatch import AnswerWalk, RequestContext
-from broker.server.network.walks import each
+from broker.server.network.walks import Steps, each, each_in_steps, merged
 from broker.server.replication.partitions import Leader, Partitions
 from broker.server.storage.failures import StorageFailures
 
@@ -48,25 +49,33 @@ class ListOffsets:
 
         One that is named twice is refused and not looked up, as in Kafka.
         """
-        by_topic: dict[str, dict[int, ListOffsetsPartition]] = {}
-        repeated: set[tuple[str, int]] = set()
-        for topic in request.topics:
-            of_topic = by_topic.setdefault(topic.name, {})
-            for wanted in topic.partitions:
-                if of_topic.setdefault(wanted.partition_index, wanted) is not wanted:
-                    repeated.add((topic.name, wanted.partition_index))
-            yield
-        topics: list[ListOffsetsTopicResponse] = []
-        for name, of_topic in by_topic.items():
-
-            def answer(wanted: ListOffsetsPartition, name: str = name) -> Answered:
-                if (name, wanted.partition_index) in repeated:
-                    return _refused(wanted, ErrorCode.INVALID_REQUEST)
-                return self._answer(context, request, name, wanted)
-
-            partitions = yield from each(of_topic.values(), answer, per_step=8)
-            topics.append(ListOffsetsTopicResponse(name=name, partitions=partitions))
+        wanted = request.topics
+        if len(wanted) > 1:
+            wanted = yield from merged(wanted, lambda topic: topic.name, _merge)
+        topics = yield from each_in_steps(
+            wanted, lambda topic: self._answer_topic(context, request, topic)
+        )
         return ListOffsetsResponse(topics=topics)
+
+    def _answer_topic(
+        self, context: RequestContext, request: ListOffsetsRequest, topic: ListOffsetsTopic
+    ) -> Steps[ListOffsetsTopicResponse]:
+        repeated: set[int] = set()
+        wanted = topic.partitions
+        if len(wanted) > 1:
+
+            def repeat(first: ListOffsetsPartition, other: ListOffsetsPartition) -> None:
+                repeated.add(other.partition_index)
+
+            wanted = yield from merged(wanted, lambda one: one.partition_index, repeat)
+
+        def answer(wanted: ListOffsetsPartition) -> Answered:
+            if wanted.partition_index in repeated:
+                return _refused(wanted, ErrorCode.INVALID_REQUEST)
+            return self._answer(context, request, topic.name, wanted)
+
+        partitions = yield from each(wanted, answer, per_step=8)
+        return ListOffsetsTopicResponse(name=topic.name, partitions=partitions)
 
     def _answer(
         self,
@@ -102,6 +111,10 @@ class ListOffsets:
             offset=offset,
             leader_epoch=leader_epoch,
         )
+
+
+def _merge(first: ListOffsetsTopic, other: ListOffsetsTopic) -> None:
+    first.partitions += other.partitions
 
 
 def _refused(wanted: ListOffsetsPartition, code: ErrorCode) -> Answered:

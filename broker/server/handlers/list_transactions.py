@@ -15,7 +15,7 @@ from broker.server.clock import Clock
 from broker.server.coordinators.asked import all_answered
 from broker.server.coordinators.transactions import Transactions
 from broker.server.network.dispatch import AnswerWalk, RequestContext
-from broker.server.network.walks import Steps, distinct, each
+from broker.server.network.walks import QUICK_ITEMS_PER_STEP, Steps, distinct, each, keys_of
 
 STATES = {state.value: state for state in TransactionState}
 TRANSACTIONS_PER_STEP = 1_000
@@ -35,11 +35,22 @@ class ListTransactions:
         if request.transactional_id_pattern:
             compiled(request.transactional_id_pattern)
         names = yield from distinct(request.state_filters, lambda name: name)
-        producer_ids = yield from distinct(request.producer_id_filters, lambda number: number)
+        unknown: list[str] = []
+        states: list[TransactionState] = []
+        for number, name in enumerate(names, 1):
+            if name in STATES:
+                states.append(STATES[name])
+            else:
+                unknown.append(name)
+            if not number % QUICK_ITEMS_PER_STEP:
+                yield
+        producer_ids = None
+        if request.producer_id_filters:
+            producer_ids = yield from keys_of(request.producer_id_filters)
         wanted = TransactionFilter(
-            states=frozenset(STATES[name] for name in names if name in STATES),
+            states=frozenset(states),
             has_states=bool(names),
-            producer_ids=frozenset(producer_ids),
+            producer_ids=producer_ids,
             min_duration_ms=request.duration_filter,
         )
         questions = yield from self._transactions.ask_every_shard(
@@ -51,9 +62,7 @@ class ListTransactions:
         def passes(named: Named) -> bool:
             return wanted.passes(named[1], timestamp_ms)
 
-        response = ListTransactionsResponse(
-            unknown_state_filters=[name for name in names if name not in STATES]
-        )
+        response = ListTransactionsResponse(unknown_state_filters=unknown)
         for asked in questions:
             assert isinstance(asked.response, list), asked.response
             passed = yield from each(asked.response, passes, per_step=TRANSACTIONS_PER_STEP)

@@ -4,7 +4,7 @@ v1 tells "no topics" (empty) from "all topics" (null). v4 lets the client forbid
 v10 adds topic ids, v12 lets a client ask by id alone (KIP-516).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 
@@ -28,7 +28,7 @@ from broker.server.cluster.cluster_view import controller_id, live_brokers, offl
 from broker.server.cluster.departures import Departures
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import Answer, AnswerWalk, Deferred, Later, RequestContext
-from broker.server.network.walks import ITEMS_PER_STEP, QUICK_ITEMS_PER_STEP, distinct, each
+from broker.server.network.walks import ITEMS_PER_STEP, QUICK_ITEMS_PER_STEP, any_of, distinct, each
 
 FIRST_VERSION_BY_ID = 12
 TOPICS_PER_STEP = 8
@@ -72,12 +72,10 @@ class Metadata:
         # A topic that is named twice is described once, as in Kafka.
         wanted = request.topics
         if len(wanted) > 1:
-            wanted = yield from distinct(wanted, lambda topic: (topic.name, topic.topic_id))
-        if context.api_version < FIRST_VERSION_BY_ID:
-            by_id = yield from each(wanted, _is_by_id, QUICK_ITEMS_PER_STEP)
-            if any(by_id):
-                topics = yield from each(wanted, _refused, QUICK_ITEMS_PER_STEP)
-                return MetadataResponse(topics=topics)
+            wanted = yield from distinct(wanted, _name_or_id)
+        if context.api_version < FIRST_VERSION_BY_ID and (yield from any_of(wanted, _is_by_id)):
+            topics = yield from each(wanted, _refused, QUICK_ITEMS_PER_STEP)
+            return MetadataResponse(topics=topics)
         unknown = self._to_create(context, request, wanted)
         if not unknown:
             find = partial(self._find, wanted, {})
@@ -141,7 +139,8 @@ class Metadata:
             elif _is_small(topic):
                 described = self._describe(request, topic)
             else:
-                partitions = yield from each(topic.partitions.values(), self._describe_partition)
+                images = list(topic.partitions.values())
+                partitions = yield from each(images, self._describe_partition)
                 described = _with_operations(request, _described(topic, partitions))
             topics.append(described)
             if not len(topics) % TOPICS_PER_STEP:
@@ -233,6 +232,12 @@ def _described(
         is_internal=image.name in INTERNAL_TOPICS,
         partitions=partitions,
     )
+
+
+def _name_or_id(topic: MetadataRequestTopic) -> Hashable:
+    if topic.topic_id == ZERO_UUID:
+        return topic.name
+    return topic.name, topic.topic_id
 
 
 def _is_by_id(topic: MetadataRequestTopic) -> bool:

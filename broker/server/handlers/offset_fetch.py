@@ -22,11 +22,17 @@ from broker.protocol.messages.offset_fetch import (
 from broker.protocol.wire import ZERO_UUID
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.topic_references import resolve_topic
-from broker.server.coordinators.asked import AskedShard, all_answered, answered, when_answered
+from broker.server.coordinators.asked import (
+    AskedShard,
+    all_answered,
+    answered,
+    each_answered,
+    when_answered,
+)
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.parts import is_large, joined, parts_of
 from broker.server.network.dispatch import AnswerWalk, RequestContext
-from broker.server.network.walks import ITEMS_PER_STEP, Steps, distinct, each, each_in_steps
+from broker.server.network.walks import ITEMS_PER_STEP, Steps, any_of, distinct, each, each_in_steps
 
 FIRST_VERSION_WITH_MANY_GROUPS = 8
 FIRST_VERSION_WITH_GROUP_ERROR = 2
@@ -57,17 +63,18 @@ class OffsetFetch:
             request.groups,
             lambda group: (group.group_id, None if group.topics is None else id(group)),
         )
-        if any((yield from each(groups, _is_large))):
+        if (yield from any_of(groups, _is_large)):
             return (yield from self._answer_large(context, groups, stable))
         questions = yield from each(
             groups, lambda group: self._ask(context, group, stable), per_step=1
         )
-        return when_answered(
-            context,
-            questions,
-            lambda: OffsetFetchResponse(
-                groups=[self._answer(context, asked) for asked in questions]
-            ),
+        return (
+            yield from each_answered(
+                context,
+                questions,
+                lambda asked: self._answer(context, asked),
+                lambda answers: OffsetFetchResponse(groups=answers),
+            )
         )
 
     def _answer_large(
@@ -156,7 +163,7 @@ def _named(
 ) -> Steps[OffsetFetchRequestGroup]:
     """Ask for all that was committed by its names; what is committed from now on is not told."""
     topics = yield from each(
-        stored.items(),
+        list(stored.items()),
         lambda topic: OffsetFetchRequestTopics(
             name=topic[0],
             topic_id=next((known.topic_id for known in topic[1].values()), ZERO_UUID),

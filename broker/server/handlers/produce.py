@@ -21,6 +21,7 @@ from broker.log.append import AppendOrigin
 from broker.log.producers.verification import NO_TRANSACTION, TransactionAppend
 from broker.metadata.topic_names import INTERNAL_TOPICS
 from broker.model import TopicPartition
+from broker.protocol.message import Message
 from broker.protocol.messages.produce import (
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -45,14 +46,20 @@ from broker.server.handlers.produce_answers import (
 )
 from broker.server.handlers.transactional_batches import (
     UNGUARDED,
-    Guarded,
+    Placed,
     belongs_to_open_transaction,
     is_transactional,
     verify_batches,
 )
 from broker.server.metrics import Metrics
-from broker.server.network.dispatch import NO_RESPONSE, Answer, AnswerWalk, RequestContext
-from broker.server.network.walks import Steps
+from broker.server.network.dispatch import NO_RESPONSE, Answer, AnswerWalk, Deferred, RequestContext
+from broker.server.network.letting_go import let_go
+from broker.server.network.walks import (
+    ITEMS_PER_STEP,
+    Steps,
+    any_of_arrays,
+    each_in_steps,
+)
 from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.parked_writes import ParkedWrite, ParkedWrites
 from broker.server.replication.partitions import Partition
@@ -105,71 +112,90 @@ class Produce:
         if len(topics) != 1 or len(topics[0].partition_data) != 1:
             return self._append_all(context, request)
         # Most requests by far: there is nothing to walk through.
-        topic = topics[0]
+        topic, data = topics[0], topics[0].partition_data[0]
         try:
             _validate_request(context, request)
+            if request.transactional_id is None and _is_transactional(data):
+                raise _without_id()
             name = self._name_of(context, topic)
         except KafkaError as error:
-            response = refused_topic(topic, error)
+            response = answered_topic(topic, [refused(data.index, error)])
             return _answer(context, request, [response])
         if request.transactional_id is not None:
-            data = topic.partition_data[0]
             found = self._partitions.find(name, data.index)
             if found is not None and not belongs_to_open_transaction(found.log, data.records):
                 return self._append_all(context, request)
         produced = Produced(request.acks)
         try:
-            answered = self._append(name, topic.partition_data[0], produced)
+            answered = self._append(name, data, produced)
         except TooMuchAtOnce:
             return self._append_all(context, request)
         return self._answer(context, request, [answered_topic(topic, [answered])], produced)
 
     def _append_all(self, context: RequestContext, request: ProduceRequest) -> AnswerWalk:
-        topics = without_repeated(request.topic_data)
+        lacks_id = request.transactional_id is None and (
+            yield from any_of_arrays(request.topic_data, _batches, _is_transactional)
+        )
+        topics = yield from without_repeated(request.topic_data)
         produced = Produced(request.acks)
+        produced.is_long = len(topics) > ITEMS_PER_STEP or any(
+            len(topic.partition_data) > ITEMS_PER_STEP for topic in topics
+        )
         try:
             _validate_request(context, request)
+            if lacks_id:
+                raise _without_id()
             if request.transactional_id is not None:
-                produced.guarded = yield from self._verify(context, request, topics)
+                produced.guarded = yield from verify_batches(
+                    self._verifier,
+                    request.transactional_id,
+                    (
+                        self._led_here(context, topic, data)
+                        for topic in topics
+                        for data in _batches(topic)
+                    ),
+                    api_version=context.api_version,
+                    timestamp_ms=self._clock.timestamp_ms(),
+                )
         except KafkaError as error:
-            return _answer(context, request, [refused_topic(topic, error) for topic in topics])
-        responses: list[TopicProduceResponse] = []
-        for topic in topics:
-            try:
-                name = self._name_of(context, topic)
-            except KafkaError as error:
-                responses.append(refused_topic(topic, error))
-                continue
-            answers = []
-            for data in topic.partition_data:
-                answers.append((yield from self._append_in_steps(name, data, produced)))
-                yield
-            responses.append(answered_topic(topic, answers))
-        return self._answer(context, request, responses, produced)
-
-    def _verify(
-        self, context: RequestContext, request: ProduceRequest, topics: list[TopicProduceData]
-    ) -> Steps[Guarded]:
-        assert request.transactional_id is not None
-        batches: dict[TopicPartition, memoryview | bytes] = {}
-        for topic in topics:
-            try:
-                name = self._name_of(context, topic)
-            except KafkaError:
-                continue  # It is answered with its refusal, and appended nowhere.
-            for data in topic.partition_data:
-                if data.records is not None:
-                    batches[TopicPartition(name, data.index)] = data.records
-            yield
-        return (
-            yield from verify_batches(
-                self._verifier,
-                request.transactional_id,
-                batches,
-                api_version=context.api_version,
-                timestamp_ms=self._clock.timestamp_ms(),
+            refusal = error
+            responses = yield from each_in_steps(
+                topics, lambda topic: refused_topic(topic, refusal)
             )
-        )
+        else:
+            responses = yield from each_in_steps(
+                topics, lambda topic: self._append_to_topic(context, topic, produced)
+            )
+        if request.acks == 0:
+            has_failed = yield from any_of_arrays(responses, _answers, _is_refused)
+            yield from let_go(ProduceResponse(responses=responses))
+            return _unanswered(context, has_failed=has_failed)
+        answer = self._answer(context, request, responses, produced)
+        return answer if isinstance(answer, Message | Deferred) else (yield from answer)
+
+    def _append_to_topic(
+        self, context: RequestContext, topic: TopicProduceData, produced: "Produced"
+    ) -> Steps[TopicProduceResponse]:
+        try:
+            name = self._name_of(context, topic)
+        except KafkaError as error:
+            return (yield from refused_topic(topic, error))
+        answers = []
+        for data in topic.partition_data:
+            answers.append((yield from self._append_in_steps(name, data, produced)))
+            yield
+        return answered_topic(topic, answers)
+
+    def _led_here(
+        self, context: RequestContext, topic: TopicProduceData, data: PartitionProduceData
+    ) -> Placed:
+        """Give a batch with its partition, if it may be appended to."""
+        try:
+            name = self._name_of(context, topic)
+        except KafkaError:
+            return None, None  # It is answered with its refusal, and appended nowhere.
+        is_here = self._partitions.find(name, data.index) is not None
+        return TopicPartition(name, data.index) if is_here else None, data.records
 
     def _name_of(self, context: RequestContext, topic: TopicProduceData) -> str:
         """Return the topic's name; raises UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION."""
@@ -271,11 +297,11 @@ class Produce:
         request: ProduceRequest,
         responses: list[TopicProduceResponse],
         produced: "Produced",
-    ) -> Answer:
+    ) -> Answer | AnswerWalk:
         if produced.uncommitted:
             return self._park(context, request, responses, produced)
         if produced.is_misdirected and produced.acks:
-            return self._told_leaders(context, responses)
+            return self._told_leaders(context, responses, produced)
         return _answer(context, request, responses)
 
     def _park(
@@ -284,12 +310,12 @@ class Produce:
         request: ProduceRequest,
         responses: list[TopicProduceResponse],
         produced: "Produced",
-    ) -> Answer:
+    ) -> Answer | AnswerWalk:
         """Answer when every in-sync replica has what was appended, or time is over."""
 
         def answer() -> None:
             self._parked_produces.forget(context.connection, parked)
-            context.reply(self._told_leaders(context, responses))
+            context.reply(self._told_leaders(context, responses, produced))
 
         parked: ParkedWrite[PartitionProduceResponse] = ParkedWrite(answer)
         for partition, end_offset, answered in produced.uncommitted:
@@ -298,26 +324,58 @@ class Produce:
             elif partition.log.high_watermark < end_offset:
                 parked.wait_for(partition.leader.waits, end_offset, answered, _refuse_appended)
         if parked.is_done:
-            return self._told_leaders(context, responses)
+            return self._told_leaders(context, responses, produced)
         self._parked_produces.park(context.connection, parked, request.timeout_ms)
         return context.defer()
 
     def _told_leaders(
-        self, context: RequestContext, responses: list[TopicProduceResponse]
-    ) -> ProduceResponse:
+        self,
+        context: RequestContext,
+        responses: list[TopicProduceResponse],
+        produced: "Produced",
+    ) -> ProduceResponse | AnswerWalk:
         """Say who leads what this broker does not (KIP-951)."""
         if context.api_version < FIRST_VERSION_WITH_LEADERS:
             return ProduceResponse(responses=responses)
+        if produced.is_long:
+            return self._telling_leaders(context, responses)
         leaders: set[int] = set()
         for topic in responses:
             for answered in topic.partition_responses:
                 if answered.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                    by_id = self._metadata.image.topics.by_id.get(topic.topic_id)
-                    name = topic.name if by_id is None else by_id.name
-                    found = find_leader(self._metadata, name, answered.index)
-                    if found is not None:
-                        answered.current_leader = LeaderIdAndEpoch(**found._asdict())
-                        leaders.add(found.leader_id)
+                    self._tell_leader(topic, answered, leaders)
+        if leaders:
+            return self._with_addresses(context, responses, leaders)
+        return ProduceResponse(responses=responses)
+
+    def _telling_leaders(
+        self, context: RequestContext, responses: list[TopicProduceResponse]
+    ) -> AnswerWalk:
+        """Do it step by step."""
+        leaders: set[int] = set()
+        count = 0
+        for topic in responses:
+            for answered in topic.partition_responses:
+                if answered.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    self._tell_leader(topic, answered, leaders)
+                count += 1
+                if not count % ITEMS_PER_STEP:
+                    yield
+        return self._with_addresses(context, responses, leaders)
+
+    def _tell_leader(
+        self, topic: TopicProduceResponse, answered: PartitionProduceResponse, leaders: set[int]
+    ) -> None:
+        by_id = self._metadata.image.topics.by_id.get(topic.topic_id)
+        name = topic.name if by_id is None else by_id.name
+        found = find_leader(self._metadata, name, answered.index)
+        if found is not None:
+            answered.current_leader = LeaderIdAndEpoch(**found._asdict())
+            leaders.add(found.leader_id)
+
+    def _with_addresses(
+        self, context: RequestContext, responses: list[TopicProduceResponse], leaders: set[int]
+    ) -> ProduceResponse:
         addresses = endpoints_of(self._metadata, leaders, context.connection.peer.listener_name)
         return ProduceResponse(
             responses=responses,
@@ -336,13 +394,22 @@ class _Uncommitted(NamedTuple):
 class Produced:
     """What one request has come to so far."""
 
-    __slots__ = ("acks", "guarded", "is_misdirected", "uncommitted", "unpacked_bytes")
+    __slots__ = (
+        "acks",
+        "guarded",
+        "is_long",
+        "is_misdirected",
+        "uncommitted",
+        "unpacked_bytes",
+    )
 
     def __init__(self, acks: int) -> None:
         self.acks = acks
         self.guarded = UNGUARDED
         self.uncommitted: list[_Uncommitted] = []
         self.unpacked_bytes = 0
+        self.is_long = False
+        """Whether the answer is worth steps."""
         self.is_misdirected = False
         """Whether it asked for something that another broker leads."""
 
@@ -363,11 +430,32 @@ def _answer(
 ) -> Answer:
     if request.acks != 0:
         return ProduceResponse(responses=responses)
-    if any(partition.error_code for topic in responses for partition in topic.partition_responses):
-        # The client wants no answer, so closing is the only way to tell it (as Kafka does).
+    has_failed = any(_is_refused(answer) for topic in responses for answer in _answers(topic))
+    return _unanswered(context, has_failed=has_failed)
+
+
+def _unanswered(context: RequestContext, *, has_failed: bool) -> Answer:
+    """The client wants no answer, so closing is the only way to tell it (as Kafka does)."""
+    if has_failed:
         log.info("closed: a produce with acks=0 failed client=%s", context.connection.peer.host)
         context.connection.close()
     return NO_RESPONSE
+
+
+def _answers(topic: TopicProduceResponse) -> list[PartitionProduceResponse]:
+    return topic.partition_responses
+
+
+def _is_refused(answer: PartitionProduceResponse) -> bool:
+    return bool(answer.error_code)
+
+
+def _batches(topic: TopicProduceData) -> list[PartitionProduceData]:
+    return topic.partition_data
+
+
+def _is_transactional(data: PartitionProduceData) -> bool:
+    return data.records is not None and is_transactional(data.records)
 
 
 def _validate_request(context: RequestContext, request: ProduceRequest) -> None:
@@ -377,12 +465,10 @@ def _validate_request(context: RequestContext, request: ProduceRequest) -> None:
         raise KafkaError(
             ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks}: must be -1, 0 or 1"
         )
-    if request.transactional_id is None and any(
-        partition.records is not None and is_transactional(partition.records)
-        for topic in request.topic_data
-        for partition in topic.partition_data
-    ):
-        raise KafkaError(
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-            "Transactional records need a transactional id",
-        )
+
+
+def _without_id() -> KafkaError:
+    return KafkaError(
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        "Transactional records need a transactional id",
+    )

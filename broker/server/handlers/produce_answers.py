@@ -8,6 +8,7 @@ from broker.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from broker.server.network.walks import ITEMS_PER_STEP, Steps, each, merged
 
 
 def answered_topic(
@@ -19,11 +20,10 @@ def answered_topic(
     )
 
 
-def refused_topic(topic: TopicProduceData, error: KafkaError) -> TopicProduceResponse:
+def refused_topic(topic: TopicProduceData, error: KafkaError) -> Steps[TopicProduceResponse]:
     """Answer every partition of a topic with the same refusal."""
-    return answered_topic(
-        topic, [refused(partition.index, error) for partition in topic.partition_data]
-    )
+    answers = yield from each(topic.partition_data, lambda data: refused(data.index, error))
+    return answered_topic(topic, answers)
 
 
 def refused(index: int, error: KafkaError) -> PartitionProduceResponse:
@@ -41,13 +41,22 @@ def refused(index: int, error: KafkaError) -> PartitionProduceResponse:
     )
 
 
-def without_repeated(topics: list[TopicProduceData]) -> list[TopicProduceData]:
+def without_repeated(topics: list[TopicProduceData]) -> Steps[list[TopicProduceData]]:
     """Keep what is said last of a partition, as Kafka does."""
-    merged: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
-    for topic in topics:
-        of_topic = merged.setdefault((topic.name, topic.topic_id), {})
-        of_topic.update((partition.index, partition) for partition in topic.partition_data)
-    return [
-        TopicProduceData(name=name, topic_id=topic_id, partition_data=list(of_topic.values()))
-        for (name, topic_id), of_topic in merged.items()
-    ]
+    kept = yield from merged(topics, lambda topic: (topic.name, topic.topic_id), _merge)
+    for number, topic in enumerate(kept, 1):
+        if len(topic.partition_data) > 1:
+            topic.partition_data = yield from merged(
+                topic.partition_data, lambda data: data.index, _replace
+            )
+        if not number % ITEMS_PER_STEP:
+            yield
+    return kept
+
+
+def _merge(first: TopicProduceData, other: TopicProduceData) -> None:
+    first.partition_data += other.partition_data
+
+
+def _replace(first: PartitionProduceData, other: PartitionProduceData) -> None:
+    first.records = other.records

@@ -6,21 +6,21 @@ NOT_ENOUGH_REPLICAS, as in Kafka: older ones know no better word that makes them
 same broker.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from broker.errors import ErrorCode, KafkaError
 from broker.log.partition_log import PartitionLog
 from broker.log.producers.verification import TransactionAppend
 from broker.model import TopicPartition
-from broker.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, BatchHeader, read_header
+from broker.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, read_header
 from broker.server.coordinators.transaction_verifier import (
     Producer,
     TransactionVerifier,
     Verified,
     Wish,
 )
-from broker.server.network.walks import Steps
+from broker.server.network.walks import ITEMS_PER_STEP, Steps
 
 FIRST_VERSION_WITH_ABORTABLE = 11
 FIRST_VERSION_THAT_ADDS = 12
@@ -32,6 +32,10 @@ TRIED_AGAIN = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 }
+
+
+Placed = tuple[TopicPartition | None, memoryview | bytes | None]
+"""A batch with its partition, None for one that is not here."""
 
 
 class Guarded(NamedTuple):
@@ -64,30 +68,38 @@ def belongs_to_open_transaction(log: PartitionLog, batch: memoryview | bytes | N
 def verify_batches(
     verifier: TransactionVerifier,
     transactional_id: str,
-    batches: Mapping[TopicPartition, memoryview | bytes],
+    batches: Iterable[Placed],
     *,
     api_version: int,
     timestamp_ms: int,
 ) -> Steps[Guarded]:
     """Ask for the batches that begin a transaction in their partition.
 
-    Raises INVALID_PRODUCER_ID_MAPPING when they are of several producers.
+    What else is wrong with one the append says. Raises INVALID_PRODUCER_ID_MAPPING when they are of
+    several producers.
     """
-    headers = _transactional_headers(batches)
-    if not headers:
+    producer: tuple[int, int] | None = None
+    sequences: dict[TopicPartition, int] = {}
+    for number, (place, batch) in enumerate(batches, 1):
+        if not number % ITEMS_PER_STEP:
+            yield
+        if batch is None or len(batch) < HEADER_BYTES or not is_transactional(batch):
+            continue
+        header = read_header(batch)
+        its_producer = header.producer_id, header.producer_epoch
+        if producer not in {None, its_producer}:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+                "Transactional records contained more than one producer ID",
+            )
+        producer = its_producer
+        if place is not None:
+            sequences[place] = header.base_sequence
+    if producer is None:
         return UNGUARDED
-    producers = {(header.producer_id, header.producer_epoch) for header in headers.values()}
-    if len(producers) > 1:
-        raise KafkaError(
-            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-            "Transactional records contained more than one producer ID",
-        )
     wish = wish_of(api_version)
     verified: Verified = yield from verifier.verify(
-        Producer(transactional_id, *producers.pop()),
-        {place: header.base_sequence for place, header in headers.items()},
-        wish,
-        timestamp_ms,
+        Producer(transactional_id, *producer), sequences, wish, timestamp_ms
     )
     return Guarded(
         {
@@ -101,17 +113,6 @@ def verify_batches(
             if isinstance(code, ErrorCode)
         },
     )
-
-
-def _transactional_headers(
-    batches: Mapping[TopicPartition, memoryview | bytes],
-) -> dict[TopicPartition, BatchHeader]:
-    """Give the headers of those that are in a transaction; what else is wrong the append says."""
-    return {
-        place: read_header(batch)
-        for place, batch in batches.items()
-        if len(batch) >= HEADER_BYTES and is_transactional(batch)
-    }
 
 
 def wish_of(api_version: int) -> Wish:

@@ -31,7 +31,7 @@ from broker.server.coordinators.transaction_verifier import (
     require_guard,
 )
 from broker.server.network.dispatch import AnswerWalk, RequestContext
-from broker.server.network.walks import Steps, each
+from broker.server.network.walks import ITEMS_PER_STEP, Steps, each
 
 FIRST_VERSION_WITH_LOADING = 2
 FIRST_VERSION_WITH_ABORTABLE = 4
@@ -65,16 +65,20 @@ class TxnOffsetCommit:
     def handle(self, context: RequestContext, request: TxnOffsetCommitRequest) -> AnswerWalk:
         """Commit what exists, and add the refusals of the rest."""
         known: list[TxnOffsetCommitRequestTopic] = []
-        answers: list[list[TxnOffsetCommitResponseTopic]] = []
-        for topic in request.topics:
-            missing = self._take_out_unknown(topic)
-            if missing.partitions:
-                answers.append([_refused(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)])
-            if topic.partitions:
-                known.append(topic)
+        refused: list[TxnOffsetCommitResponseTopic] = []
+        for topics in parts_of(request.topics, _partitions, _cut):
+            for number, topic in enumerate(topics, 1):
+                missing = self._take_out_unknown(topic)
+                if missing.partitions:
+                    refused.append(_refused(missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                if topic.partitions:
+                    known.append(topic)
+                if not number % ITEMS_PER_STEP:
+                    yield
             yield
-        request.topics = known
+        answers = [refused]
         if known:
+            request.topics = known
             answers += yield from self._commit(context, request)
         return TxnOffsetCommitResponse(
             topics=(yield from joined(answers, lambda topic: topic.name))

@@ -3,8 +3,9 @@
 A handler takes the request's context and the decoded message, and returns the response, `LATER`
 when the context will be answered later, or `NO_RESPONSE` (Produce with acks=0). One that walks
 through what may be very much is a generator: it yields every so often, returns the same, and its
-answer is encoded in pieces too, so that no request keeps the loop from the others. A handler is
-made at the first request of its API.
+answer is encoded in pieces too, so that no request keeps the loop from the others; then both the
+answer and the request are let go of step by step (`letting_go`). A handler is made at the first
+request of its API.
 """
 
 import logging
@@ -27,6 +28,7 @@ from broker.protocol.framing import (
 from broker.protocol.message import Message
 from broker.protocol.wire import EncodeError
 from broker.server.network.connection import Connection, Part, Slot, Walk
+from broker.server.network.letting_go import let_go
 from broker.server.network.walks import ITEMS_PER_STEP, Steps
 
 log = logging.getLogger("millrace.dispatch")
@@ -91,7 +93,7 @@ class RequestContext:
             else:
                 self._slot.complete(parts)
         else:
-            self.connection.complete_in_turns(self._slot, _encoded(self.header, answer))
+            self.connection.complete_in_turns(self._slot, _answered(self.header, answer))
 
     def reply_in_turns(self, answer: Message) -> None:
         """Answer a deferred request with what may be very much, and is encoded in pieces then."""
@@ -182,7 +184,7 @@ class Dispatcher:
             return encode(header, answer)
         if isinstance(answer, Deferred):
             return None
-        return connection.walk(_encoded(header, answer), held=frame)
+        return connection.walk(_answered(header, answer, message), held=frame)
 
     def _walk(self, handler: Handler, context: RequestContext, message: Message) -> Walk:
         """Go on with a large request, now that it is whole."""
@@ -190,11 +192,9 @@ class Dispatcher:
             answer = handler(context, message)
         except KafkaError as error:
             answer = error_response(context.header, error)
-        if isinstance(answer, Deferred):
-            return None
-        if isinstance(answer, Message):
-            return (yield from _encode(context.header, answer))
-        return (yield from _encoded(context.header, answer))
+        if isinstance(answer, Message | Deferred):
+            answer = _at_once(answer)
+        return (yield from _answered(context.header, answer, message, is_large=True))
 
     def on_closed(self, connection: Connection) -> None:
         """Forget everything that waits on a connection that is gone."""
@@ -242,7 +242,13 @@ def decoded(
     return (yield from handle(message))
 
 
-def _encoded(header: RequestHeader, walk: AnswerWalk) -> Walk:
+def _answered(
+    header: RequestHeader,
+    walk: AnswerWalk,
+    request: Message | None = None,
+    *,
+    is_large: bool = False,
+) -> Walk:
     """Go through a handler's walk, then encode its answer, in pieces after a long one."""
     steps = 0
     answer: Answer
@@ -255,15 +261,28 @@ def _encoded(header: RequestHeader, walk: AnswerWalk) -> Walk:
         answer = done.value
     except KafkaError as error:
         answer = error_response(header, error)
-    if isinstance(answer, Deferred):
-        return None
-    if steps <= STEPS_OF_A_SHORT_WALK:
-        return encode(header, answer)
-    return (yield from _encode(header, answer))
+    if answer is LATER:
+        return None  # The request may be needed until then.
+    is_large = is_large or steps > STEPS_OF_A_SHORT_WALK
+    parts: list[Part] | None = None
+    if isinstance(answer, Message):
+        parts = (yield from _encode(header, answer)) if is_large else encode(header, answer)
+    if is_large and request is not None:
+        yield from let_go(request)
+    return parts
+
+
+def _at_once(answer: Answer) -> AnswerWalk:
+    """Walk through nothing."""
+    yield from ()
+    return answer
 
 
 def _encode(header: RequestHeader, response: Message) -> Walk:
-    return cast("list[Part]", (yield from encode_response_in_pieces(header, response)))
+    """Encode an answer that may be long in pieces, and let go of it."""
+    parts = yield from encode_response_in_pieces(header, response)
+    yield from let_go(response)
+    return cast("list[Part]", parts)
 
 
 def close_malformed(connection: Connection, error: DecodeError) -> None:

@@ -429,7 +429,7 @@ def test_a_listing_is_filtered():
         everything = {
             "states": frozenset(),
             "has_states": False,
-            "producer_ids": frozenset(),
+            "producer_ids": None,
             "min_duration_ms": -1,
         }
         chosen = TransactionFilter(**{**everything, **wanted})

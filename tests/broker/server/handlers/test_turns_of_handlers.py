@@ -82,17 +82,22 @@ def test_no_step_of_encoding_leaves_many_pieces_to_the_last(
     answer = FindCoordinatorResponse(coordinators=[Coordinator(key=name) for name in NAMES])
     header = framing.RequestHeader(10, 4, 1, "test")
     lengths: list[int] = []
-    framed = framing._framed
+    join, framed = framing._join, framing._framed
 
-    def recording(header: Any, codec: Any, pieces: Any, parts: Any) -> Any:
+    def joining(pieces: Any) -> Any:
+        lengths.append(len(pieces))
+        return join(pieces)
+
+    def framing_all(header: Any, codec: Any, pieces: Any, parts: Any) -> Any:
         lengths.append(len(pieces))
         return framed(header, codec, pieces, parts)
 
     monkeypatch.setattr(framing, "PIECES_TO_JOIN", 100)
-    monkeypatch.setattr(framing, "_framed", recording)
+    monkeypatch.setattr(framing, "_join", joining)
+    monkeypatch.setattr(framing, "_framed", framing_all)
     in_pieces = framing.finish(framing.encode_response_in_pieces(header, answer))
     assert in_pieces == framing.encode_response(header, answer)
-    joined, at_once = lengths
+    *_, joined, at_once = lengths
     assert joined < at_once / 3
 
 
