@@ -135,6 +135,8 @@ class Controller:
             decision = yield from steps
         except KafkaError as error:
             return Decision(refuse(request, api_version, error))
+        if self._elections is not None:
+            self._elections.note_settings(decision.records, moment.now_ms)
         return decision
 
     def tick(self, moment: Moment) -> list[Message]:

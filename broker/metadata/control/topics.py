@@ -251,9 +251,15 @@ def handle_delete_topics(
         is_known = api_version >= FIRST_VERSION_WITH_DELETION_DISABLED
         code = ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST
         raise KafkaError(code, "Topic deletion is disabled.")
+    return decided(_delete(view, wanted), is_large=len(wanted) > ITEMS_PER_STEP)
+
+
+def _delete(view: ClusterView, wanted: list[DeleteTopicState]) -> DecisionSteps:
     results: list[DeletableTopicResult] = []
     images: list[TopicImage] = []
-    for state in _named_once(wanted, results):
+    for number, state in enumerate(_named_once(wanted, results), 1):
+        if not number % ITEMS_PER_STEP:
+            yield ()
         try:
             images.append(_find(view, state))
         except KafkaError as error:
@@ -274,8 +280,8 @@ def handle_delete_topics(
         for name in sorted(repeated)
     ]
     validate_record_count(len(records))
-    steps = committed(DeleteTopicsResponse(responses=results), ([record] for record in records))
-    return decided(steps, is_large=len(records) > ITEMS_PER_STEP)
+    units = ([record] for record in records)
+    return (yield from committed(DeleteTopicsResponse(responses=results), units))
 
 
 def _named_once(

@@ -9,7 +9,7 @@ that is not large is one question, as it came.
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
-from broker.server.network.walks import Steps, is_longer_than, merged
+from broker.server.network.walks import Steps, is_longer_than, merged_lists
 
 MAX_ENTRIES_AT_ONCE = 1_000
 """A commit of so many takes the shard some milliseconds; hardly a group reads as many."""
@@ -60,11 +60,7 @@ def joined(
     parts: Sequence[list[AnsweredT]], key: Callable[[AnsweredT], Hashable]
 ) -> Steps[list[AnsweredT]]:
     """Put the answers to the parts together: each topic once, where it came first."""
-    topics: list[AnsweredT] = []
-    for part in parts:
-        topics += part
-        yield
-    return (yield from merged(topics, key, _join))
+    return (yield from merged_lists(parts, key, _join))
 
 
 def _join(first: AnsweredTopic, other: AnsweredTopic) -> None:

@@ -16,7 +16,10 @@ from broker.protocol.messages.create_topics import CreateTopicsRequest, CreateTo
 from broker.protocol.messages.delete_topics import DeleteTopicsResponse
 from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
 from broker.server.cluster.metadata_waits import MetadataWaits
+from broker.server.handlers.excessive_changes import is_excessive, refused_in_steps
 from broker.server.network.dispatch import Answer, AnswerWalk, Later, RequestContext
+from broker.server.network.letting_go import has_more_than, let_go
+from broker.server.network.walks import QUICK_ITEMS_PER_STEP
 from broker.server.replication.partitions import Partitions
 
 DEFAULT_TIMEOUT_MS = 30_000
@@ -41,12 +44,14 @@ class Forward:
 
     def handle(self, context: RequestContext, request: Message) -> Answer | AnswerWalk:
         """Ask the controller, in the version the client speaks."""
+        if is_excessive(request):
+            return refused_in_steps(request, context.api_version)
         later = Later(context)
 
         def answered(response: Message) -> None:
             self._waits.until(
                 self._visible(request, response),
-                lambda: later.reply(response),
+                lambda: later.reply(_with_end_of(request, response)),
                 timeout_ms=VISIBLE_TIMEOUT_MS,
             )
 
@@ -90,3 +95,15 @@ class Forward:
         return image is None or (
             len(image.partitions) >= partition_count and self._partitions.is_complete(topic)
         )
+
+
+def _with_end_of(request: Message, response: Message) -> Message | AnswerWalk:
+    """Return the answer; of a large request, once that is let go of: it was kept until now."""
+    if not has_more_than(QUICK_ITEMS_PER_STEP, request):
+        return response
+
+    def walk() -> AnswerWalk:
+        yield from let_go(request)
+        return response
+
+    return walk()

@@ -4,9 +4,13 @@ v4 sends a new member away with an id of its own first (KIP-394), v5 adds static
 The answer waits until the generation is complete.
 """
 
+from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.join_group import JoinGroupRequest
 from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import Answer, RequestContext
+
+MAX_PROTOCOLS = 1_000
+"""Clients have one or two; with a million of them a group would be busy for a second."""
 
 
 class JoinGroup:
@@ -17,6 +21,8 @@ class JoinGroup:
 
     def handle(self, context: RequestContext, request: JoinGroupRequest) -> Answer:
         """Put the request to the group's shard."""
+        if len(request.protocols) > MAX_PROTOCOLS:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "A member names too many protocols.")
         return self._groups.answer(
             context,
             request.group_id,

@@ -20,7 +20,6 @@ from broker.server.coordinators.asked import AskedShard, all_answered, when_answ
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.parts import is_large, joined, parts_of
 from broker.server.network.dispatch import Answer, AnswerWalk, RequestContext
-from broker.server.network.walks import each
 
 
 class _Deletion(NamedTuple):
@@ -58,7 +57,14 @@ class OffsetDelete:
             deletions.append(self._delete(context, part))
             yield
         yield from all_answered([deletion.asked for deletion in deletions])
-        answers = yield from each(deletions, _Deletion.answer, per_step=1)
+        answers: list[OffsetDeleteResponse] = []
+        for deletion in deletions:
+            answers.append(deletion.answer())
+            yield
+        deletions.reverse()
+        while deletions:  # A part is much to let go of.
+            deletions.pop()
+            yield
         for answer in answers:
             if answer.error_code:
                 return answer

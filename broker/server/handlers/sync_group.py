@@ -1,8 +1,12 @@
 """SyncGroup (key 14), versions 0-5: hand in the leader's assignment, or wait for one's own."""
 
+from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.sync_group import SyncGroupRequest
 from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import Answer, RequestContext
+
+MAX_ASSIGNMENTS = 10_000
+"""The members of a group so large would not fit into its record."""
 
 
 class SyncGroup:
@@ -13,6 +17,8 @@ class SyncGroup:
 
     def handle(self, context: RequestContext, request: SyncGroupRequest) -> Answer:
         """Put the request to the group's shard."""
+        if len(request.assignments) > MAX_ASSIGNMENTS:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "A leader assigns to too many members.")
         return self._groups.answer(
             context,
             request.group_id,

@@ -78,8 +78,7 @@ class TxnOffsetCommit:
             yield
         answers = [refused]
         if known:
-            request.topics = known
-            answers += yield from self._commit(context, request)
+            answers += yield from self._commit(context, request, known)
         return TxnOffsetCommitResponse(
             topics=(yield from joined(answers, lambda topic: topic.name))
         )
@@ -94,18 +93,21 @@ class TxnOffsetCommit:
         return TxnOffsetCommitRequestTopic(name=topic.name, partitions=missing)
 
     def _commit(
-        self, context: RequestContext, request: TxnOffsetCommitRequest
+        self,
+        context: RequestContext,
+        request: TxnOffsetCommitRequest,
+        known: list[TxnOffsetCommitRequestTopic],
     ) -> Steps[list[list[TxnOffsetCommitResponseTopic]]]:
         told = _words_for(context.api_version)
         try:
             guard = yield from self._verified(context, request)
         except KafkaError as error:
             code = told(error.code)
-            refused = yield from each(request.topics, lambda topic: _refused(topic, code))
+            refused = yield from each(known, lambda topic: _refused(topic, code))
             return [refused]
         asked: list[AskedShard] = []
         answers: list[list[TxnOffsetCommitResponseTopic]] = []
-        for topics in parts_of(request.topics, _partitions, _cut):
+        for topics in parts_of(known, _partitions, _cut):
             try:
                 part = _part(request, topics)
                 asked.append(self._groups.commit_in_transaction(context, part, guard))

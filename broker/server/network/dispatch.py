@@ -28,7 +28,7 @@ from broker.protocol.framing import (
 from broker.protocol.message import Message
 from broker.protocol.wire import EncodeError
 from broker.server.network.connection import Connection, Part, Slot, Walk
-from broker.server.network.letting_go import let_go
+from broker.server.network.letting_go import has_more_than, let_go
 from broker.server.network.walks import ITEMS_PER_STEP, Steps
 
 log = logging.getLogger("millrace.dispatch")
@@ -97,8 +97,7 @@ class RequestContext:
 
     def reply_in_turns(self, answer: Message) -> None:
         """Answer a deferred request with what may be very much, and is encoded in pieces then."""
-        fields = (getattr(answer, name) for name in answer.__fields__)
-        if any(isinstance(field, list) and len(field) > ITEMS_PER_STEP for field in fields):
+        if has_more_than(ITEMS_PER_STEP, answer):
             assert self._slot is not None, "only a deferred request is answered by a reply"
             if not self.connection.is_closed:
                 self.connection.complete_in_turns(self._slot, _encode(self.header, answer))

@@ -29,6 +29,11 @@ def let_go(message: Message) -> Steps[None]:
         yield
 
 
+def has_more_than(count: int, message: Message) -> bool:
+    """Tell whether there are more entries than so many in all arrays of a message together."""
+    return next(islice(_entries_of(message), count, None), message) is not message
+
+
 def _entries_of(struct: Struct) -> Iterator[object]:
     """Give the entries of all arrays, each before its own."""
     for name, has_arrays in _arrays_of(type(struct)):

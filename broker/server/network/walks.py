@@ -12,6 +12,7 @@ a dict, and a walk ends by letting go of what it has made in steps (`emptied`).
 
 import heapq
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -143,10 +144,17 @@ def merged(
     items: Sequence[T], key: Callable[[T], Hashable], merge: Callable[[T, T], object]
 ) -> Steps[list[T]]:
     """Keep the first item of every key; `merge` puts every other one into that."""
+    return (yield from merged_lists((items,), key, merge))
+
+
+def merged_lists(
+    lists: Sequence[Sequence[T]], key: Callable[[T], Hashable], merge: Callable[[T, T], object]
+) -> Steps[list[T]]:
+    """Keep the first item of every key in any of the lists; `merge` puts the others into that."""
     first_of: Wide[Hashable, T] | dict[Hashable, T]
-    first_of = Wide() if len(items) > MANY_KEYS else {}
+    first_of = Wide() if sum(map(len, lists)) > MANY_KEYS else {}
     kept: list[T] = []
-    for number, item in enumerate(items, 1):
+    for number, item in enumerate(chain.from_iterable(lists), 1):
         first = first_of.setdefault(key(item), item)
         if first is item:
             kept.append(item)

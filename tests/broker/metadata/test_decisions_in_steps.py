@@ -7,6 +7,20 @@ import pytest
 from broker.errors import ErrorCode
 from broker.metadata.control.assignments import PARTITIONS_PER_STEP
 from broker.metadata.control.steps import ITEMS_PER_STEP, RECORDS_PER_STEP
+from broker.metadata.parts.configs import GROUP_RESOURCE
+from broker.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from broker.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest
+from broker.protocol.messages.alter_configs import AlterConfigsResource as ReplacedResource
+from broker.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from broker.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -18,6 +32,20 @@ from broker.protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from broker.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from broker.protocol.messages.incremental_alter_configs import (
+    AlterableConfig as IncrementalConfig,
+)
+from broker.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from broker.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+)
+from broker.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsTopics as ListedTopic,
+)
 from tests.lib.controlled_cluster import ControlledCluster
 
 MANY = 3 * ITEMS_PER_STEP
@@ -131,3 +159,91 @@ def test_partitions_are_added_in_steps() -> None:
     assert [topic.error_code for topic in answer.results] == [0] * MANY
     assert {len(topic.partitions) for topic in cluster.image.topics.by_name.values()} == {3}
     assert any(cluster.steps)
+
+
+def many_settings(kind: type[Any], entry: type[Any], config: Any) -> Any:
+    """Set something of very many groups, which need not exist, and of one twice."""
+    groups = [f"group-{number}" for number in range(MANY)]
+    return kind(
+        resources=[
+            entry(resource_type=GROUP_RESOURCE, resource_name=name, configs=[config])
+            for name in [*groups, "twice", "twice"]
+        ]
+    )
+
+
+TIMEOUT = {"name": "consumer.session.timeout.ms", "value": "50000"}
+SETTINGS = [
+    many_settings(AlterConfigsRequest, ReplacedResource, AlterableConfig(**TIMEOUT)),
+    many_settings(
+        IncrementalAlterConfigsRequest, AlterConfigsResource, IncrementalConfig(**TIMEOUT)
+    ),
+]
+
+
+@pytest.mark.parametrize("request_", SETTINGS, ids=["whole", "incremental"])
+def test_the_settings_of_many_are_decided_in_steps_and_committed_in_one(request_: Any) -> None:
+    cluster = ControlledCluster(1)
+    answer = cluster.ask(request_)
+    wanted = [*[ErrorCode.NONE] * MANY, *[ErrorCode.INVALID_REQUEST] * 2]
+    assert [resource.error_code for resource in answer.responses] == wanted
+    assert len(cluster.steps) == (MANY + 2) // ITEMS_PER_STEP
+    assert not any(cluster.steps)
+    assert len(cluster.last_records) == MANY
+
+
+def test_quotas_of_many_are_decided_in_steps_and_committed_in_one() -> None:
+    cluster = ControlledCluster(1)
+    entries = [
+        EntryData(
+            entity=[EntityData(entity_type="user", entity_name=f"user-{number}")],
+            ops=[OpData(key="producer_byte_rate", value=1_000.0)],
+        )
+        for number in range(MANY)
+    ]
+    answer = cluster.ask(AlterClientQuotasRequest(entries=entries))
+    assert [entry.error_code for entry in answer.entries] == [0] * MANY
+    assert len(cluster.steps) == MANY // ITEMS_PER_STEP
+    assert len(cluster.last_records) == MANY
+
+
+@pytest.mark.parametrize(("topics", "partitions"), [(1, MANY), (MANY, 1)])
+def test_elections_and_moves_of_many_partitions_are_decided_in_steps(
+    topics: int, partitions: int
+) -> None:
+    cluster = ControlledCluster(1)
+    create(cluster, names(topics), partitions=partitions)
+    indexes = list(range(partitions))
+    elected = [TopicPartitions(topic=name, partitions=indexes) for name in names(topics)]
+    moves = [
+        ReassignableTopic(
+            name=name,
+            partitions=[
+                ReassignablePartition(partition_index=index, replicas=[1]) for index in indexes
+            ],
+        )
+        for name in names(topics)
+    ]
+    listed = [
+        ListedTopic(name=name, partition_indexes=indexes) for name in [*names(topics), "none"]
+    ]
+    answer = cluster.ask(ElectLeadersRequest(topic_partitions=elected))
+    assert len(cluster.steps) == MANY // ITEMS_PER_STEP
+    codes = [
+        one.error_code for each in answer.replica_election_results for one in each.partition_result
+    ]
+    assert codes == [ErrorCode.ELECTION_NOT_NEEDED] * MANY
+    answer = cluster.ask(AlterPartitionReassignmentsRequest(topics=moves))
+    assert len(cluster.steps) == MANY // ITEMS_PER_STEP
+    assert [one.error_code for each in answer.responses for one in each.partitions] == [0] * MANY
+    answer = cluster.ask(ListPartitionReassignmentsRequest(topics=listed))
+    assert answer.topics == []
+
+
+def test_topics_that_are_not_there_are_looked_for_in_steps() -> None:
+    cluster = ControlledCluster(1)
+    wanted = [DeleteTopicState(name=name) for name in names(MANY)]
+    answer = cluster.ask(DeleteTopicsRequest(topics=wanted), 6)
+    codes = [topic.error_code for topic in answer.responses]
+    assert codes == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * MANY
+    assert len(cluster.steps) == MANY // ITEMS_PER_STEP

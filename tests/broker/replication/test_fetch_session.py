@@ -8,6 +8,7 @@ import pytest
 
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
+from broker.replication.fetch_session import session_cache
 from broker.replication.fetch_session.fetcher_session import FetcherSession
 from broker.replication.fetch_session.session import FetchSession
 from broker.replication.fetch_session.session_cache import FetchSessionCache
@@ -214,6 +215,18 @@ def test_partitions_that_had_records_go_to_the_end_of_the_queue():
 def test_no_room_leaves_the_fetcher_with_full_requests():
     cache = cache_of()
     assert [open_session(cache, now_ms=n) for n in range(3)] == [1, 2, 0]
+
+
+def test_no_session_becomes_so_large_that_a_step_with_it_is_long(monkeypatch):
+    monkeypatch.setattr(session_cache, "MAX_PARTITIONS", 3)
+    cache = cache_of()
+    assert open_session(cache, size=4) == 0
+    for more in (asked_for(3), asked_for(*range(4))):
+        session = resume(cache, open_session(cache, size=3), 1)
+        with pytest.raises(KafkaError) as refused:
+            cache.update(session, more, [], 0)
+        assert refused.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        assert len(cache) == 0
 
 
 def test_a_session_that_was_not_used_for_long_makes_room():

@@ -1,10 +1,13 @@
 """ElectLeaders: lead by the preferred replica again, or by any (KIP-183, KIP-460)."""
 
+from collections.abc import Iterable, Sequence
+
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.leadership.broker_changes import partition_change
 from broker.metadata.control.leadership.partition_change import Election
 from broker.metadata.control.limits import validate_record_count
-from broker.metadata.control.view import ClusterView, Decision, Moment
+from broker.metadata.control.steps import ITEMS_PER_STEP, decided
+from broker.metadata.control.view import ClusterView, Decision, DecisionSteps, Moment
 from broker.metadata.parts.topics import NO_LEADER
 from broker.protocol.message import Message
 from broker.protocol.messages.elect_leaders import (
@@ -20,24 +23,43 @@ PREFERRED, UNCLEAN = range(2)  # the election types of a request
 
 def handle_elect_leaders(
     view: ClusterView, request: ElectLeadersRequest, api_version: int, moment: Moment
-) -> Decision:
+) -> Decision | DecisionSteps:
     """Elect for each partition for itself; of all (null), tell only what is worth telling."""
     election_type = request.election_type if api_version > 0 else PREFERRED
     if election_type not in {PREFERRED, UNCLEAN}:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {election_type}")
     asked_for = request.topic_partitions
+    wanted: Iterable[tuple[str, Sequence[int]]]
     if asked_for is None:
-        wanted = [
-            (name, list(image.partitions)) for name, image in view.image.topics.by_name.items()
-        ]
+        topics = view.image.topics.by_name
+        wanted = [(name, list(image.partitions)) for name, image in topics.items()]
+        is_large = len(topics) > ITEMS_PER_STEP
     else:
-        wanted = [(topic.topic, topic.partitions) for topic in asked_for]
+        wanted = ((topic.topic, topic.partitions) for topic in asked_for)
+        is_large = len(asked_for) > ITEMS_PER_STEP or any(
+            len(topic.partitions) > ITEMS_PER_STEP for topic in asked_for
+        )
+    steps = _elect_each(view, wanted, election_type, tells_all=asked_for is not None)
+    return decided(steps, is_large=is_large)
+
+
+def _elect_each(
+    view: ClusterView,
+    wanted: Iterable[tuple[str, Sequence[int]]],
+    election_type: int,
+    *,
+    tells_all: bool,
+) -> DecisionSteps:
     records: list[Message] = []
     chosen: set[tuple[str, int]] = set()
     results = []
+    count = 0
     for name, partitions in wanted:
         result = ReplicaElectionResult(topic=name)
         for partition in partitions:
+            count += 1
+            if not count % ITEMS_PER_STEP:
+                yield ()
             answer = PartitionResult(partition_id=partition, error_message=None)
             try:
                 if (name, partition) not in chosen:
@@ -45,7 +67,7 @@ def handle_elect_leaders(
                     chosen.add((name, partition))
             except KafkaError as error:
                 answer.error_code, answer.error_message = error.code, error.message
-            if asked_for is not None or answer.error_code != ErrorCode.ELECTION_NOT_NEEDED:
+            if tells_all or answer.error_code != ErrorCode.ELECTION_NOT_NEEDED:
                 result.partition_result.append(answer)
         results.append(result)
         validate_record_count(len(records))

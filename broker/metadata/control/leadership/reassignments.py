@@ -8,12 +8,15 @@ A move that replaces another keeps the original replicas until its own new ones 
 drops at once what was only coming for the other.
 """
 
+from collections.abc import Iterable, Mapping
+
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.assignments import validate_manual_assignment
 from broker.metadata.control.leadership.broker_changes import partition_change
 from broker.metadata.control.leadership.partition_change import Election
 from broker.metadata.control.limits import validate_record_count
-from broker.metadata.control.view import ClusterView, Decision, Moment
+from broker.metadata.control.steps import ITEMS_PER_STEP, decided
+from broker.metadata.control.view import ClusterView, Decision, DecisionSteps, Moment
 from broker.metadata.image import PartitionImage, TopicImage
 from broker.protocol.message import Message
 from broker.protocol.messages.alter_partition_reassignments import (
@@ -30,20 +33,34 @@ from broker.protocol.messages.list_partition_reassignments import (
 )
 from broker.protocol.records.metadata import PartitionChangeRecord
 
+TOPICS_PER_STEP = 256
+"""Of a listing, where hardly anything is found."""
+
 
 def handle_alter_partition_reassignments(
     view: ClusterView,
     request: AlterPartitionReassignmentsRequest,
     api_version: int,
     moment: Moment,
-) -> Decision:
+) -> Decision | DecisionSteps:
     """Begin, change or cancel the move of each partition for itself."""
+    is_large = len(request.topics) > ITEMS_PER_STEP or any(
+        len(topic.partitions) > ITEMS_PER_STEP for topic in request.topics
+    )
+    return decided(_alter(view, request), is_large=is_large)
+
+
+def _alter(view: ClusterView, request: AlterPartitionReassignmentsRequest) -> DecisionSteps:
     records: list[Message] = []
     done: set[tuple[str, int]] = set()
     responses = []
+    count = 0
     for topic in request.topics:
         answers = []
         for partition in topic.partitions:
+            count += 1
+            if not count % ITEMS_PER_STEP:
+                yield ()
             index = partition.partition_index
             answer = ReassignablePartitionResponse(partition_index=index, error_message=None)
             try:
@@ -174,26 +191,33 @@ def handle_list_partition_reassignments(
     request: ListPartitionReassignmentsRequest,
     api_version: int,
     moment: Moment,
-) -> Decision:
+) -> Decision | DecisionSteps:
     """Tell the moves that go on, of all partitions or of those that are asked for."""
     topics = view.image.topics.by_name
+    wanted: Iterable[tuple[str, Iterable[int]]] = (
+        (topic.name, topic.partition_indexes) for topic in request.topics or ()
+    )
+    is_large = len(topics if request.topics is None else request.topics) > ITEMS_PER_STEP
     if request.topics is None:
-        wanted = [(image, list(image.partitions)) for image in topics.values()]
-    else:
-        wanted = [
-            (topics[topic.name], topic.partition_indexes)
-            for topic in request.topics
-            if topic.name in topics
-        ]
+        wanted = [(name, image.partitions) for name, image in topics.items()]
+    return decided(_list_ongoing(topics, wanted), is_large=is_large)
+
+
+def _list_ongoing(
+    topics: Mapping[str, TopicImage], wanted: Iterable[tuple[str, Iterable[int]]]
+) -> DecisionSteps:
     answers = []
-    for image, indexes in wanted:
+    for number, (name, indexes) in enumerate(wanted, 1):
+        if not number % TOPICS_PER_STEP:
+            yield ()
+        partitions = topics[name].partitions if name in topics else {}
         ongoing = [
-            _ongoing(image.partitions[index])
+            _ongoing(partitions[index])
             for index in indexes
-            if index in image.partitions and image.partitions[index].is_reassigning
+            if index in partitions and partitions[index].is_reassigning
         ]
         if ongoing:
-            answers.append(OngoingTopicReassignment(name=image.name, partitions=ongoing))
+            answers.append(OngoingTopicReassignment(name=name, partitions=ongoing))
     return Decision(ListPartitionReassignmentsResponse(error_message=None, topics=answers))
 
 

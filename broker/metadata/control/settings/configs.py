@@ -6,7 +6,7 @@ written even when it does not differ: that is how a broker is told to read a fil
 (KAFKA-14136).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TypeVar
 
 from broker.errors import ErrorCode, KafkaError
@@ -16,7 +16,8 @@ from broker.metadata.control.limits import duplicates, validate_record_count
 from broker.metadata.control.settings.min_isr import MIN_ISR, validate_min_isr
 from broker.metadata.control.settings.operations import compute_value
 from broker.metadata.control.settings.rules import validate_settings
-from broker.metadata.control.view import ClusterView, Decision, Moment
+from broker.metadata.control.steps import ITEMS_PER_STEP, decided
+from broker.metadata.control.view import ClusterView, Decision, DecisionSteps, Moment
 from broker.metadata.parts.configs import BROKER_RESOURCE, TOPIC_RESOURCE, Resource
 from broker.protocol.message import Message
 from broker.protocol.messages.alter_configs import (
@@ -41,22 +42,35 @@ A = TypeVar("A", AlterConfigsResourceResponse, IncrementalResourceResponse)
 
 def handle_alter_configs(
     view: ClusterView, request: AlterConfigsRequest, api_version: int, moment: Moment
-) -> Decision:
+) -> Decision | DecisionSteps:
     """Make the settings of each resource exactly those that are given."""
-    answers, records = _change_each(view, request.resources, AlterConfigsResourceResponse, _replace)
-    return Decision(
-        AlterConfigsResponse(responses=answers), [] if request.validate_only else records
-    )
+
+    def change() -> DecisionSteps:
+        answers, records = yield from _change_each(
+            view, request.resources, AlterConfigsResourceResponse, _replace
+        )
+        return Decision(
+            AlterConfigsResponse(responses=answers), [] if request.validate_only else records
+        )
+
+    return decided(change(), is_large=len(request.resources) > ITEMS_PER_STEP)
 
 
 def handle_incremental_alter_configs(
     view: ClusterView, request: IncrementalAlterConfigsRequest, api_version: int, moment: Moment
-) -> Decision:
+) -> Decision | DecisionSteps:
     """Change the settings of each resource by operations."""
-    answers, records = _change_each(view, request.resources, IncrementalResourceResponse, _operate)
-    return Decision(
-        IncrementalAlterConfigsResponse(responses=answers), [] if request.validate_only else records
-    )
+
+    def change() -> DecisionSteps:
+        answers, records = yield from _change_each(
+            view, request.resources, IncrementalResourceResponse, _operate
+        )
+        return Decision(
+            IncrementalAlterConfigsResponse(responses=answers),
+            [] if request.validate_only else records,
+        )
+
+    return decided(change(), is_large=len(request.resources) > ITEMS_PER_STEP)
 
 
 def _change_each(
@@ -64,12 +78,14 @@ def _change_each(
     resources: Sequence[R],
     answer_class: type[A],
     change: Callable[[ClusterView, R], list[Message]],
-) -> tuple[list[A], list[Message]]:
+) -> Generator[Sequence[Message], None, tuple[list[A], list[Message]]]:
     """Change each resource for itself; give an answer for each, and the records of all."""
     answers: list[A] = []
     records: list[Message] = []
     repeated = duplicates(map(_key, resources))
-    for resource in resources:
+    for number, resource in enumerate(resources, 1):
+        if not number % ITEMS_PER_STEP:
+            yield ()
         answer = answer_class(
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,

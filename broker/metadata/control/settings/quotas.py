@@ -4,7 +4,8 @@ from ipaddress import ip_address
 
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.limits import duplicates, validate_record_count
-from broker.metadata.control.view import ClusterView, Decision, Moment
+from broker.metadata.control.steps import ITEMS_PER_STEP, decided
+from broker.metadata.control.view import ClusterView, Decision, DecisionSteps, Moment
 from broker.metadata.parts.quotas import QuotaEntity, quota_entity
 from broker.protocol.message import Message
 from broker.protocol.messages.alter_client_quotas import (
@@ -43,12 +44,18 @@ EXACT, DEFAULT, ANY = range(3)  # match types of a filter
 
 def handle_alter_client_quotas(
     view: ClusterView, request: AlterClientQuotasRequest, api_version: int, moment: Moment
-) -> Decision:
+) -> Decision | DecisionSteps:
     """Change the quotas of each entity for itself."""
+    return decided(_alter_each(view, request), is_large=len(request.entries) > ITEMS_PER_STEP)
+
+
+def _alter_each(view: ClusterView, request: AlterClientQuotasRequest) -> DecisionSteps:
     records: list[Message] = []
     answers = []
     seen: set[QuotaEntity] = set()
-    for entry in request.entries:
+    for number, entry in enumerate(request.entries, 1):
+        if not number % ITEMS_PER_STEP:
+            yield ()
         answer = AlterClientQuotasResponseEntryData(entity=entry.entity, error_message=None)
         try:
             entity = _entity(entry)

@@ -8,10 +8,29 @@ import pytest
 
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.framing import RequestHeader, encode_response, finish
-from broker.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
+from broker.protocol.message import Message
+from broker.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from broker.protocol.messages.describe_cluster import DescribeClusterResponse
+from broker.protocol.messages.elect_leaders import (
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
 from broker.server.network.connection import Slot
-from broker.server.network.dispatch import Later, RequestContext
+from broker.server.network.dispatch import (
+    LATER,
+    STEPS_OF_A_SHORT_WALK,
+    AnswerWalk,
+    Deferred,
+    Later,
+    RequestContext,
+    _answered,
+)
 from broker.server.network.walks import ITEMS_PER_STEP
 
 
@@ -47,6 +66,32 @@ def test_an_answer_that_cannot_be_said_costs_one_client_its_connection(caplog: A
         context.reply(DescribeClusterResponse(endpoint_type=2))
     assert connection.is_closed
     assert "cannot be said in version 0" in caplog.text
+
+
+@pytest.mark.parametrize(("answer", "left"), [(CreateTopicsResponse(), 0), (LATER, 1)])
+def test_a_large_request_is_let_go_of_unless_it_is_answered_later(
+    answer: Message | Deferred, left: int
+) -> None:
+    def walk() -> AnswerWalk:
+        for _ in range(2 * STEPS_OF_A_SHORT_WALK):
+            yield
+        return answer
+
+    request = CreateTopicsRequest(topics=[CreatableTopic(name="orders")])
+    header = RequestHeader(ApiKey.CREATE_TOPICS, 5, 7, None)
+    finish(_answered(header, walk(), request))
+    assert len(request.topics) == left
+
+
+def test_an_answer_of_one_topic_with_many_partitions_is_large_too() -> None:
+    connection: Any = Connection()
+    header = RequestHeader(ApiKey.ELECT_LEADERS, 2, 7, None)
+    partitions = [PartitionResult(partition_id=number) for number in range(500)]
+    result = ReplicaElectionResult(topic="orders", partition_result=partitions)
+    later = Later(RequestContext(connection, header))
+    later.answer()
+    later.reply(ElectLeadersResponse(replica_election_results=[result]))
+    assert len(connection.walks) == 1
 
 
 @pytest.mark.parametrize(("count", "is_large"), [(ITEMS_PER_STEP, False), (500, True)])
