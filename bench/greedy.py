@@ -40,6 +40,11 @@ from broker.protocol.messages.describe_configs import (
     DescribeConfigsResource,
 )
 from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
+from broker.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -94,6 +99,46 @@ def metadata_of(name: str, times: int) -> bytes:
     topics = [MetadataRequestTopic(name=name)] * times
     request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
     return encode_request(ApiKey.METADATA, 9, 1, None, request)
+
+
+def metadata_of_distinct(count: int) -> bytes:
+    """Ask for very many topics that are not there."""
+    topics = [MetadataRequestTopic(name=f"n{number:07d}") for number in range(count)]
+    request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+    return encode_request(ApiKey.METADATA, 9, 1, None, request)
+
+
+def offsets_of_distinct(count: int) -> bytes:
+    """Ask for the end of a partition of very many topics that are not there."""
+    topics = [
+        ListOffsetsTopic(name=f"n{number:07d}", partitions=[ListOffsetsPartition(timestamp=-1)])
+        for number in range(count)
+    ]
+    return encode_request(ApiKey.LIST_OFFSETS, 7, 1, None, ListOffsetsRequest(topics=topics))
+
+
+def produce_to_distinct(count: int) -> bytes:
+    """Send a batch to a partition of very many topics that are not there."""
+    batch = build_batch([(None, b"x", (), int(time.time() * 1000))])
+    topics = [
+        TopicProduceData(
+            name=f"n{number:07d}", partition_data=[PartitionProduceData(index=0, records=batch)]
+        )
+        for number in range(count)
+    ]
+    request = ProduceRequest(acks=1, timeout_ms=30_000, topic_data=topics)
+    return encode_request(ApiKey.PRODUCE, 9, 1, None, request)
+
+
+def settings_of_distinct(count: int) -> bytes:
+    """Change a setting of very many topics that are not there."""
+    config = AlterableConfig(name="retention.ms", value="600000")
+    resources = [
+        AlterConfigsResource(resource_type=2, resource_name=f"n{number:07d}", configs=[config])
+        for number in range(count)
+    ]
+    request = IncrementalAlterConfigsRequest(resources=resources)
+    return encode_request(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, 1, None, request)
 
 
 def api_versions() -> bytes:
@@ -264,6 +309,11 @@ LOADS = (
     Load("50 connections of pipelined ApiVersions", api_versions, 15_000, 50),
     Load("Metadata: a topic of 100 partitions 20,000 times", lambda: metadata_of("small", 20_000)),
     Load("Metadata: a million empty names", lambda: metadata_of("", 1_000_000)),
+    Load("Metadata: a million distinct names", lambda: metadata_of_distinct(1_000_000)),
+    Load("ListOffsets of 100,000 distinct topics", lambda: offsets_of_distinct(100_000)),
+    Load("Produce to 100,000 distinct topics", lambda: produce_to_distinct(100_000)),
+    Load("IncrementalAlterConfigs of 10,000 topics", lambda: settings_of_distinct(10_000)),
+    Load("IncrementalAlterConfigs of 100,000 topics", lambda: settings_of_distinct(100_000)),
     Load("Metadata of 10,000 partitions", metadata_of_all, topics=MANY_TOPICS),
     Load("DescribeConfigs: a topic 10,000 times", lambda: configs_of("small", 10_000)),
     Load("ListOffsets of 9,900 partitions", offsets_of_all, topics=MANY_TOPICS),

@@ -28,7 +28,7 @@ from broker.protocol.framing import (
 from broker.protocol.message import Message
 from broker.protocol.wire import EncodeError
 from broker.server.network.connection import Connection, Part, Slot, Walk
-from broker.server.network.letting_go import has_more_than, let_go
+from broker.server.network.letting_go import has_more_than, let_go, let_go_of_begun
 from broker.server.network.walks import ITEMS_PER_STEP, Steps
 
 log = logging.getLogger("millrace.dispatch")
@@ -236,9 +236,12 @@ def decoded(
     try:
         message = yield from pieces
     except DecodeError as error:
-        close_malformed(connection, error)
-        return None
-    return (yield from handle(message))
+        refused = error
+    else:
+        return (yield from handle(message))
+    yield from let_go_of_begun(refused)
+    close_malformed(connection, refused)
+    return None
 
 
 def _answered(

@@ -9,9 +9,11 @@ from collections import deque
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice
+from traceback import clear_frames, walk_tb
 
 from broker.protocol.message import Message, Struct
-from broker.server.network.walks import QUICK_ITEMS_PER_STEP, Steps
+from broker.protocol.wire import DecodeError
+from broker.server.network.walks import QUICK_ITEMS_PER_STEP, Steps, emptied
 
 
 def let_go(message: Message) -> Steps[None]:
@@ -27,6 +29,21 @@ def let_go(message: Message) -> Steps[None]:
         # The first first: what has entries goes before they do.
         held.popleft()
         yield
+
+
+def let_go_of_begun(error: DecodeError) -> Steps[None]:
+    """Let go of the arrays that were being decoded when a message turned out to be none.
+
+    Nobody has them but the decoder, whose frame the error holds.
+    """
+    begun: list[list[object]] = []
+    for raised in (error, error.__cause__):
+        if raised is not None:
+            for frame, _ in walk_tb(raised.__traceback__):
+                begun += [value for value in frame.f_locals.values() if isinstance(value, list)]
+            clear_frames(raised.__traceback__)
+    for entries in begun:
+        yield from emptied(entries)
 
 
 def has_more_than(count: int, message: Message) -> bool:

@@ -4,12 +4,14 @@ import weakref
 
 import pytest
 
+from broker.protocol.framing import DecodeError, begin_request, encode_request, finish
+from broker.protocol.message import Message
 from broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from broker.server.network.letting_go import let_go
+from broker.server.network.letting_go import let_go, let_go_of_begun
 from broker.server.network.walks import QUICK_ITEMS_PER_STEP
 
 MANY = 4 * QUICK_ITEMS_PER_STEP
@@ -51,3 +53,13 @@ def test_what_somebody_keeps_is_not_touched() -> None:
     assert request.topics == []
     assert len(topics) == 1
     assert len(topics[0].partitions) == MANY
+
+
+def test_what_was_decoded_of_no_message_is_let_go_of_in_steps() -> None:
+    topics = [ListOffsetsTopic(name=f"{number:040}") for number in range(MANY)]
+    frame = encode_request(2, 11, 1, None, ListOffsetsRequest(topics=topics))[4:]
+    _, pieces = begin_request(frame[:-20])
+    assert not isinstance(pieces, Message)
+    with pytest.raises(DecodeError) as refused:
+        finish(pieces)
+    assert sum(1 for _ in let_go_of_begun(refused.value)) > MANY / QUICK_ITEMS_PER_STEP
