@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.errors import ErrorCode, KafkaError
+from broker.metadata.control.limits import MAX_RECORDS_PER_REQUEST
 from broker.protocol.message import Message
 from broker.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
@@ -69,6 +70,7 @@ from broker.protocol.messages.elect_leaders import (
     ElectLeadersResponse,
     PartitionResult,
     ReplicaElectionResult,
+    TopicPartitions,
 )
 from broker.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse as IncrementalResourceResponse,
@@ -185,6 +187,9 @@ def _alter_client_quotas(
 def _elect_leaders(
     request: ElectLeadersRequest, api_version: int, code: ErrorCode, message: str | None
 ) -> Message:
+    topics = request.topic_partitions or []
+    if api_version > 0 and _is_for_very_many(topics):
+        topics = []  # The error at the top says it.
     response = ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(
@@ -194,12 +199,17 @@ def _elect_leaders(
                     for index in topic.partitions
                 ],
             )
-            for topic in request.topic_partitions or ()
+            for topic in topics
         ]
     )
     if api_version > 0:
         response.error_code = code
     return response
+
+
+def _is_for_very_many(topics: list[TopicPartitions]) -> bool:
+    most = MAX_RECORDS_PER_REQUEST
+    return len(topics) > most or sum(len(topic.partitions) for topic in topics) > most
 
 
 Refusal = Callable[[Any, int, ErrorCode, str | None], Message]

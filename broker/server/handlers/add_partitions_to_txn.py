@@ -20,7 +20,7 @@ from broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.coordinators.asked import AskedShard, answered, each_answered
+from broker.server.coordinators.asked import AskedShard, answered, each_answered, when_answered
 from broker.server.coordinators.transactions import Transactions
 from broker.server.network.dispatch import AnswerWalk, RequestContext
 from broker.server.network.walks import (
@@ -52,23 +52,27 @@ class AddPartitionsToTxn:
         transactions = request.transactions if has_many else [_single(request)]
         questions = yield from each_in_steps(transactions, lambda each: self._ask(context, each))
 
-        def take(asked: AskedShard) -> AddPartitionsToTxnResult:
-            assert isinstance(asked.response, AddPartitionsToTxnResult), asked.response
-            return asked.response
-
-        def make(results: list[AddPartitionsToTxnResult]) -> AddPartitionsToTxnResponse:
-            if has_many:
-                return AddPartitionsToTxnResponse(results_by_transaction=results)
-            return AddPartitionsToTxnResponse(
-                results_by_topic_v3_and_below=results[0].topic_results
+        if has_many:
+            return (
+                yield from each_answered(
+                    context,
+                    questions,
+                    _result,
+                    lambda taken: AddPartitionsToTxnResponse(results_by_transaction=taken),
+                )
             )
-
-        return (yield from each_answered(context, questions, take, make))
+        (asked,) = questions
+        return when_answered(
+            context,
+            questions,
+            lambda: AddPartitionsToTxnResponse(
+                results_by_topic_v3_and_below=_result(asked).topic_results
+            ),
+        )
 
     def _ask(
         self, context: RequestContext, wanted: AddPartitionsToTxnTransaction
     ) -> Steps[AskedShard]:
-        yield from _name_once(wanted)
         by_name = self._metadata.image.topics.by_name
 
         def refusal(name: str, index: int) -> ErrorCode:
@@ -77,7 +81,14 @@ class AddPartitionsToTxn:
                 return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             return ErrorCode.OPERATION_NOT_ATTEMPTED
 
-        if (yield from _has_unknown(wanted, refusal)):
+        topics = wanted.topics
+        if len(topics) == 1 and len(topics[0].partitions) == 1:
+            image = by_name.get(topics[0].name)
+            is_unknown = image is None or topics[0].partitions[0] not in image.partitions
+        else:
+            yield from _name_once(wanted)
+            is_unknown = yield from _has_unknown(wanted, refusal)
+        if is_unknown:
             return answered(context, (yield from _refused(wanted, refusal)))
         try:
             return self._transactions.ask(
@@ -88,6 +99,11 @@ class AddPartitionsToTxn:
         except KafkaError as error:
             code = told_in(ShardContext(context.api_version), error.code)
             return answered(context, (yield from _refused(wanted, lambda name, index: code)))
+
+
+def _result(asked: AskedShard) -> AddPartitionsToTxnResult:
+    assert isinstance(asked.response, AddPartitionsToTxnResult), asked.response
+    return asked.response
 
 
 def _name_once(wanted: AddPartitionsToTxnTransaction) -> Steps[None]:

@@ -171,3 +171,15 @@ def test_a_refusal_has_its_error_wherever_there_is_room(key: ApiKey) -> None:
     refusal = refuse(request, version, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
     if "error_code" in refusal.__fields__:
         assert refusal.error_code == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("version", "count"), [(0, MANY), (1, MANY), (2, 2)])
+def test_elections_of_very_many_are_refused_at_the_top_where_there_is_room(
+    version: int, count: int
+) -> None:
+    topics = [TopicPartitions(topic="orders", partitions=[*range(count)])]
+    request = ElectLeadersRequest(topic_partitions=topics)
+    refusal: Any = refuse(request, version, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+    told = [one for topic in refusal.replica_election_results for one in topic.partition_result]
+    assert len(told) == (0 if (version, count) == (1, MANY) else count)
+    assert refusal.error_code == (ErrorCode.REQUEST_TIMED_OUT if version else ErrorCode.NONE)

@@ -32,7 +32,7 @@ FIXED_BYTES = 1 << 20
 LARGE_BYTES = FIXED_BYTES // MULTIPLE
 """Of a frame of more the multiple decides; a larger one shows the same and takes longer."""
 FRAME_BYTES = 10_000
-STEPS = 40
+STEPS = 100
 
 SERVED = [(listener, api_key) for listener in APIS for api_key in APIS[listener]]
 
