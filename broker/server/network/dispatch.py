@@ -42,6 +42,8 @@ class Deferred(Enum):
 
 
 STEPS_OF_A_SHORT_WALK = 8
+LARGE_BYTES = 64 * 1024
+"""What a message of fewer was made of is freed within a step."""
 
 LATER = Deferred.LATER
 NO_RESPONSE = Deferred.NO_RESPONSE
@@ -183,7 +185,8 @@ class Dispatcher:
             return encode(header, answer)
         if isinstance(answer, Deferred):
             return None
-        return connection.walk(_answered(header, answer, message), held=frame)
+        request = message if len(frame) > LARGE_BYTES else None
+        return connection.walk(_answered(header, answer, request), held=frame)
 
     def _walk(self, handler: Handler, context: RequestContext, message: Message) -> Walk:
         """Go on with a large request, now that it is whole."""
@@ -282,9 +285,10 @@ def _at_once(answer: Answer) -> AnswerWalk:
 
 def _encode(header: RequestHeader, response: Message) -> Walk:
     """Encode an answer that may be long in pieces, and let go of it."""
-    parts = yield from encode_response_in_pieces(header, response)
-    yield from let_go(response)
-    return cast("list[Part]", parts)
+    parts = cast("list[Part]", (yield from encode_response_in_pieces(header, response)))
+    if sum(map(len, parts)) > LARGE_BYTES:
+        yield from let_go(response)
+    return parts
 
 
 def close_malformed(connection: Connection, error: DecodeError) -> None:
