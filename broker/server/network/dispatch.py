@@ -95,7 +95,8 @@ class RequestContext:
             else:
                 self._slot.complete(parts)
         else:
-            self.connection.complete_in_turns(self._slot, _answered(self.header, answer))
+            walk = _answered(self.header, answer, is_large=True)
+            self.connection.complete_in_turns(self._slot, walk)
 
     def reply_in_turns(self, answer: Message) -> None:
         """Answer a deferred request with what may be very much, and is encoded in pieces then."""

@@ -68,6 +68,21 @@ def test_an_answer_that_cannot_be_said_costs_one_client_its_connection(caplog: A
     assert "cannot be said in version 0" in caplog.text
 
 
+def test_an_answer_that_comes_later_at_the_end_of_a_walk_is_encoded_in_pieces() -> None:
+    connection: Any = Connection()
+    context = RequestContext(connection, RequestHeader(ApiKey.CREATE_TOPICS, 7, 7, None))
+    context.defer()
+    topics = [CreatableTopicResult(name=str(number)) for number in range(200 * ITEMS_PER_STEP)]
+
+    def walk() -> AnswerWalk:
+        yield
+        return CreateTopicsResponse(topics=topics)
+
+    context.reply(walk())
+    ((_, steps),) = connection.walks
+    assert len(list(steps)) > STEPS_OF_A_SHORT_WALK
+
+
 @pytest.mark.parametrize(("answer", "left"), [(CreateTopicsResponse(), 0), (LATER, 1)])
 def test_a_large_request_is_let_go_of_unless_it_is_answered_later(
     answer: Message | Deferred, left: int
