@@ -27,10 +27,12 @@ class ConsumerGroupHeartbeat:
     def handle(self, context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Answer:
         """Put the request to the group's shard."""
         if len(request.subscribed_topic_names or ()) > MAX_TOPICS:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "A member subscribes to too many topics.")
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, "A member subscribes to too many topics."
+            )
         owned = request.topic_partitions
         if owned and is_longer_than(owned, _partitions, MAX_PARTITIONS):
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "A member has too many partitions.")
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "A member has too many partitions.")
         return self._groups.answer(
             context,
             request.group_id,

@@ -22,7 +22,7 @@ class JoinGroup:
     def handle(self, context: RequestContext, request: JoinGroupRequest) -> Answer:
         """Put the request to the group's shard."""
         if len(request.protocols) > MAX_PROTOCOLS:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "A member names too many protocols.")
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "A member names too many protocols.")
         return self._groups.answer(
             context,
             request.group_id,

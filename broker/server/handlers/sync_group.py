@@ -18,7 +18,9 @@ class SyncGroup:
     def handle(self, context: RequestContext, request: SyncGroupRequest) -> Answer:
         """Put the request to the group's shard."""
         if len(request.assignments) > MAX_ASSIGNMENTS:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "A leader assigns to too many members.")
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, "A leader assigns to too many members."
+            )
         return self._groups.answer(
             context,
             request.group_id,
