@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import shlex
 import shutil
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -274,13 +276,22 @@ async def _perform(
     if options.once:
         return 1 if faults else 0
     display.say(
-        f"more orders: millrace load --orders-url {addresses.urls['orders']} "
+        f"more orders: {_own_command()} load --orders-url {addresses.urls['orders']} "
         f"--bootstrap-servers {addresses.bootstrap_servers} "
         f"--registry-url {addresses.urls['registry']}"
     )
     display.say("serving until Ctrl-C")
     await asyncio.Event().wait()
     return 0
+
+
+def _own_command() -> str:
+    """Return how this program is called from here: a clone's `.venv` is on nobody's PATH."""
+    if shutil.which("millrace"):
+        return "millrace"
+    python, here = Path(sys.executable), Path.cwd()
+    shown = python.relative_to(here) if python.is_relative_to(here) else python
+    return f"{shlex.quote(str(shown))} -m millrace"
 
 
 async def _count_documents(search_url: str, session: aiohttp.ClientSession, run: Run) -> int | None:

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -228,6 +229,11 @@ def test_orders_come_out_right_though_much_is_killed_and_an_interrupted_demo_lea
         assert set(urls) >= {"broker-1", "orders", "registry", "payments", "search", "openapi"}
         for url in urls.values():
             assert_opens_as_a_page(url)
+        more = re.search(r"^more orders: (.+)$", shown, re.MULTILINE)
+        assert more is not None, shown
+        # As it is printed, where it is printed.
+        command = [*shlex.split(more[1]), "--rate", "5", "--seconds", "1"]
+        subprocess.run(command, cwd=tmp_path, env=environment(), check=True, timeout=60)
         pids = list(processes_below(process.pid))
         # Three brokers and the registry, and the two processes that all were forked from.
         assert len(pids) == 6 + len(SERVICES)
