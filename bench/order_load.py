@@ -35,7 +35,7 @@ async def send_in_flight(
             async with session.post(f"{url}/v1/orders", json=order.body()) as response:
                 order_id = await sent.take(response, order, begin)
             if order_id is not None:
-                await following.wait_judged(order_id)
+                await following.judged_at.wait(order_id)
 
     async with session_of_a_load() as session, asyncio.TaskGroup() as group:
         for _ in range(in_flight):

@@ -47,7 +47,7 @@ async def play(stack: DemoStack, following: Following, node_id: int | None, seed
         if node_id is not None:
             os.kill(stack.broker_pid(node_id), signal.SIGKILL)
     async with asyncio.timeout(_DECIDED_SECONDS):
-        await following.wait_all_judged(sent.due_at)
+        await following.judged_at.wait_all(sent.due_at)
     seen = sorted(following.judged_at[key] for key in sent.due_at)
     return Found(
         1000 * max(after - before for before, after in pairwise(seen)),

@@ -124,7 +124,7 @@ async def _show(sent: Sent, following: Following, update: Any) -> None:
 async def _wait_judged(sent: Sent, following: Following, seconds: float) -> None:
     try:
         async with asyncio.timeout(seconds):
-            await following.wait_all_judged(sent.due_at)
+            await following.judged_at.wait_all(sent.due_at)
     except TimeoutError:
         return  # The report counts who is missing.
 

@@ -17,21 +17,49 @@ StateOf = Callable[[bytes], Awaitable[str]]
 """Reads the state out of an order's event; raises ValueError or EOFError where it is none."""
 
 
+class Arrivals(dict[str, float]):
+    """When each order was first seen somewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting: dict[str, asyncio.Future[None]] = {}
+
+    def note(self, order_id: str, now: float) -> bool:
+        """Note an order; tell whether it is seen for the first time."""
+        if order_id in self:
+            return False
+        self[order_id] = now
+        waiting = self._waiting.pop(order_id, None)
+        if waiting is not None:
+            waiting.set_result(None)
+        return True
+
+    async def wait(self, order_id: str) -> None:
+        """Return when the order has been seen; one waiter for each."""
+        if order_id not in self:
+            self._waiting[order_id] = asyncio.get_running_loop().create_future()
+            await self._waiting[order_id]
+
+    async def wait_all(self, order_ids: Iterable[str]) -> None:
+        """Return when all of them have been seen."""
+        for order_id in order_ids:
+            await self.wait(order_id)
+
+
 class Following:
     """Follows `orders` from its end; times are those of `time.monotonic`."""
 
     def __init__(self, bootstrap_servers: str, state_of: StateOf) -> None:
-        self.judged_at: dict[str, float] = {}
+        self.judged_at = Arrivals()
         """When an order was first seen VALIDATED or FAILED."""
         self.judged_as: dict[str, str] = {}
         """Which of the two it was."""
-        self.ended_at: dict[str, float] = {}
+        self.ended_at = Arrivals()
         """When an order was first seen at an end: PAID, FAILED or CANCELLED."""
         self.states: dict[str, str] = {}
         """The last state of each order."""
         self.started = asyncio.Event()
         self._state_of = state_of
-        self._waiting: dict[str, asyncio.Future[None]] = {}
         self._consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": bootstrap_servers,
@@ -54,12 +82,17 @@ class Following:
             )
             self.started.set()
             while True:
-                messages = await asyncio.to_thread(self._consumer.consume, _AT_ONCE, _POLL_SECONDS)
+                messages = await asyncio.to_thread(self._next)
                 now = time.monotonic()
                 for message in messages:
                     await self._see(message, now)
         finally:
             self._consumer.close()
+
+    def _next(self) -> list[confluent_kafka.Message]:
+        """Return what there is as soon as there is anything: `consume` waits for more."""
+        first = self._consumer.poll(_POLL_SECONDS)
+        return [] if first is None else [first, *self._consumer.consume(_AT_ONCE, 0)]
 
     async def _end_of(self, number: int) -> int:
         """Return where to begin: asked for now, so that nothing sent from now on is missed."""
@@ -80,19 +113,6 @@ class Following:
         order_id = key.decode(errors="replace")
         self.states[order_id] = state
         if state in ENDS:
-            self.ended_at.setdefault(order_id, now)
-        if state in JUDGED and order_id not in self.judged_at:
-            self.judged_at[order_id], self.judged_as[order_id] = now, state
-            waiting = self._waiting.pop(order_id, None)
-            if waiting is not None:
-                waiting.set_result(None)
-
-    async def wait_judged(self, order_id: str) -> None:
-        """Return when this order is VALIDATED or FAILED; one waiter for each."""
-        if order_id not in self.judged_at:
-            self._waiting[order_id] = asyncio.get_running_loop().create_future()
-            await self._waiting[order_id]
-
-    async def wait_all_judged(self, order_ids: Iterable[str]) -> None:
-        for order_id in order_ids:
-            await self.wait_judged(order_id)
+            self.ended_at.note(order_id, now)
+        if state in JUDGED and self.judged_at.note(order_id, now):
+            self.judged_as[order_id] = state

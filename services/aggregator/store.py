@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 from services.aggregator.domain import Case, from_row, to_row
 from services.common.changelog import Store
-from services.common.kafka import ReadToEnd, changelog_of
+from services.common.kafka import ORDER_DECISIONS, ReadToEnd, changelog_of
 from services.common.outbox import Outbox
 
-CHANGELOG = changelog_of("aggregator", "cases")
+CHANGELOG = changelog_of("aggregator", "cases", beside=ORDER_DECISIONS)
 CLOSED_CASES_KEPT = 10_000
 
 

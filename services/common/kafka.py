@@ -31,14 +31,20 @@ class Topic:
     name: str
     partition_count: int = PARTITION_COUNT
     config: dict[str, str] = field(default_factory=lambda: {"retention.ms": str(_WEEK_MS)})
+    beside: str = ""
+    """The topic that is written in the same transactions: it is placed like that one."""
 
 
-def compacted(name: str, partition_count: int = PARTITION_COUNT) -> Topic:
-    return Topic(name, partition_count, {"cleanup.policy": "compact"})
+def compacted(name: str, partition_count: int = PARTITION_COUNT, *, beside: str = "") -> Topic:
+    return Topic(name, partition_count, {"cleanup.policy": "compact"}, beside)
 
 
-def changelog_of(application: str, store: str, partition_count: int = PARTITION_COUNT) -> Topic:
-    return compacted(f"{application}-{store}-changelog", partition_count)
+def changelog_of(
+    application: str, store: str, partition_count: int = PARTITION_COUNT, *, beside: Topic
+) -> Topic:
+    """Return the topic of a store's rows; they go out together with what goes to `beside`."""
+    name = f"{application}-{store}-changelog"
+    return compacted(name, partition_count, beside=beside.name)
 
 
 def dead_letter_of(topic: str) -> str:
@@ -81,7 +87,9 @@ async def ensure_topics(
         wanted = {topic.name: topic for topic in topics}
         existing = set(await admin.list_topics())
         missing = [topic for topic in wanted.values() if topic.name not in existing]
-        replicas = [placed(topic.name, broker_ids, replication_factor) for topic in missing]
+        replicas = [
+            placed(topic.beside or topic.name, broker_ids, replication_factor) for topic in missing
+        ]
         await _create(admin, list(map(_new_topic, missing, replicas)))
         await _check_partition_counts(admin, wanted, existing & wanted.keys())
     finally:

@@ -5,6 +5,11 @@ writes it again may write it twice. So what a request causes is written as a bat
 nothing, and settled before anybody reads the state back.
 
 - Those that come while one transaction is being committed go into the next.
+- A transaction of orders makes some seven more: three checks, the verdict, what becomes of the
+  orders, their payment. Were the next one begun at once, all of these would be beside each other
+  without end, and at every step a batch would wait for one that is half done. So a pause follows,
+  some times as long as the transaction took: a wave of orders finds every service ready for it.
+  The slower the machine, the longer a wave and the more is in it; what comes alone does not wait.
 - With every record goes an offset of the partition of its number in the topic `fence`, at which
   nobody starts. The group refuses it from a member of a generation that is over, and whoever takes
   the partition waits for its outcome: so of a former holder there is either everything before the
@@ -14,15 +19,19 @@ nothing, and settled before anybody reads the state back.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
+from services.common.clock import now_seconds
 from services.common.outbox import Outgoing
 from transactions.producer import TransactionalProducer
 from transactions.rules import Member
 
 _BATCH_RECORDS = 500
+PAUSE_FACTOR = 4
+PAUSE_MAX_SECONDS = 0.2
 
 PositionOf = Callable[[TopicPartition], Awaitable[int]]
 
@@ -48,6 +57,8 @@ class RequestWriter:
         self._member: Member | None = None
         self._waiting: list[tuple[Outgoing, asyncio.Future[None]]] = []
         self._committing: asyncio.Task[None] | None = None
+        self._next_at_seconds = 0.0
+        self._refused = asyncio.Event()
         self.failure: Exception | None = None
 
     @property
@@ -75,10 +86,12 @@ class RequestWriter:
     def accept(self) -> None:
         """Write from now on."""
         self._member = self._taken_by
+        self._refused.clear()
 
     def refuse(self) -> None:
         """Write nothing new; what waits is refused."""
         self._member = None
+        self._refused.set()
         waiting, self._waiting = self._waiting, []
         _answer(waiting, NotAcceptedError())
 
@@ -105,12 +118,14 @@ class RequestWriter:
     async def _commit_all(self) -> None:
         batch: list[tuple[Outgoing, asyncio.Future[None]]] = []
         try:
-            while self._waiting and self._member is not None:
+            while (member := await self._next_writer()) is not None:
                 batch, self._waiting = (
                     self._waiting[:_BATCH_RECORDS],
                     self._waiting[_BATCH_RECORDS:],
                 )
-                await self._commit([record for record, _ in batch], self._member)
+                begun_at = now_seconds()
+                await self._commit([record for record, _ in batch], member)
+                self._next_at_seconds = next_at(begun_at, now_seconds())
                 _answer(batch, None)
         except (KafkaError, OSError, TimeoutError) as error:
             self.failure = error
@@ -119,11 +134,24 @@ class RequestWriter:
             _answer(batch, self.failure or UnsettledError())
             self._committing = None
 
+    async def _next_writer(self) -> Member | None:
+        """Return who writes the next transaction, once it may begin; None if there is none."""
+        left_seconds = self._next_at_seconds - now_seconds()
+        if left_seconds > 0 and 0 < len(self._waiting) < _BATCH_RECORDS:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._refused.wait(), left_seconds)
+        return self._member if self._waiting else None
+
     async def _commit(self, records: list[Outgoing], member: Member) -> None:
         numbers = {record.partition for record in records if record.partition is not None}
         fences = [TopicPartition(self._fence, number) for number in sorted(numbers)]
         offsets = {fence: await self._position_of(fence) for fence in fences}
         await self._producer.commit(records, offsets, member)
+
+
+def next_at(begun_at: float, ended_at: float) -> float:
+    """Return when the next transaction may begin, by when the last one did and was done."""
+    return ended_at + min(PAUSE_FACTOR * (ended_at - begun_at), PAUSE_MAX_SECONDS)
 
 
 def _answer(

@@ -53,7 +53,7 @@ from services.email.settings import EmailSettings
 log = logging.getLogger(__name__)
 
 APPLICATION = "email"
-CHANGELOG = changelog_of(APPLICATION, "letters")
+CHANGELOG = changelog_of(APPLICATION, "letters", beside=ORDER_CONFIRMATIONS)
 _MAILS_AT_ONCE = 64
 """So many mails are handed to the mailbox together."""
 

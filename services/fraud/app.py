@@ -43,7 +43,7 @@ from services.fraud.domain import History, from_row, judge, to_row
 
 APPLICATION = "fraud"
 BY_CUSTOMER = Topic("fraud-orders-by-customer-repartition")
-CHANGELOG = changelog_of(APPLICATION, "customers")
+CHANGELOG = changelog_of(APPLICATION, "customers", beside=ORDER_VALIDATIONS)
 _TOO_MUCH = Verdict("SPENDING_LIMIT", "the customer's orders of this session reach 2000 or more")
 
 

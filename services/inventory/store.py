@@ -8,11 +8,11 @@ import json
 
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
-from services.common.kafka import ReadToEnd, changelog_of
+from services.common.kafka import ORDER_VALIDATIONS, ReadToEnd, changelog_of
 from services.common.outbox import Outbox
 from services.inventory.domain import Entry, Ledger, entry_from_row, entry_to_row
 
-CHANGELOG = changelog_of("inventory", "ledger", partition_count=1)
+CHANGELOG = changelog_of("inventory", "ledger", partition_count=1, beside=ORDER_VALIDATIONS)
 
 
 class LedgerStore:

@@ -9,12 +9,10 @@ one writer, and a command that was answered with 202 outlives a crash.
 
 import asyncio
 import logging
-import uuid
 from functools import partial
 from typing import TypeVar
 
 from aiokafka.errors import KafkaError
-from aiokafka.partitioner import murmur2
 
 from schemas.wire import EventWriter
 from services.common import clock
@@ -24,6 +22,7 @@ from services.common.processor import Processor
 from services.common.requests import NotAcceptedError
 from services.common.telemetry import Headers, new_traceparent, parse_trace_id, trace_headers
 from services.orders.domain import Command, OrderEvent, OrderState
+from services.orders.ids import NewIds, partition_of
 from services.orders.requests import OrderRequest
 from services.orders.settings import OrdersSettings
 from services.orders.store import NotHeldError
@@ -32,16 +31,6 @@ from services.orders.worker import OrdersWorker
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-_IDS_BY_KEY = uuid.UUID("5a3ff1d0-5a0c-4d1c-9d3c-8d6f3c2b7a11")
-
-
-def partition_of(order_id: str) -> int:
-    """Return the partition of an order, as every Kafka client computes it from the key."""
-    return int((murmur2(order_id.encode()) & 0x7FFFFFFF) % PARTITION_COUNT)
-
-
-def id_for_key(idempotency_key: str) -> str:
-    return str(uuid.uuid5(_IDS_BY_KEY, idempotency_key))
 
 
 class BrokerUnavailableError(Exception):
@@ -66,16 +55,13 @@ class OrderDesk:
         self._worker = worker
         self._processor = processor
         self._command_writer = command_writer
+        self._new_ids = NewIds(clock.random_id)
         self._creating: dict[str, asyncio.Task[OrderEvent]] = {}
 
     def new_order_id(self) -> str | None:
         """Return an id on a partition held here, None if none is held."""
-        if not any(self._worker.view.holds(number) for number in range(PARTITION_COUNT)):
-            return None
-        while True:
-            order_id = clock.random_id()
-            if self._worker.view.holds(partition_of(order_id)):
-                return order_id
+        held = [number for number in range(PARTITION_COUNT) if self._worker.view.holds(number)]
+        return self._new_ids.draw(held, clock.now_seconds()) if held else None
 
     async def create_once(
         self, order_id: str, request: OrderRequest, request_digest: str, traceparent: str

@@ -21,13 +21,9 @@ from services.common.telemetry import new_traceparent, parse_trace_id
 from services.common.traces import TRACEPARENT
 from services.common.web import ProblemError, unavailable
 from services.orders.app import OrdersService
-from services.orders.desk import (
-    BrokerUnavailableError,
-    KeyReusedError,
-    id_for_key,
-    partition_of,
-)
+from services.orders.desk import BrokerUnavailableError, KeyReusedError
 from services.orders.domain import Command, OrderEvent, is_judged, is_possible, to_json
+from services.orders.ids import id_for_key, partition_of
 from services.orders.page import add_page
 from services.orders.requests import (
     MalformedJsonError,

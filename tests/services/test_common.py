@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 
+from services.aggregator import store as aggregator
 from services.aggregator.settings import AggregatorSettings
 from services.common.assignment import (
     Directory,
@@ -18,8 +19,13 @@ from services.common.changelog import Store
 from services.common.outbox import Outbox
 from services.common.settings import Settings, read_settings
 from services.common.telemetry import child_headers, new_traceparent, parse_trace_id
+from services.email import app as email
+from services.fraud import app as fraud
+from services.inventory import store as inventory
+from services.payments import app as payments
 from tests.lib.pipeline_bus import Bus, record
 
+CHANGELOGS = (store.CHANGELOG for store in (aggregator, email, fraud, inventory, payments))
 TRACE = new_traceparent("1" * 32, "2" * 16)
 
 
@@ -60,6 +66,16 @@ def test_same_partition_of_each_input_goes_to_the_same_member() -> None:
     for assignment in assigned.values():
         held = partitions(assignment)
         assert held["orders"] == held["order-decisions"]
+
+
+def test_rows_lie_where_what_goes_out_with_them_lies() -> None:
+    assert {changelog.name: changelog.beside for changelog in CHANGELOGS} == {
+        "aggregator-cases-changelog": "order-decisions",
+        "email-letters-changelog": "order-confirmations",
+        "fraud-customers-changelog": "order-validations",
+        "inventory-ledger-changelog": "order-validations",
+        "payments-orders-changelog": "payments",
+    }
 
 
 def test_member_tells_its_url_when_it_joins() -> None:

@@ -7,11 +7,11 @@ import pytest
 
 from services.common import errands
 from services.common.errands import ErrandStore
-from services.common.kafka import changelog_of
+from services.common.kafka import ORDERS, changelog_of
 from services.common.outbox import Outbox
 from tests.lib.pipeline_bus import Bus
 
-TOPIC = changelog_of("test", "errands")
+TOPIC = changelog_of("test", "errands", beside=ORDERS)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from services.common.runner import Running
 from services.common.telemetry import Metrics
 from services.common.web import build_app
 from services.orders.app import OrdersService
-from services.orders.desk import OrderDesk, partition_of
+from services.orders.desk import OrderDesk
+from services.orders.ids import partition_of
 from services.orders.routes import add_routes
 from services.orders.settings import OrdersSettings
 from services.orders.worker import OrdersWorker

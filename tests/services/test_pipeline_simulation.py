@@ -23,7 +23,8 @@ from services.fraud.app import FraudWorker
 from services.inventory.app import InventoryWorker
 from services.inventory.store import CHANGELOG as LEDGER_CHANGELOG
 from services.order_details.app import OrderDetailsWorker
-from services.orders.desk import created_event, partition_of
+from services.orders.desk import created_event
+from services.orders.ids import partition_of
 from services.orders.requests import OrderRequest
 from services.orders.worker import OrdersWorker
 from services.payments.app import PaymentsWorker

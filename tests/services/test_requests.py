@@ -7,8 +7,9 @@ import pytest
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
+from services.common import requests
 from services.common.outbox import Outgoing
-from services.common.requests import NotAcceptedError, RequestWriter, UnsettledError
+from services.common.requests import NotAcceptedError, RequestWriter, UnsettledError, next_at
 from transactions.producer import TransactionError
 from transactions.rules import Member, Outcome
 
@@ -155,3 +156,64 @@ def test_nobody_waits_for_a_writer_that_is_stopped() -> None:
             await written
 
     with_writer(check)
+
+
+def test_a_pause_is_as_long_as_the_transaction_was_some_times_and_bounded() -> None:
+    assert next_at(10.0, 10.0) == 10.0
+    assert next_at(10.0, 10.02) == pytest.approx(10.02 + requests.PAUSE_FACTOR * 0.02)
+    assert next_at(10.0, 12.0) == 12.0 + requests.PAUSE_MAX_SECONDS
+
+
+def with_pause(
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
+    check: Callable[[RequestWriter, FakeTransactions], Awaitable[None]],
+) -> None:
+    """Check a writer that has written once, and may not begin again for so long."""
+    monkeypatch.setattr(requests, "next_at", lambda begun_at, ended_at: ended_at + seconds)
+
+    async def check_in_pause(writer: RequestWriter, transactions: FakeTransactions) -> None:
+        transactions.may_go_on.set()
+        await writer.write(record("a"))
+        await check(writer, transactions)
+
+    with_writer(check_in_pause)
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_what_comes_in_the_pause_goes_out_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check(writer: RequestWriter, transactions: FakeTransactions) -> None:
+        first = write(writer, "b")
+        await turns()
+        await asyncio.gather(*first, *write(writer, "c", "d"))
+        assert [keys for keys, *_ in transactions.committed] == [["a"], ["b", "c", "d"]]
+
+    with_pause(monkeypatch, 0.02, check)
+
+
+def test_nobody_waits_for_a_pause_to_end_who_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check(writer: RequestWriter, transactions: FakeTransactions) -> None:
+        (waiting,) = write(writer, "b")
+        await turns()
+        assert not waiting.done()
+        async with asyncio.timeout(10):
+            await writer.settle()
+        with pytest.raises(NotAcceptedError):
+            await waiting
+        assert [keys for keys, *_ in transactions.committed] == [["a"]]
+        assert writer.failure is None
+
+    with_pause(monkeypatch, 3600.0, check)
+
+
+def test_a_full_batch_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check(writer: RequestWriter, transactions: FakeTransactions) -> None:
+        async with asyncio.timeout(10):
+            await asyncio.gather(*write(writer, *map(str, range(500))))
+        assert [len(keys) for keys, *_ in transactions.committed] == [1, 500]
+
+    with_pause(monkeypatch, 3600.0, check)
