@@ -20,6 +20,8 @@ from millrace.demo.processes import Children
 _SPARK_READY_SECONDS = 240.0
 _CAUGHT_UP_SECONDS = 300.0
 _POLL_SECONDS = 0.5
+STREAMS_BATCH_INTERVAL_MS = 100
+"""No order waits for the streams: fewer and larger batches leave the services more of the cores."""
 PROGRAMS = ("streams", "spark", "dashboard")
 _CHECKS = ("FRAUD", "INVENTORY", "ORDER_DETAILS")
 _ANSWERS = {
@@ -73,7 +75,7 @@ def why_not() -> str | None:
 
 
 async def start_analytics(
-    children: Children, where: list[str], pace: list[str], folder: Path, ports: list[int]
+    children: Children, where: list[str], folder: Path, ports: list[int]
 ) -> Analytics:
     """Start streams, the Spark job and the dashboard side by side; return when all are ready."""
     store = ("--store", str(folder / "serving.sqlite"))
@@ -83,7 +85,7 @@ async def start_analytics(
                 "streams",
                 "streams",
                 *where,
-                *pace,
+                *("--batch-interval-ms", str(STREAMS_BATCH_INTERVAL_MS)),
                 *("--data-dir", str(folder / "streams"), "--http-port", str(ports[0])),
                 is_revived=True,
             )

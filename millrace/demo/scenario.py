@@ -44,10 +44,6 @@ from millrace.demo.topics import (
     publish_customers,
 )
 
-SHARED_BATCH_INTERVAL_MS = 100
-"""With Spark on the same cores services and streams handle orders in batches: at 50 orders a second
-that is less than half the processor time, for a third of a second more from the POST to the
-decision."""
 SESSION_MS = 6_000
 """The shortest that every Kafka allows: the orders of a service that was killed wait for so long.
 With Spark on the same cores one may well be silent for longer than that."""
@@ -129,11 +125,10 @@ async def _start(
     )
     where += ["--registry-url", registry.address]
     children.begin_level()
-    pace = ["--batch-interval-ms", str(SHARED_BATCH_INTERVAL_MS)] if is_whole else []
     urls = {**pages, "registry": registry.address}
     urls |= await start_services(
         children,
-        [*where, *topics, *(pace or ["--session-timeout-ms", str(SESSION_MS)])],
+        [*where, *topics, *([] if is_whole else ["--session-timeout-ms", str(SESSION_MS)])],
         data_folder,
         ports.services,
     )
@@ -143,9 +138,7 @@ async def _start(
     analytics = None
     if is_whole:
         display.say("starting Spark, streams and the dashboard")
-        analytics = await start_analytics(
-            children, [*where, *topics], pace, data_folder, ports.analytics
-        )
+        analytics = await start_analytics(children, [*where, *topics], data_folder, ports.analytics)
         urls |= analytics.urls
     elif lacking is not None:
         display.say(f"without Spark, streams and dashboard: {lacking}")
