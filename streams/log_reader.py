@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.structs import ConsumerRecord
 
-from schemas.stale_metadata import METADATA_MAX_AGE_MS
+from millrace.stale_metadata import METADATA_MAX_AGE_MS
 from schemas.stopping import stop
 from streams.positions import TopicPartition
 

@@ -73,7 +73,7 @@ def clients_that_believe(path: Path) -> Iterator[str]:
 
 
 def test_clients_do_not_believe_for_long_who_leads() -> None:
-    """See `schemas.stale_metadata`."""
+    """See `millrace.stale_metadata`."""
     files = [path for folder in FOLDERS for path in files_of(folder)]
     assert [one for path in files for one in clients_that_believe(path)] == []
 

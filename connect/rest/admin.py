@@ -21,8 +21,8 @@ from connect.rest.page import page_response
 from connect.worker import loggers
 from connect.worker.client_settings import librdkafka_settings
 from millrace.connect.errors import ConnectException
+from millrace.stale_metadata import ADMIN_SETTINGS
 from pages.front import is_wanted
-from schemas.stale_metadata import ADMIN_SETTINGS
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from connect.worker.kafka_offset_store import offsets_of
 from connect.worker.offset_store import OffsetStore
 from millrace.connect.connectors import SinkConnector, SourceConnector, TopicPartition
 from millrace.connect.errors import ConnectException
-from schemas.stale_metadata import ADMIN_SETTINGS
+from millrace.stale_metadata import ADMIN_SETTINGS
 
 log = logging.getLogger(__name__)
 

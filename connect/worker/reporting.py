@@ -21,7 +21,7 @@ from connect.worker.topics import TopicGroup, create_topic
 from millrace.connect.connectors import TopicPartition
 from millrace.connect.data.records import SourceRecord
 from millrace.connect.errors import ConnectException
-from schemas.stale_metadata import ADMIN_SETTINGS
+from millrace.stale_metadata import ADMIN_SETTINGS
 
 log = logging.getLogger(__name__)
 

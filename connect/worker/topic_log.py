@@ -28,7 +28,7 @@ from connect.clock import now_ms
 from connect.worker.client_settings import CONSUMER_DEFAULTS, PRODUCER_DEFAULTS
 from connect.worker.topics import TopicGroup, create_topic
 from millrace.connect.errors import ConnectException
-from schemas.stale_metadata import ADMIN_SETTINGS
+from millrace.stale_metadata import ADMIN_SETTINGS
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from confluent_kafka.cimpl import NewTopic
 from connect.definitions.plugged import aliases
 from connect.worker.client_settings import with_prefix
 from millrace.connect.errors import ConfigException, ConnectException
-from schemas.stale_metadata import ADMIN_SETTINGS
+from millrace.stale_metadata import ADMIN_SETTINGS
 
 PREFIX: Final = "topic.creation."
 _DEFAULT: Final = "default"

@@ -15,7 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from millrace.lab.programs import start_program
 from millrace.lab.steps import StepFailedError
-from schemas.stale_metadata import ADMIN_SETTINGS
+from millrace.stale_metadata import ADMIN_SETTINGS
 
 TOPIC: Final = "orders"
 PRICES: Final = "prices"

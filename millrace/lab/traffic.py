@@ -14,7 +14,7 @@ from typing import Any, Self
 import aiokafka
 from aiokafka.errors import KafkaError
 
-from schemas.stale_metadata import METADATA_MAX_AGE_MS
+from millrace.stale_metadata import METADATA_MAX_AGE_MS
 
 PAUSE_SECONDS = 0.02
 READ_MS = 200

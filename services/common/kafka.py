@@ -13,7 +13,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import TopicAlreadyExistsError, for_code
 from aiokafka.structs import ConsumerRecord
 
-from schemas.stale_metadata import METADATA_MAX_AGE_MS
+from millrace.stale_metadata import METADATA_MAX_AGE_MS
 from schemas.stopping import stop
 from services.common.clock import now_seconds
 from transactions.placement import placed

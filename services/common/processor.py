@@ -34,7 +34,7 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
-from schemas.stale_metadata import METADATA_MAX_AGE_MS
+from millrace.stale_metadata import METADATA_MAX_AGE_MS
 from schemas.stopping import stop
 from services.common import traces
 from services.common.clock import now_seconds, timestamp_ms

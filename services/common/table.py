@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord
 
-from schemas.stale_metadata import METADATA_MAX_AGE_MS
+from millrace.stale_metadata import METADATA_MAX_AGE_MS
 from schemas.stopping import stop
 from services.common.kafka import EndOffsets, Topic, ensure_topics
 from services.common.settings import Settings

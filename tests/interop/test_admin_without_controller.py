@@ -5,8 +5,8 @@ import resource
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from millrace.stale_metadata import ADMIN_SETTINGS
 from millrace.testing import LocalCluster
-from schemas.stale_metadata import ADMIN_SETTINGS
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

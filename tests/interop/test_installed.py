@@ -192,6 +192,15 @@ def test_the_command_runs(installation: Installation, project: Path) -> None:
     assert "did you mean 'num.partitions'" in refused.stderr
 
 
+@pytest.mark.parametrize("command", ["demo", "load", "lab"])
+def test_what_the_command_does_itself_needs_no_program(
+    installation: Installation, project: Path, command: str
+) -> None:
+    shown = installation.run("millrace", command, "--help", folder=project)
+    assert shown.returncode == 0, shown.stderr
+    assert f"usage: millrace {command}" in shown.stdout
+
+
 def test_fixture_and_local_broker_beside_packages_of_the_same_names(
     installation: Installation, project: Path
 ) -> None:
