@@ -116,7 +116,7 @@ class DemoStack:
     def processes(self) -> dict[int, str]:
         """Return the demo and all below it: process id -> name."""
         below = processes_below(self._process.pid)
-        named = {pid: _name(words) for pid, words in below.items() if words and words[0]}
+        named = {pid: _name(words) for pid, words in below.items() if words[0]}
         return {self._process.pid: "demo", **named}
 
     def cpu_seconds(self) -> Mapping[str, float]:

@@ -8,13 +8,16 @@ from pathlib import Path
 def processes_below(pid: int) -> dict[int, list[str]]:
     """Return the command of each process below one, by id; those that end meanwhile may lack.
 
-    Processes that were forked name theirs in one piece: so words are what spaces part.
+    One that has ended and was not waited for yet has no command, and is none any more. Those that
+    were forked name theirs in one piece: so words are what spaces part.
     """
     found = {}
     for child in _children(pid):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             command = Path(f"/proc/{child}/cmdline").read_bytes().decode()
-            found[child] = command.replace("\0", " ").split()
+            words = command.replace("\0", " ").split()
+            if words:
+                found[child] = words
             found |= processes_below(child)
     return found
 
