@@ -31,7 +31,10 @@ from transactions.rules import Member
 
 _BATCH_RECORDS = 500
 PAUSE_FACTOR = 4
+"""What a transaction makes takes two processors some four times as long as it took itself; with one
+more or less the latency is the same (bench/README.md)."""
 PAUSE_MAX_SECONDS = 0.2
+"""Under press waves are large whatever the pause: then it would only cost."""
 
 PositionOf = Callable[[TopicPartition], Awaitable[int]]
 
