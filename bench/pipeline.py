@@ -22,6 +22,7 @@ from bench.node_clusters import NodeCluster, makers
 from bench.order_load import follow, send_in_flight, send_orders
 from bench.results import Results
 from bench.servers import find_kafka
+from millrace.demo.report import percentile
 from millrace.demo.synthetic import make_scenery
 from millrace.load.following import Following
 from millrace.load.sending import Sent
@@ -40,27 +41,15 @@ _MOST_PER_SECOND = 1_000
 class Found:
     """What one load found."""
 
-    latencies: list[float]
-    """Until each order was VALIDATED or FAILED, in seconds; ascending."""
-    final_latencies: list[float]
+    judged_ms: list[float]
+    """Until each order was VALIDATED or FAILED, ascending."""
+    ended_ms: list[float]
     """Until it was PAID or FAILED."""
     orders_per_second: float
     cpu_ms: Mapping[str, float]
     """What an order cost, by process."""
     unavailable: int
     """How many orders nobody took (503): a cluster that is too slow for its producer's limit."""
-
-    def percentile(self, share: float) -> float:
-        """Return a latency in milliseconds."""
-        return _percentile(self.latencies, share)
-
-    def final_percentile(self, share: float) -> float:
-        """Return a latency to the end in milliseconds."""
-        return _percentile(self.final_latencies, share)
-
-
-def _percentile(seconds: list[float], share: float) -> float:
-    return 1000 * seconds[min(int(len(seconds) * share), len(seconds) - 1)]
 
 
 class Bench:
@@ -93,16 +82,16 @@ class Bench:
         async with asyncio.timeout(_DECIDED_SECONDS):
             await judged_at.wait_all(load.due_at)
             await ended_at.wait_all(load.due_at)
-        latencies, final_latencies = (
-            sorted(seen_at[key] - due_at for key, due_at in load.due_at.items())
+        judged_ms, ended_ms = (
+            sorted(1000 * (seen_at[key] - due_at) for key, due_at in load.due_at.items())
             for seen_at in (judged_at, ended_at)
         )
         seconds = max(judged_at[key] for key in load.due_at) - begin
         after = self._cpu()
         cpu_ms = {
-            name: 1000 * (after[name] - before.get(name, 0.0)) / len(latencies) for name in after
+            name: 1000 * (after[name] - before.get(name, 0.0)) / len(judged_ms) for name in after
         }
-        return Found(latencies, final_latencies, len(latencies) / seconds, cpu_ms, load.unavailable)
+        return Found(judged_ms, ended_ms, len(judged_ms) / seconds, cpu_ms, load.unavailable)
 
     def _cpu(self) -> Mapping[str, float]:
         times = time.process_time()
@@ -136,16 +125,20 @@ def tell(cluster: NodeCluster, found: list[Found], memory: int, rate: float) -> 
     """Print one round."""
     for one, name in zip(found, (f"{rate:g}/s", "in flight"), strict=False):
         print(
-            f"  {cluster.name} {name}: {len(one.latencies)} orders, {one.orders_per_second:.0f}/s, "
-            f"p50 {one.percentile(0.5):.0f} ms, p99 {one.percentile(0.99):.0f} ms, "
-            f"max {one.percentile(1):.0f} ms, {one.unavailable} not taken; "
-            f"PAID or FAILED: p50 {one.final_percentile(0.5):.0f} ms, "
-            f"p99 {one.final_percentile(0.99):.0f} ms",
+            f"  {cluster.name} {name}: {len(one.judged_ms)} orders, {one.orders_per_second:.0f}/s, "
+            f"{_told(one.judged_ms)}, {one.unavailable} not taken; "
+            f"PAID or FAILED: {_told(one.ended_ms)}",
             flush=True,
         )
         cpu = sorted(one.cpu_ms.items(), key=lambda entry: -entry[1])
         print("    CPU, ms an order: " + ", ".join(f"{n} {ms:.2f}" for n, ms in cpu if ms > 0.005))
     print(f"    memory {memory / MEGABYTE:.0f} MB", flush=True)
+
+
+def _told(ms: list[float]) -> str:
+    return (
+        f"p50 {percentile(ms, 0.5):.0f} ms, p99 {percentile(ms, 0.99):.0f} ms, max {ms[-1]:.0f} ms"
+    )
 
 
 def main(arguments: list[str]) -> int:
@@ -184,9 +177,9 @@ def add(results: Results, name: str, found: list[Found], memory: int, rate: floa
     paced, *pressed = found
     for share in (0.5, 0.99):
         cell = f"{rate:g} orders/s: p{share * 100:g}, ms"
-        results.add(cell, name, paced.percentile(share), lower_is_better=True)
+        results.add(cell, name, percentile(paced.judged_ms, share), lower_is_better=True)
         cell = f"{rate:g} orders/s, PAID or FAILED: p{share * 100:g}, ms"
-        results.add(cell, name, paced.final_percentile(share), lower_is_better=True)
+        results.add(cell, name, percentile(paced.ended_ms, share), lower_is_better=True)
     for cell, one in zip((f"{rate:g} orders/s", "pressed"), found, strict=False):
         cost = sum(one.cpu_ms.values())
         results.add(f"{cell}: CPU, ms an order", name, cost, lower_is_better=True)

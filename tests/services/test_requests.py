@@ -1,7 +1,7 @@
 """Records that requests cause: written in transactions of their own, or never."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 
 import pytest
 from aiokafka.errors import KafkaError
@@ -166,16 +166,27 @@ def test_a_pause_is_as_long_as_the_transaction_was_some_times_and_bounded() -> N
 
 def with_pause(
     monkeypatch: pytest.MonkeyPatch,
-    seconds: float,
-    check: Callable[[RequestWriter, FakeTransactions], Awaitable[None]],
+    check: Callable[[RequestWriter, FakeTransactions, asyncio.Event], Awaitable[None]],
 ) -> None:
-    """Check a writer that has written once, and may not begin again for so long."""
-    monkeypatch.setattr(requests, "next_at", lambda begun_at, ended_at: ended_at + seconds)
+    """Check a writer that has written once, and may begin again when the event is set."""
+    monkeypatch.setattr(requests, "next_at", lambda begun_at, ended_at: ended_at + 3600)
 
     async def check_in_pause(writer: RequestWriter, transactions: FakeTransactions) -> None:
+        is_over = asyncio.Event()
+
+        async def wait_until_over(refused: Coroutine[None, None, bool], seconds: float) -> None:
+            waits = [asyncio.ensure_future(one) for one in (is_over.wait(), refused)]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for one in waits:
+                one.cancel()
+            if is_over.is_set():
+                raise TimeoutError
+
         transactions.may_go_on.set()
         await writer.write(record("a"))
-        await check(writer, transactions)
+        monkeypatch.setattr(asyncio, "wait_for", wait_until_over)
+        async with asyncio.timeout(10):
+            await check(writer, transactions, is_over)
 
     with_writer(check_in_pause)
 
@@ -186,34 +197,42 @@ async def turns() -> None:
 
 
 def test_what_comes_in_the_pause_goes_out_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def check(writer: RequestWriter, transactions: FakeTransactions) -> None:
+    async def check(
+        writer: RequestWriter, transactions: FakeTransactions, is_over: asyncio.Event
+    ) -> None:
         first = write(writer, "b")
         await turns()
-        await asyncio.gather(*first, *write(writer, "c", "d"))
+        others = write(writer, "c", "d")
+        await turns()
+        assert [keys for keys, *_ in transactions.committed] == [["a"]]
+        is_over.set()
+        await asyncio.gather(*first, *others)
         assert [keys for keys, *_ in transactions.committed] == [["a"], ["b", "c", "d"]]
 
-    with_pause(monkeypatch, 0.02, check)
+    with_pause(monkeypatch, check)
 
 
 def test_nobody_waits_for_a_pause_to_end_who_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def check(writer: RequestWriter, transactions: FakeTransactions) -> None:
+    async def check(
+        writer: RequestWriter, transactions: FakeTransactions, is_over: asyncio.Event
+    ) -> None:
         (waiting,) = write(writer, "b")
         await turns()
         assert not waiting.done()
-        async with asyncio.timeout(10):
-            await writer.settle()
+        await writer.settle()
         with pytest.raises(NotAcceptedError):
             await waiting
         assert [keys for keys, *_ in transactions.committed] == [["a"]]
         assert writer.failure is None
 
-    with_pause(monkeypatch, 3600.0, check)
+    with_pause(monkeypatch, check)
 
 
 def test_a_full_batch_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def check(writer: RequestWriter, transactions: FakeTransactions) -> None:
-        async with asyncio.timeout(10):
-            await asyncio.gather(*write(writer, *map(str, range(500))))
+    async def check(
+        writer: RequestWriter, transactions: FakeTransactions, is_over: asyncio.Event
+    ) -> None:
+        await asyncio.gather(*write(writer, *map(str, range(500))))
         assert [len(keys) for keys, *_ in transactions.committed] == [1, 500]
 
-    with_pause(monkeypatch, 3600.0, check)
+    with_pause(monkeypatch, check)
