@@ -1,7 +1,7 @@
 """Which processes a program has started, from `/proc`."""
 
 import contextlib
-from collections.abc import Iterator
+from collections import defaultdict
 from pathlib import Path
 
 
@@ -10,20 +10,31 @@ def processes_below(pid: int) -> dict[int, list[str]]:
 
     One that has ended and was not waited for yet has no command, and is none any more. Those that
     were forked name theirs in one piece: so words are what spaces part.
+
+    Everybody is asked for his parent. `/proc` lists the children of each thread of a parent too,
+    but threads end while one looks, and with siblings that end such a list may lack some (proc(5)).
     """
+    children = _children()
     found = {}
-    for child in _children(pid):
+    left = [*children[pid]]
+    while left:
+        child = left.pop()
+        left += children[child]
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             command = Path(f"/proc/{child}/cmdline").read_bytes().decode()
             words = command.replace("\0", " ").split()
             if words:
                 found[child] = words
-            found |= processes_below(child)
     return found
 
 
-def _children(pid: int) -> Iterator[int]:
-    """A thread has the children that it started."""
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            yield from map(int, (thread / "children").read_text().split())
+def _children() -> dict[int, list[int]]:
+    """Return the children of every process of this machine."""
+    children = defaultdict(list)
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                # Behind the name, which may have brackets and spaces: the state, then the parent.
+                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+                children[int(parent)].append(int(folder.name))
+    return children
