@@ -8,6 +8,8 @@ starts sooner, and what they have in common is in memory once.
 """
 
 import asyncio
+import time
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +21,7 @@ from millrace.launch import program_command, program_environment
 _READY_SECONDS = 60.0
 _STOP_SECONDS = 10.0
 _TAIL_LINES = 20
-_MAX_REVIVALS = 5
+_MAX_REVIVALS, _REVIVALS_SECONDS = 5, 60.0
 
 
 class ChildDiedError(Exception):
@@ -89,17 +91,17 @@ class Child:
         self._environment = {**_environment(), **(environment or {})}
         self._stop_seconds = stop_seconds
         self.address = ""
-        self._revivals_left = _MAX_REVIVALS if is_revived else 0
+        self._is_revived = is_revived
+        self._revived_at: deque[float] = deque(maxlen=_MAX_REVIVALS)
         self._log_file = log_file
         self._process: Running | None = None
         self._command: tuple[str, ...] = ("",)
-        self._ready_seconds = _READY_SECONDS
 
     async def start(
         self, module: str, *arguments: str, ready_seconds: float = _READY_SECONDS
     ) -> None:
         """Start the program and return when it is ready."""
-        self._command, self._ready_seconds = (module, *arguments), ready_seconds
+        self._command = (module, *arguments)
         self._process = await self._launch(module, *arguments)
         try:
             async with asyncio.timeout(ready_seconds):
@@ -142,18 +144,30 @@ class Child:
         raise await self._death()
 
     async def watch(self) -> None:
-        """Return never: raise when the child ends; one that is revived is started again."""
+        """Return never: raise when the child ends; one that is revived is started again.
+
+        Then it has all the time it needs to be ready: what it rests on may be away as well.
+        """
         while True:
             assert self._process is not None
             assert self._process.stdout is not None
             while line := await self._process.stdout.readline():
                 self._append(line)
             death = await self._death()
-            if self._revivals_left == 0:
+            if not self._may_be_revived(time.monotonic()):
                 raise death
-            self._revivals_left -= 1
             self._append(b"started again\n")
-            await self.start(*self._command, ready_seconds=self._ready_seconds)
+            self._process = await self._launch(*self._command)
+
+    def _may_be_revived(self, now: float) -> bool:
+        """What dies over and over, whatever one does, is not to be started forever."""
+        if not self._is_revived:
+            return False
+        often = self._revived_at
+        if len(often) == _MAX_REVIVALS and now - often[0] < _REVIVALS_SECONDS:
+            return False
+        often.append(now)
+        return True
 
     async def _death(self) -> ChildDiedError:
         assert self._process is not None

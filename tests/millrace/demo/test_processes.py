@@ -1,0 +1,100 @@
+"""The demo's children are started again when they die, wherever in their lives that is."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from millrace.demo import processes
+from millrace.demo.processes import Child, ChildDiedError
+
+pytestmark = pytest.mark.slow
+WAIT_SECONDS = 20.0
+
+
+class Mortal:
+    """A child that is ready when a file is there, and writes down each of its lives."""
+
+    def __init__(self, folder: Path) -> None:
+        self.lives, self.ready = folder / "lives", folder / "ready"
+        self.log = folder / "mortal.log"
+        self.child = Child("mortal", self.log, is_revived=True)
+
+    async def start(self) -> None:
+        self.ready.touch()
+        await self.child.start("tests.lib.mortal_program", str(self.lives), str(self.ready))
+
+    def pids(self) -> list[int]:
+        return [int(line) for line in self.lives.read_text().split()]
+
+    async def kill(self, life: int) -> None:
+        """Kill it when it lives for the n-th time."""
+        async with asyncio.timeout(WAIT_SECONDS):
+            while len(self.pids()) < life:
+                await asyncio.sleep(0.01)
+        os.kill(self.pids()[life - 1], signal.SIGKILL)
+
+
+def while_watched(mortal: Mortal, act: Callable[[], Awaitable[None]]) -> None:
+    """Start it, watch it and act; raises what the watching raises."""
+
+    async def run() -> None:
+        await mortal.start()
+        try:
+            async with asyncio.TaskGroup() as group:
+                watching = group.create_task(mortal.child.watch())
+                await act()
+                watching.cancel()
+        finally:
+            await mortal.child.stop()
+
+    asyncio.run(run())
+
+
+def test_one_that_dies_while_it_is_started_again_is_started_once_more(tmp_path: Path) -> None:
+    mortal = Mortal(tmp_path)
+
+    async def act() -> None:
+        mortal.ready.unlink()
+        await mortal.kill(1)
+        await mortal.kill(2)
+        mortal.ready.touch()
+        async with asyncio.timeout(WAIT_SECONDS):
+            while mortal.log.read_text().count(" ready on ") < 2:
+                await asyncio.sleep(0.01)
+
+    while_watched(mortal, act)
+    assert len(mortal.pids()) == 3
+
+
+def test_one_that_dies_over_and_over_is_given_up_with_its_log(tmp_path: Path) -> None:
+    mortal = Mortal(tmp_path)
+
+    async def act() -> None:
+        for life in range(1, 20):
+            await mortal.kill(life)
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        while_watched(mortal, act)
+    died, _ = caught.value.split(ChildDiedError)
+    assert died is not None
+    assert "mortal ended with status -9" in str(died.exceptions[0])
+    assert "started again" in str(died.exceptions[0])
+    assert len(mortal.pids()) == 1 + processes._MAX_REVIVALS
+
+
+def test_one_that_dies_now_and_then_is_started_again_however_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_REVIVALS_SECONDS", 0.0)
+    mortal = Mortal(tmp_path)
+
+    async def act() -> None:
+        for life in range(1, 10):
+            await mortal.kill(life)
+
+    while_watched(mortal, act)
+    assert mortal.log.read_text().count("started again") >= 8
