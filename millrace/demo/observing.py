@@ -111,15 +111,13 @@ class Observer:
         """Return what is known of an order now."""
         return self._orders.setdefault(order_id, Observed())
 
-    async def wait_judged(self, order_id: str) -> Observed:
-        """Return what is known once the order is VALIDATED or FAILED, and every check has spoken.
+    async def wait_judged(self, order_id: str) -> None:
+        """Return once the order is VALIDATED or FAILED, and every check has spoken.
 
         What a check has still to see of a customer would not be before what is sent next.
         """
-        observed = self.seen(order_id)
-        if not observed.is_judged:
+        if not self.seen(order_id).is_judged:
             await self._judged.setdefault(order_id, asyncio.get_running_loop().create_future())
-        return observed
 
     async def wait_finished(self, order_id: str) -> None:
         """Return once there is nothing more to come."""

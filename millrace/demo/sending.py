@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 import aiohttp
 
-from millrace.demo.observing import Observer
+from millrace.demo.observing import Observed, Observer
 from millrace.demo.orders import DemoOrder
 from millrace.demo.report import Outcome, Run
 
@@ -107,16 +107,11 @@ class Sender:
         await self._post(order, outcome)
         if outcome.order_id is None:
             return
-        try:
+        # One that takes longer may be judged yet: that is looked at in the end.
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._judged_seconds):
-                observed = await self._observer.wait_judged(outcome.order_id)
-        except TimeoutError:
-            return
-        outcome.state = observed.state
-        outcome.reasons = observed.reasons
-        outcome.total = observed.total
-        outcome.latency_ms = (observed.judged_at - outcome.begun_at) * 1000
-        self.judged_count += 1
+                await self._observer.wait_judged(outcome.order_id)
+            self.judged_count += 1
 
     async def _post(self, order: DemoOrder, outcome: Outcome) -> None:
         body = order.body()
@@ -154,9 +149,16 @@ class Sender:
                     await self._observer.wait_finished(outcome.order_id)
         for outcome in run.accepted:
             assert outcome.order_id is not None
-            observed = self._observer.seen(outcome.order_id)
-            outcome.checks = observed.checks
-            outcome.payments, outcome.mails = observed.payments, observed.mails
-            outcome.end = observed.end
-            if observed.end is not None:
-                outcome.end_latency_ms = (observed.ended_at - outcome.begun_at) * 1000
+            _fill_in(outcome, self._observer.seen(outcome.order_id))
+
+
+def _fill_in(outcome: Outcome, observed: Observed) -> None:
+    outcome.checks = observed.checks
+    outcome.payments, outcome.mails = observed.payments, observed.mails
+    if observed.state is not None:
+        outcome.state, outcome.reasons = observed.state, observed.reasons
+        outcome.total = observed.total
+        outcome.latency_ms = (observed.judged_at - outcome.begun_at) * 1000
+    if observed.end is not None:
+        outcome.end = observed.end
+        outcome.end_latency_ms = (observed.ended_at - outcome.begun_at) * 1000
