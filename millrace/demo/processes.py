@@ -9,7 +9,6 @@ starts sooner, and what they have in common is in memory once.
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +20,9 @@ from millrace.launch import program_command, program_environment
 _READY_SECONDS = 60.0
 _STOP_SECONDS = 10.0
 _TAIL_LINES = 20
-_MAX_REVIVALS, _REVIVALS_SECONDS = 5, 60.0
+_MAX_REVIVALS = 5
+"""In a row, of one that never serves for as long as the next says."""
+_SERVED_SECONDS = 5.0
 
 
 class ChildDiedError(Exception):
@@ -92,7 +93,8 @@ class Child:
         self._stop_seconds = stop_seconds
         self.address = ""
         self._is_revived = is_revived
-        self._revived_at: deque[float] = deque(maxlen=_MAX_REVIVALS)
+        self._revivals_left = _MAX_REVIVALS
+        self._ready_at: float | None = None
         self._log_file = log_file
         self._process: Running | None = None
         self._command: tuple[str, ...] = ("",)
@@ -135,13 +137,18 @@ class Child:
         assert self._process is not None
         assert self._process.stdout is not None
         while line := await self._process.stdout.readline():
-            self._append(line)
-            _, found, address = line.decode().partition(" ready on ")
-            if found:
-                # What more there is to say stands behind it.
-                self.address = address.split()[0]
+            self._hear(line)
+            if self.address:
                 return
         raise await self._death()
+
+    def _hear(self, line: bytes) -> None:
+        self._append(line)
+        _, found, address = line.decode().partition(" ready on ")
+        if found:
+            # What more there is to say stands behind it.
+            self.address = address.split()[0]
+            self._ready_at = time.monotonic()
 
     async def watch(self) -> None:
         """Return never: raise when the child ends; one that is revived is started again.
@@ -152,22 +159,20 @@ class Child:
             assert self._process is not None
             assert self._process.stdout is not None
             while line := await self._process.stdout.readline():
-                self._append(line)
+                self._hear(line)
             death = await self._death()
             if not self._may_be_revived(time.monotonic()):
                 raise death
             self._append(b"started again\n")
+            self._ready_at = None
             self._process = await self._launch(*self._command)
 
     def _may_be_revived(self, now: float) -> bool:
         """What dies over and over, whatever one does, is not to be started forever."""
-        if not self._is_revived:
-            return False
-        often = self._revived_at
-        if len(often) == _MAX_REVIVALS and now - often[0] < _REVIVALS_SECONDS:
-            return False
-        often.append(now)
-        return True
+        if self._ready_at is not None and now - self._ready_at >= _SERVED_SECONDS:
+            self._revivals_left = _MAX_REVIVALS
+        self._revivals_left -= 1
+        return self._is_revived and self._revivals_left >= 0
 
     async def _death(self) -> ChildDiedError:
         assert self._process is not None

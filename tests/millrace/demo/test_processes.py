@@ -32,10 +32,17 @@ class Mortal:
 
     async def kill(self, life: int) -> None:
         """Kill it when it lives for the n-th time."""
-        async with asyncio.timeout(WAIT_SECONDS):
-            while len(self.pids()) < life:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(self.pids()) >= life)
         os.kill(self.pids()[life - 1], signal.SIGKILL)
+
+    async def wait_ready(self, life: int) -> None:
+        await until(lambda: self.log.read_text().count(" ready on ") >= life)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WAIT_SECONDS):
+        while not condition():
+            await asyncio.sleep(0.01)
 
 
 def while_watched(mortal: Mortal, act: Callable[[], Awaitable[None]]) -> None:
@@ -62,9 +69,7 @@ def test_one_that_dies_while_it_is_started_again_is_started_once_more(tmp_path: 
         await mortal.kill(1)
         await mortal.kill(2)
         mortal.ready.touch()
-        async with asyncio.timeout(WAIT_SECONDS):
-            while mortal.log.read_text().count(" ready on ") < 2:
-                await asyncio.sleep(0.01)
+        await mortal.wait_ready(2)
 
     while_watched(mortal, act)
     assert len(mortal.pids()) == 3
@@ -86,15 +91,17 @@ def test_one_that_dies_over_and_over_is_given_up_with_its_log(tmp_path: Path) ->
     assert len(mortal.pids()) == 1 + processes._MAX_REVIVALS
 
 
-def test_one_that_dies_now_and_then_is_started_again_however_often(
+def test_one_that_serves_before_it_dies_is_started_again_however_often(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "_REVIVALS_SECONDS", 0.0)
+    monkeypatch.setattr(processes, "_SERVED_SECONDS", 0.0)
     mortal = Mortal(tmp_path)
 
     async def act() -> None:
         for life in range(1, 10):
+            await mortal.wait_ready(life)
             await mortal.kill(life)
+        await mortal.wait_ready(10)
 
     while_watched(mortal, act)
-    assert mortal.log.read_text().count("started again") >= 8
+    assert len(mortal.pids()) == 10
