@@ -25,6 +25,7 @@ from millrace.demo.analytics import PROGRAMS
 from millrace.demo.brokers import NODE_IDS
 from millrace.demo.services import SERVICES
 from tests.lib.process_tree import processes_below
+from tests.lib.waiting import until
 
 REGISTRY, ORDERS = 1, 2  # where each lies behind the first
 STREAMS, SPARK, DASHBOARD = (ORDERS + len(SERVICES) + place for place in range(len(PROGRAMS)))
@@ -90,11 +91,16 @@ class DemoStack:
 
     def wait_until_serving(self) -> None:
         """Return when the first orders are through."""
-        deadline = time.monotonic() + _READY_SECONDS
-        while "serving until" not in self.log.read_text():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"the demo does not serve:\n{self.log.read_text()}")
-            time.sleep(0.2)
+        until(
+            lambda: self._is_serving() or self._process.poll() is not None,
+            _READY_SECONDS,
+            shown=self.log.read_text,
+        )
+        if not self._is_serving():
+            raise RuntimeError(f"the demo does not serve:\n{self.log.read_text()}")
+
+    def _is_serving(self) -> bool:
+        return "serving until" in self.log.read_text()
 
     def accepted_orders(self) -> int:
         """Return how many of the first orders were accepted."""
@@ -116,7 +122,7 @@ class DemoStack:
     def processes(self) -> dict[int, str]:
         """Return the demo and all below it: process id -> name."""
         below = processes_below(self._process.pid)
-        named = {pid: _name(words) for pid, words in below.items() if words[0]}
+        named = {pid: _name(words) for pid, words in below.items()}
         return {self._process.pid: "demo", **named}
 
     def cpu_seconds(self) -> Mapping[str, float]:

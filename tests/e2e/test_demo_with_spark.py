@@ -85,8 +85,11 @@ def test_a_month_is_right_to_the_penny_though_brokers_services_and_spark_were_ki
             with opened_page(browser, dashboard_of(tmp_path), errors) as page:
                 break_it_and_watch(demo, page)
                 # The month may be over long before, or go on: it does not end the demo.
-                is_told = lambda: "serving until" in output.read_text()  # noqa: E731
-                until(is_told, START_SECONDS, shown=output.read_text)
+                until(
+                    lambda: "serving until" in output.read_text(),
+                    START_SECONDS,
+                    shown=output.read_text,
+                )
                 write_answers(dashboard_of(tmp_path), expected["accepted"], built)
                 place_one_more(output.read_text())
                 tile = page.get_by_test_id("tile-orders")

@@ -1,20 +1,19 @@
-"""A program that writes down each of its lives, and is ready when a file is there."""
+"""A program that writes down each of its lives, and is ready when nobody holds a lock."""
 
+import fcntl
 import os
+import signal
 import sys
-import time
 from pathlib import Path
 
-LIFE_SECONDS = 60
 
-
-def live(lives: Path, ready: Path) -> None:
+def live(lives: Path, gate: Path) -> None:
     with lives.open("a") as file:
         file.write(f"{os.getpid()}\n")
-    while not ready.exists():
-        time.sleep(0.01)
+    with gate.open() as opened:
+        fcntl.flock(opened, fcntl.LOCK_SH)
     print("millrace mortal ready on nowhere", flush=True)
-    time.sleep(LIFE_SECONDS)
+    signal.pause()
 
 
 if __name__ == "__main__":

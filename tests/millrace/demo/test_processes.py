@@ -1,6 +1,7 @@
 """The demo's children are started again when they die, wherever in their lives that is."""
 
 import asyncio
+import fcntl
 import os
 import signal
 from collections.abc import Awaitable, Callable
@@ -10,22 +11,22 @@ import pytest
 
 from millrace.demo import processes
 from millrace.demo.processes import Child, ChildDiedError
+from tests.lib.quorum_nodes import until
 
 pytestmark = pytest.mark.slow
-WAIT_SECONDS = 20.0
 
 
 class Mortal:
-    """A child that is ready when a file is there, and writes down each of its lives."""
+    """A child that writes down each of its lives, and is ready when nobody locks its gate."""
 
     def __init__(self, folder: Path) -> None:
-        self.lives, self.ready = folder / "lives", folder / "ready"
+        self.lives, self.gate = folder / "lives", folder / "gate"
         self.log = folder / "mortal.log"
         self.child = Child("mortal", self.log, is_revived=True)
 
     async def start(self) -> None:
-        self.ready.touch()
-        await self.child.start("tests.lib.mortal_program", str(self.lives), str(self.ready))
+        self.gate.touch()
+        await self.child.start("tests.lib.mortal_program", str(self.lives), str(self.gate))
 
     def pids(self) -> list[int]:
         return [int(line) for line in self.lives.read_text().split()]
@@ -37,12 +38,6 @@ class Mortal:
 
     async def wait_ready(self, life: int) -> None:
         await until(lambda: self.log.read_text().count(" ready on ") >= life)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WAIT_SECONDS):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 def while_watched(mortal: Mortal, act: Callable[[], Awaitable[None]]) -> None:
@@ -65,10 +60,10 @@ def test_one_that_dies_while_it_is_started_again_is_started_once_more(tmp_path: 
     mortal = Mortal(tmp_path)
 
     async def act() -> None:
-        mortal.ready.unlink()
-        await mortal.kill(1)
-        await mortal.kill(2)
-        mortal.ready.touch()
+        with mortal.gate.open() as gate:
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            await mortal.kill(1)
+            await mortal.kill(2)
         await mortal.wait_ready(2)
 
     while_watched(mortal, act)
