@@ -86,6 +86,23 @@ def test_one_that_dies_over_and_over_is_given_up_with_its_log(tmp_path: Path) ->
     assert len(mortal.pids()) == 1 + processes._MAX_REVIVALS
 
 
+def test_having_served_once_does_not_help_one_that_is_never_ready_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_SERVED_SECONDS", 0.0)
+    mortal = Mortal(tmp_path)
+
+    async def act() -> None:
+        with mortal.gate.open() as gate:
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            for life in range(1, 20):
+                await mortal.kill(life)
+
+    with pytest.raises(BaseExceptionGroup):
+        while_watched(mortal, act)
+    assert len(mortal.pids()) == 1 + processes._MAX_REVIVALS
+
+
 def test_one_that_serves_before_it_dies_is_started_again_however_often(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
