@@ -27,6 +27,7 @@ from connect.worker.group_offsets import committed_offsets
 from connect.worker.topics import TopicGroup, create_topic
 from millrace.connect.connectors import TopicPartition
 from millrace.connect.errors import ConnectException
+from millrace.listed_offsets import listed_offset
 from millrace.mirror.records import OffsetAndMetadata
 from millrace.stale_metadata import ADMIN_SETTINGS
 
@@ -213,12 +214,12 @@ class MirrorCluster:
         found = {}
         for at, future in futures.items():
             try:
-                told = future.result(self._timeout + _MARGIN_SECONDS)
+                offset = listed_offset(future, self._timeout + _MARGIN_SECONDS)
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     continue
                 raise ConnectException(f"cluster {self.name}: {at.topic}: {error}") from error
-            found[TopicPartition(at.topic, at.partition)] = told.offset
+            found[TopicPartition(at.topic, at.partition)] = offset
         return found
 
     def groups(self) -> list[str]:

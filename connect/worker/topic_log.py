@@ -28,6 +28,7 @@ from connect.clock import now_ms
 from connect.worker.client_settings import CONSUMER_DEFAULTS, PRODUCER_DEFAULTS
 from connect.worker.topics import TopicGroup, create_topic
 from millrace.connect.errors import ConnectException
+from millrace.listed_offsets import listed_offset
 from millrace.stale_metadata import ADMIN_SETTINGS
 
 log = logging.getLogger(__name__)
@@ -210,7 +211,7 @@ class TopicLog:
             isolation_level=level,
             request_timeout=_TIMEOUT_SECONDS,
         )
-        return {at.partition: future.result().offset for at, future in futures.items()}
+        return {at.partition: listed_offset(future) for at, future in futures.items()}
 
     # --- writing ---
 

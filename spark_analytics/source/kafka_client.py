@@ -15,6 +15,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
+from millrace.listed_offsets import listed_offset
 from millrace.stale_metadata import ADMIN_SETTINGS
 from spark_analytics.source.offsets import Offsets, TopicPartition
 from spark_analytics.source.options import SourceOptions
@@ -89,7 +90,7 @@ class TopicOffsets:
         found: Offsets = {}
         for place, answer in answers.items():
             try:
-                found[place.topic, place.partition] = answer.result().offset
+                found[place.topic, place.partition] = listed_offset(answer)
             except KafkaException as error:
                 if error.args[0].code() not in _ABSENT:
                     raise _translated(error) from error

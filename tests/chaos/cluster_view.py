@@ -5,6 +5,7 @@ import time
 import confluent_kafka
 import confluent_kafka.admin
 
+from millrace.listed_offsets import listed_offset
 from tests.chaos.clients import REQUEST_MS, key_of, place_of
 from tests.chaos.history import Key
 
@@ -66,7 +67,7 @@ class ClusterView:
         wanted = {confluent_kafka.TopicPartition(*place_of(key)): latest for key in self.keys}
         answers = self._admin.list_offsets(wanted, request_timeout=ASK_SECONDS)
         return {
-            key_of(place.topic, place.partition): answer.result().offset
+            key_of(place.topic, place.partition): listed_offset(answer)
             for place, answer in answers.items()
         }
 

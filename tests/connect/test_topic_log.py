@@ -5,7 +5,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    OFFSET_INVALID,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 
 from connect.worker import topic_log
 from connect.worker.topic_log import LogTopic, TopicLog
@@ -17,7 +23,10 @@ NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}
 class Brokers:
     """Answers as brokers do: without partitions or ends so many times, and then with them."""
 
-    def __init__(self, without: int, refusal: int = KafkaError.NOT_LEADER_FOR_PARTITION) -> None:
+    def __init__(
+        self, without: int, refusal: int | None = KafkaError.NOT_LEADER_FOR_PARTITION
+    ) -> None:
+        """Who refuses with None is lost while it is asked."""
         self.without = without
         self.refusal = refusal
         self.asked = 0
@@ -38,6 +47,8 @@ class Brokers:
         for future in futures.values():
             if self.asked > self.without:
                 future.set_result(SimpleNamespace(offset=7))
+            elif self.refusal is None:
+                future.set_result(SimpleNamespace(offset=OFFSET_INVALID))
             else:
                 future.set_exception(KafkaException(KafkaError(self.refusal)))
         return futures
@@ -69,6 +80,10 @@ def ends_told_by(brokers: Brokers) -> Any:
 
 def test_leaders_that_do_not_know_it_yet_are_asked_again() -> None:
     assert ends_told_by(Brokers(without=2)) == {0: 7, 1: 7}
+
+
+def test_leaders_that_are_lost_while_they_are_asked_are_asked_again() -> None:
+    assert ends_told_by(Brokers(without=2, refusal=None)) == {0: 7, 1: 7}
 
 
 def test_other_refusals_of_ends_are_errors_at_once() -> None:

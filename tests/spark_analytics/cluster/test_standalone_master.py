@@ -40,7 +40,9 @@ NOT_RESOLVED = ("unresolved dependency", "download failed")
 def state_of(port):
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/", timeout=5) as answer:
-            return json.load(answer)
+            # Spark's server is there before all its pages are: until then the first answers for all
+            # that are not, as a page for people.
+            return json.load(answer) if answer.headers.get_content_subtype() == "json" else {}
     except OSError:
         return {}
 

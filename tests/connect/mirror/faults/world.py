@@ -20,6 +20,7 @@ from confluent_kafka.cimpl import NewTopic
 from connect.mirror.cluster import MirrorCluster
 from connect.mirror.whole_topic import whole_topic
 from millrace.cluster_layout import free_ports
+from millrace.listed_offsets import listed_offset
 from millrace.mirror import RemoteClusterUtils
 from millrace.testing import LocalBroker, LocalCluster
 from millrace.testing.links import Links
@@ -161,7 +162,7 @@ class World:
     def start_offset(self, topic: str) -> int:
         at = TopicPartition(topic, 0)
         asked = {at: OffsetSpec.earliest()}  # type: ignore[no-untyped-call]
-        return int(self.source_admin.list_offsets(asked)[at].result(20).offset)
+        return listed_offset(self.source_admin.list_offsets(asked)[at], 20)
 
     def source_values(self, topic: str) -> list[int]:
         return [number for each in self._read(self.servers, topic).values() for _, number in each]

@@ -1,0 +1,22 @@
+"""Offsets that an admin client of librdkafka was told, and those it only says it was."""
+
+from concurrent.futures import Future
+from typing import Any, Final
+
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
+
+_NOT_TOLD: Final = "the leader was lost before it told the offset"
+
+
+def listed_offset(answer: "Future[Any]", timeout_seconds: float | None = None) -> int:
+    """Return the offset of one partition that `AdminClient.list_offsets` was asked for.
+
+    Raises KafkaException, with LEADER_NOT_AVAILABLE too where the leader went away while it was
+    asked: librdkafka calls that a success, at the offset -1001 (its
+    `rd_kafka_ListOffsets_response_merge` takes no error of a request over). Taken for the end of
+    a partition, all of it would seem to be read. Raises TimeoutError after `timeout_seconds`.
+    """
+    offset: int = answer.result(timeout_seconds).offset
+    if offset == OFFSET_INVALID:
+        raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, _NOT_TOLD))
+    return offset

@@ -1,0 +1,18 @@
+"""An admin client whose leaders are lost while it asks them for offsets."""
+
+from collections.abc import Iterable
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+from confluent_kafka import OFFSET_INVALID, TopicPartition
+
+
+class LostLeader:
+    """Answers as librdkafka does then: `tests/millrace/test_listed_offsets.py` shows it."""
+
+    def list_offsets(self, asked: Iterable[TopicPartition], **_: Any) -> Any:
+        futures: dict[TopicPartition, Future[Any]] = {at: Future() for at in asked}
+        for future in futures.values():
+            future.set_result(SimpleNamespace(offset=OFFSET_INVALID))
+        return futures
