@@ -59,22 +59,26 @@ class EventReader:
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self._reader_schema = parse_schema(schema)
-        self._writer_schemas: dict[int, Any] = {}
+        self._resolutions: dict[int, tuple[Any, Any]] = {}
+        """By id: the writer's schema, and this one if it is another."""
 
     def learn(self, schema_id: int, schema: dict[str, Any]) -> None:
-        self._writer_schemas[schema_id] = parse_schema(schema)
+        written = parse_schema(schema)
+        # To resolve what is the same takes as long as to read it.
+        resolved = None if written == self._reader_schema else self._reader_schema
+        self._resolutions[schema_id] = written, resolved
 
     def decode(self, value: bytes | None) -> dict[str, Any]:
         """Return the event, or raise MalformedEventError or UnknownSchemaError."""
         schema_id = schema_id_of(value)
         assert value is not None
-        writer_schema = self._writer_schemas.get(schema_id)
-        if writer_schema is None:
+        resolution = self._resolutions.get(schema_id)
+        if resolution is None:
             raise UnknownSchemaError(schema_id)
         buffer = BytesIO(value)
         buffer.seek(_HEADER.size)
         try:
-            event = schemaless_reader(buffer, writer_schema, self._reader_schema)
+            event = schemaless_reader(buffer, *resolution)
         # fastavro raises whatever its parts raise on bytes that are not of the schema.
         except Exception as error:
             raise MalformedEventError(f"not an event of schema {schema_id}: {error!r}") from error
