@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from millrace.load.arrivals import PROFILES
 from millrace.load.faults import Slow, parse_slow
@@ -34,10 +35,12 @@ def parse_options(arguments: Sequence[str]) -> Options:
         prog="millrace load",
         description="Send made-up orders at a rate, whatever becomes of them (an open loop), and "
         "tell what became of them. The demo prints the addresses when it serves.",
+        # `--orders 500` is no address of the orders service.
+        allow_abbrev=False,
     )
-    parser.add_argument("--orders-url", required=True, help="the orders service")
+    parser.add_argument("--orders-url", type=_url, required=True, help="the orders service")
     parser.add_argument("--bootstrap-servers", required=True, help="Kafka's host:port")
-    parser.add_argument("--registry-url", required=True, help="the schema registry")
+    parser.add_argument("--registry-url", type=_url, required=True, help="the schema registry")
     parser.add_argument("--rate", type=_positive, default=50.0, help="orders a second, at most")
     parser.add_argument("--seconds", type=_positive, default=30.0, help="how long to send")
     parser.add_argument(
@@ -73,9 +76,9 @@ def parse_options(arguments: Sequence[str]) -> Options:
     )
     found = parser.parse_args(arguments)
     return Options(
-        orders_url=found.orders_url.rstrip("/"),
+        orders_url=found.orders_url,
         bootstrap_servers=found.bootstrap_servers,
-        registry_url=found.registry_url.rstrip("/"),
+        registry_url=found.registry_url,
         rate=found.rate,
         seconds=found.seconds,
         profile=found.profile,
@@ -87,6 +90,13 @@ def parse_options(arguments: Sequence[str]) -> Options:
         slow=found.slow,
         report=found.report,
     )
+
+
+def _url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise argparse.ArgumentTypeError("must be like http://127.0.0.1:8080")
+    return text.rstrip("/")
 
 
 def _positive(text: str) -> float:

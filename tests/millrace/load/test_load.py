@@ -139,6 +139,9 @@ def test_options_are_read() -> None:
         ["--slow", "fraud=200"],
         ["--slow", "http://f=soon"],
         ["--profile", "square"],
+        ["--orders", "500"],
+        ["--orders-url", "127.0.0.1:8080"],
+        ["--registry-url", "http://"],
     ],
 )
 def test_wrong_options_end_with_a_message(
