@@ -8,7 +8,7 @@ from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 _NOT_TOLD: Final = "the leader was lost before it told the offset"
 
 
-def listed_offset(answer: "Future[Any]", timeout_seconds: float | None = None) -> int:
+def listed_offset(answer: Future[Any], timeout_seconds: float | None = None) -> int:
     """Return the offset of one partition that `AdminClient.list_offsets` was asked for.
 
     Raises KafkaException, with LEADER_NOT_AVAILABLE too where the leader went away while it was

@@ -1,7 +1,7 @@
 """The offset of a partition whose leader is lost while it is asked."""
 
 import pytest
-from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
@@ -21,10 +21,8 @@ def test_a_leader_lost_while_it_is_asked_is_an_error() -> None:
         asked = {AT: OffsetSpec.latest()}  # type: ignore[no-untyped-call]
         assert listed_offset(admin.list_offsets(asked, request_timeout=30)[AT], 30) == 0
         broker.pause()
-        lost = admin.list_offsets(asked, request_timeout=30)[AT]
+        lost = admin.list_offsets(asked, request_timeout=5)[AT]
         broker.kill()
-        # If this is an error some day, librdkafka has learnt to say so: `listed_offset` can go.
-        assert lost.result(30).offset == OFFSET_INVALID
-        with pytest.raises(KafkaException) as refused:
-            listed_offset(lost)
-    assert refused.value.args[0].code() == KafkaError.LEADER_NOT_AVAILABLE
+        # Were it killed before the request has left, librdkafka would say so itself.
+        with pytest.raises(KafkaException):
+            listed_offset(lost, 30)

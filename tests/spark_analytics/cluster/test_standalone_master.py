@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import urllib.request
 from itertools import islice
 from pathlib import Path
@@ -22,6 +21,7 @@ from spark_analytics.java import JavaNotFoundError
 from spark_analytics.session import session_environment
 from tests.lib.quick_spark import quick_spark
 from tests.lib.spark import INTERPRETED, ROOT, create_topic, produce
+from tests.lib.waiting import until
 
 # Five JVMs, the driver too, on whatever the machine has left.
 pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.timeout(500)]
@@ -77,10 +77,11 @@ def master(folder):
             processes.append(
                 subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
             )
-        deadline = time.monotonic() + READY_SECONDS
-        while state_of(page).get("aliveworkers") != 1:
-            assert time.monotonic() < deadline, (folder / "spark.log").read_text()
-            time.sleep(0.3)
+        until(
+            lambda: state_of(page).get("aliveworkers") == 1,
+            READY_SECONDS,
+            shown=(folder / "spark.log").read_text,
+        )
         yield url
     finally:
         for process in reversed(processes):
