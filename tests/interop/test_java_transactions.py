@@ -12,7 +12,6 @@ from pathlib import Path
 
 import confluent_kafka
 import confluent_kafka.admin
-import kafka
 import pytest
 
 from millrace.testing import LocalCluster
@@ -35,35 +34,36 @@ INPUT, OUTPUT = "streams-plaintext-input", "streams-wordcount-output"
 
 
 class Reader:
-    """Reads what is committed of a topic, from its beginning, as far as it goes.
-
-    Not by librdkafka: when a leader dies while its consumer validates a position, two of its
-    threads may wait for each other for good (`rd_kafka_toppar_handle_OffsetForLeaderEpoch` has the
-    partition's lock and wants the client's, `rd_kafka_broker_fail` the other way round).
-    """
+    """Reads what is committed of a topic, from its beginning, as far as it goes."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
-        self.consumer = kafka.KafkaConsumer(
-            bootstrap_servers=bootstrap,
-            isolation_level="read_committed",
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
+        self.consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "reader",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+            }
         )
-        self.consumer.assign([kafka.TopicPartition(topic, n) for n in range(PARTITION_COUNT)])
+        self.consumer.assign(
+            [confluent_kafka.TopicPartition(topic, n, 0) for n in range(PARTITION_COUNT)]
+        )
         self.messages: list[tuple[bytes | None, bytes]] = []
 
-    def read(self, seconds: float = 0.2) -> int:
-        found = self.consumer.poll(timeout_ms=1000 * seconds, max_records=10_000)
-        for records in found.values():
-            self.messages += [(record.key, record.value) for record in records]
+    def read(self) -> int:
+        for message in self.consumer.consume(10_000, 0.2):
+            # While a broker is away its partitions cannot be read for a moment.
+            if message.error() is None:
+                self.messages.append((message.key(), message.value()))
         return len(self.messages)
 
     def read_on(self) -> int:
         """Read until nothing has come for a while: what is too much must be seen, too."""
         while True:
             before = len(self.messages)
-            if self.read(IDLE_SECONDS) == before:
-                self.consumer.close()
+            found = self.consumer.consume(10_000, IDLE_SECONDS)
+            self.messages += [(each.key(), each.value()) for each in found if each.error() is None]
+            if len(self.messages) == before:
                 return before
 
 
