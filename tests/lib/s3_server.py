@@ -43,8 +43,9 @@ def s3_server() -> Iterator[S3]:
         return
     if not _PROGRAM.exists():
         pytest.skip("no server that speaks S3: SeaweedFS is installed on Linux only")
-    ports = dict(zip(_LISTENERS, islice(free_ports(), len(_LISTENERS)), strict=True))
-    inner_ports = dict(zip(_LISTENERS, islice(free_ports(), len(_LISTENERS)), strict=True))
+    free = free_ports()  # One for both: two may give the same port, for nobody listens there yet.
+    ports = dict(zip(_LISTENERS, islice(free, len(_LISTENERS)), strict=True))
+    inner_ports = dict(zip(_LISTENERS, islice(free, len(_LISTENERS)), strict=True))
     found = S3(f"127.0.0.1:{ports['s3']}", "test-key", "test-secret")
     with tempfile.TemporaryDirectory(prefix="millrace-s3-") as folder:
         process = subprocess.Popen(
