@@ -15,7 +15,6 @@ from connect.herder.names import RefusalError
 from connect.plugins.catalogue import Plugins
 from connect.plugins.scan import find_plugins
 from connect.rest.server import RestServer
-from connect.worker.collector import collect_seldom
 from connect.worker.distributed import Cluster
 from connect.worker.loggers import log_to_stderr
 from connect.worker.settings import WorkerSettings
@@ -24,6 +23,7 @@ from connect.worker.standalone import (
     standalone_worker,
 )
 from connect.worker.worker import Worker
+from millrace.collector import collect_seldom
 from millrace.connect.errors import KafkaException
 
 log = logging.getLogger("connect")

@@ -21,7 +21,7 @@ from connect.mirror.mirror_maker_settings import MirrorMakerSettings, Pair
 from connect.mirror.one_copy import copy_once, ranges, verify
 from connect.mirror.status import flow_status, status_body, status_lines
 from connect.plugins.scan import find_plugins
-from connect.worker.collector import collect_seldom
+from millrace.collector import collect_seldom
 from millrace.connect.errors import ConfigException, KafkaException
 
 _ONCE: Final = {"offset.flush.interval.ms": "1000"}

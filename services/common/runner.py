@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
+from millrace.collector import collect_seldom
 from pages.serving import serve_on
 from services.common import clock, traces
 from services.common.events import Events, SchemaRegistryClient
@@ -73,6 +74,7 @@ def run_service(
     settings = read_settings(kind, sys.argv[1:], os.environ)
     configure_logging()
     traces.configure(name)
+    collect_seldom()
     try:
         asyncio.run(_serve(name, settings, assemble, add_routes))
     finally:

@@ -1,9 +1,10 @@
 """How the garbage collector is kept from looking at every record that is on its way.
 
 Records are freed by their reference counts. Some ten thousand of them are between a source's task
-and what the brokers say of them, each of several objects, and with Python's thresholds every one is
-looked at three times before it is gone: a sixth of a mirror's time. So the collector comes when
-many more objects are there, and never looks at what was loaded before the work began.
+and what the brokers say of them, or lie in a service's store, each of several objects, and with
+Python's thresholds every one is looked at three times before it is gone: a sixth of a mirror's
+time, a tenth of what an order costs the orders service. So the collector comes when many more
+objects are there, and never looks at what was loaded before the work began.
 """
 
 import gc

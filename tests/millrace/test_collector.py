@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from connect.worker.collector import collect_seldom
+from millrace.collector import collect_seldom
 
 
 @pytest.fixture(autouse=True)
