@@ -8,6 +8,7 @@ never fail: its own simulation is `transaction_cluster`.
 
 Checked all along: a reader of committed data sees nothing of a transaction that is not
 decided or was aborted, nothing twice, and only up to where the oldest such transaction begins.
+So does one that follows, now from this replica and now from that one.
 Checked at the end, when everything has healed: all of every committed transaction is read, and the
 group's offset is that of the last one that was committed.
 """
@@ -34,7 +35,7 @@ from tests.sim.transaction_people import (
     Producer,
     Transaction,
 )
-from tests.sim.transaction_reader import read_committed
+from tests.sim.transaction_reader import Reader, read_committed
 from tests.sim.transaction_replicas import REPLICA_COUNT, Replicated
 
 DATA, OFFSETS = "data", "offsets"
@@ -59,6 +60,7 @@ class TransactionData:
         self.next_value = 0
         self.owners: dict[int, Transaction] = {}
         """Of each value that was asked to be written, where that is known."""
+        self.reader = Reader(0)
         self.commit_count = 0
 
     # --- producers ---
@@ -297,6 +299,13 @@ class TransactionData:
         assert len(set(found)) == len(found), f"read twice: {found}"
         for value in found:
             assert value in self.owners, f"{value} is of no committed transaction"
+        self.follow()
+
+    def follow(self) -> None:
+        """Let the one reader read on from any replica."""
+        self.reader.read(self.random.choice(self.partitions[DATA].logs), self.random)
+        for value in self.reader.found.values():
+            assert int(value) in self.owners, f"{value!r} is of no committed transaction"
 
     def check_end(self) -> None:
         """All or nothing, and nobody is held back for ever."""
@@ -306,6 +315,10 @@ class TransactionData:
         for log in self.partitions[DATA].logs:
             assert log.last_stable_offset == log.high_watermark == log.log_end_offset
             assert set(read_committed(log, self.random)) == committed
+            whole = Reader(0)
+            whole.read(log, self.random)
+            self.reader.read(log, self.random)
+            assert self.reader.found == whole.found, "whoever followed has read something else"
         offsets = self.group.log
         assert offsets.last_stable_offset == offsets.log_end_offset
         assert self.group.stable_offset() == self.group.last_in_the_log()

@@ -46,6 +46,16 @@ def read_to_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PartitionLog, "last_stable_offset", stable)
 
 
+def read_what_may_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let readers of committed data have what is decided and not on every replica."""
+
+    def stable(log):
+        unstable = log.producers.first_unstable_offset
+        return log.log_end_offset if unstable is None else max(unstable, log.log_start_offset)
+
+    monkeypatch.setattr(PartitionLog, "last_stable_offset", property(stable))
+
+
 def note_no_aborted_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the transaction index empty."""
 
@@ -109,6 +119,7 @@ MUTATIONS = [
     keep_the_guard_after_a_marker,
     take_late_markers,
     read_to_the_high_watermark,
+    read_what_may_be_lost,
     note_no_aborted_transaction,
     forget_open_transactions_at_a_restart,
     remember_no_batch,

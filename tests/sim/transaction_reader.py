@@ -32,28 +32,47 @@ def read_committed(log: PartitionLog, random: Random) -> list[int]:
 
 def read_values(log: PartitionLog, random: Random) -> list[bytes]:
     """Read as a consumer of committed data does, from the log's start."""
-    found: list[bytes] = []
-    offset, end_offset = log.log_start_offset, log.last_stable_offset
-    while offset < end_offset:
-        read = log.read(
-            offset,
-            max_bytes=random.choice([1, 400, MAX_BYTES]),
-            max_offset=end_offset,
-            with_aborted_transactions=True,
-        )
-        batches = list(split_batches(joined(read.parts)))
-        if not batches:
-            break
-        upcoming = sorted(read.aborted_transactions, key=lambda each: each.first_offset)
-        aborted: set[int] = set()
-        for batch in batches:
-            while upcoming and upcoming[0].first_offset <= batch.last_offset:
-                aborted.add(upcoming.pop(0).producer_id)
-            producer_id = batch.header.producer_id
-            content = content_of(bytes(batch.buffer))
-            if isinstance(content, list):
-                found += [] if producer_id in aborted else content
-            elif not content.is_commit:
-                aborted.discard(producer_id)
-        offset = batches[-1].next_offset
-    return found
+    reader = Reader(log.log_start_offset)
+    reader.read(log, random)
+    return list(reader.found.values())
+
+
+class Reader:
+    """A consumer of committed data, which goes on where it is, whatever replica it reads next."""
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+        self.found: dict[int, bytes] = {}
+        """What it has read, by offset."""
+
+    def read(self, log: PartitionLog, random: Random) -> None:
+        """Read on, up to where a replica lets readers of committed data read now."""
+        end_offset = log.last_stable_offset
+        while self.offset < end_offset:
+            read = log.read(
+                self.offset,
+                max_bytes=random.choice([1, 400, MAX_BYTES]),
+                max_offset=end_offset,
+                with_aborted_transactions=True,
+            )
+            batches = list(split_batches(joined(read.parts)))
+            if not batches:
+                break
+            upcoming = sorted(read.aborted_transactions, key=lambda each: each.first_offset)
+            aborted: set[int] = set()
+            for batch in batches:
+                while upcoming and upcoming[0].first_offset <= batch.last_offset:
+                    aborted.add(upcoming.pop(0).producer_id)
+                producer_id = batch.header.producer_id
+                content = content_of(bytes(batch.buffer))
+                if isinstance(content, list):
+                    if producer_id not in aborted:
+                        self._note(batch.base_offset, content)
+                elif not content.is_commit:
+                    aborted.discard(producer_id)
+            self.offset = batches[-1].next_offset
+
+    def _note(self, base_offset: int, values: list[bytes]) -> None:
+        for offset, value in enumerate(values, base_offset):
+            assert offset not in self.found, f"offset {offset} read twice"
+            self.found[offset] = value
