@@ -29,6 +29,7 @@ Any failure ends in the same place: state is read back from the committed offset
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, IntEnum
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from aiokafka.partitioner import murmur2
@@ -214,7 +215,13 @@ def by_partition(
 def partition_of(key: bytes | None, partition_count: int) -> int:
     if key is None:
         return 0
-    return int((murmur2(key) & 0x7FFFFFFF) % partition_count)
+    return (_hash_of(key) & 0x7FFFFFFF) % partition_count
+
+
+@lru_cache(maxsize=4096)
+def _hash_of(key: bytes) -> int:
+    """Give a key's hash: it is Python's work, and a key comes with its event and with its row."""
+    return int(murmur2(key))
 
 
 class Sequences:

@@ -106,7 +106,7 @@ class OrderDesk:
         order_id = event["order_id"]
         data = self._worker.writer.encode(event)
         await self._write(ORDERS, order_id, data, trace_headers(traceparent))
-        self._worker.view.apply(partition_of(order_id), order_id, 1, OrderState.CREATED, data)
+        self._worker.show(partition_of(order_id), event, data)
         return event
 
     async def command(self, current: OrderEvent, command: Command) -> None:

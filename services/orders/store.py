@@ -68,6 +68,12 @@ class OrderView:
             raise NotHeldError(f"partition {partition} is not held here")
         return orders.get(order_id)
 
+    def has(self, partition: int, order_id: str, event: bytes | None) -> bool:
+        """Tell whether an order has this very event."""
+        orders = self._loading.get(partition, self._partitions.get(partition, {}))
+        order = orders.get(order_id)
+        return order is not None and event in order.events
+
     def apply(
         self, partition: int, order_id: str, version: int, state: OrderState, event: bytes
     ) -> bool:

@@ -37,6 +37,7 @@ from services.orders.domain import (
     decided_event,
     paid_event,
 )
+from services.orders.newest import NewestEvents
 from services.orders.store import OrderView
 
 log = logging.getLogger(__name__)
@@ -86,7 +87,9 @@ class OrdersWorker:
         }
         self.writer = writer
         self._metrics = metrics
+        self._newest = NewestEvents()
         self._staged: list[_Staged] = []
+        self._staged_newest: dict[str, OrderEvent] = {}
         self._inputs: Inputs | None = None
 
     def connect(self, inputs: Inputs) -> None:
@@ -112,7 +115,8 @@ class OrdersWorker:
 
     def forget(self) -> None:
         self.view.forget()
-        self._staged.clear()
+        self._newest.clear()
+        self._clear_staged()
 
     async def handle(self, record: ConsumerRecord, outbox: Outbox) -> None:
         if record.topic == ORDERS.name:
@@ -125,6 +129,9 @@ class OrdersWorker:
             await self._take_step(record, outbox)
 
     async def _see_event(self, record: ConsumerRecord) -> None:
+        order_id = (record.key or b"").decode(errors="replace")
+        if self.view.has(record.partition, order_id, record.value):
+            return  # It was written here: nearly all are.
         head = await self._events.decode(self._heads, record.value)
         state = OrderState(head["state"])
         self.view.apply(record.partition, head["order_id"], head["version"], state, record.value)
@@ -144,12 +151,13 @@ class OrdersWorker:
             return
         data = self.writer.encode(event)
         self._staged.append(_Staged(record.partition, event, data))
+        self._staged_newest[order_id] = event
         outbox.send(ORDERS.name, order_id, data, child_headers(record.headers, APPLICATION))
 
     async def _current(self, partition: int, order_id: str) -> OrderEvent:
-        for staged in reversed(self._staged):
-            if staged.event["order_id"] == order_id:
-                return staged.event
+        staged = self._staged_newest.get(order_id)
+        if staged is not None:
+            return staged
         order = self.view.get(partition, order_id)
         if order is None:
             # It can only have been said after the order was written: read on.
@@ -158,7 +166,8 @@ class OrdersWorker:
             order = self.view.get(partition, order_id)
         if order is None:
             raise UnknownOrderError(order_id)
-        return await self.read(order.events[-1])
+        newest = self._newest.get(order_id, order.version)
+        return await self.read(order.events[-1]) if newest is None else newest
 
     async def tick(self, timestamp_ms: int, outbox: Outbox) -> None:
         """Nothing is due by the clock."""
@@ -166,11 +175,19 @@ class OrdersWorker:
     def flushed(self) -> None:
         """Show what is committed."""
         for staged in self._staged:
-            order_id, version = staged.event["order_id"], staged.event["version"]
-            state = OrderState(staged.event["state"])
-            self.view.apply(staged.partition, order_id, version, state, staged.data)
-            self._metrics.verdicts.labels(state.value).inc()
+            self.show(staged.partition, staged.event, staged.data)
+            self._metrics.verdicts.labels(staged.event["state"]).inc()
+        self._clear_staged()
+
+    def show(self, partition: int, event: OrderEvent, data: bytes) -> None:
+        """Show an event that was written here and is committed."""
+        state = OrderState(event["state"])
+        if self.view.apply(partition, event["order_id"], event["version"], state, data):
+            self._newest.put(event)
+
+    def _clear_staged(self) -> None:
         self._staged.clear()
+        self._staged_newest.clear()
 
     async def read(self, data: bytes) -> OrderEvent:
         """Return a stored event in full."""

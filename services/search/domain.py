@@ -73,6 +73,8 @@ class WrongQuestionError(ValueError):
 
 def split_words(text: str) -> list[str]:
     """Return the words of a text, without case and accents."""
+    if text.isascii():
+        return _WORD.findall(text.lower())  # Nearly every text, and there is no more to it.
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     plain = "".join(char for char in decomposed if not unicodedata.combining(char))
     return _WORD.findall(plain)

@@ -41,6 +41,20 @@ def test_a_partition_that_is_given_up_gets_no_more() -> None:
     assert partition_of(ids.draw(others, 1.0)) in others
 
 
+def test_where_an_id_lies_is_asked_once_and_none_is_given_twice() -> None:
+    asked: list[str] = []
+    random = Random(1)
+
+    def random_id() -> str:
+        asked.append(str(uuid.UUID(int=random.getrandbits(128), version=4)))
+        return asked[-1]
+
+    ids = NewIds(random_id)
+    drawn = [ids.draw(ALL, TOGETHER_SECONDS * n / 25) for n in range(5_000)]
+    assert len(set(drawn)) == 5_000
+    assert len(asked) < 6_000
+
+
 @given(st.lists(st.sets(st.sampled_from(ALL), min_size=1), min_size=1, max_size=20))
 def test_an_id_lies_on_a_partition_that_is_held(holdings: list[set[int]]) -> None:
     ids = new_ids()

@@ -36,6 +36,19 @@ def test_order_whose_first_event_is_gone_is_taken_from_where_it_begins() -> None
     assert view.apply(0, "o", 3, OrderState.PAID, b"3")
 
 
+def test_an_event_that_is_here_is_known_by_its_bytes() -> None:
+    view = OrderView()
+    view.start_loading({0})
+    view.apply(0, "o", 1, OrderState.CREATED, b"1")
+    assert view.has(0, "o", b"1"), "while it is loading, too"
+    view.show_loaded()
+    assert view.has(0, "o", b"1")
+    assert not view.has(0, "o", b"2")
+    assert not view.has(0, "o", None)
+    assert not view.has(0, "p", b"1")
+    assert not view.has(1, "o", b"1")
+
+
 def test_partition_that_is_not_held_is_not_an_unknown_order() -> None:
     view = view_of(0)
     assert view.get(0, "o") is None
