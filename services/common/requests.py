@@ -8,7 +8,7 @@ nothing, and settled before anybody reads the state back.
 - A transaction of orders makes some seven more: three checks, the verdict, what becomes of the
   orders, their payment. Were the next one begun at once, all of these would be beside each other
   without end, and at every step a batch would wait for one that is half done. So a pause follows,
-  some times as long as the transaction took: a wave of orders finds every service ready for it.
+  some times as long as such a transaction takes: a wave of orders finds every service ready for it.
   The slower the machine, the longer a wave and the more is in it; what comes alone does not wait.
 - With every record goes an offset of the partition of its number in the topic `fence`, at which
   nobody starts. The group refuses it from a member of a generation that is over, and whoever takes
@@ -30,11 +30,14 @@ from transactions.producer import TransactionalProducer
 from transactions.rules import Member
 
 _BATCH_RECORDS = 500
-PAUSE_FACTOR = 4
-"""What a transaction makes takes two processors some four times as long as it took itself; with one
+PAUSE_FACTOR = 5
+"""What a transaction makes takes two processors some five times as long as it took itself; with one
 more or less the latency is the same (bench/README.md)."""
 PAUSE_MAX_SECONDS = 0.2
 """Under press waves are large whatever the pause: then it would only cost."""
+LAST_SHARE = 0.1
+"""What the last transaction counts in how long one takes: one was slow because the wave before was
+in its way, and a pause after that one would be too long, and the next too short."""
 
 PositionOf = Callable[[TopicPartition], Awaitable[int]]
 
@@ -60,6 +63,7 @@ class RequestWriter:
         self._member: Member | None = None
         self._waiting: list[tuple[Outgoing, asyncio.Future[None]]] = []
         self._committing: asyncio.Task[None] | None = None
+        self._pace = Pace()
         self._next_at_seconds = 0.0
         self._refused = asyncio.Event()
         self.failure: Exception | None = None
@@ -128,7 +132,7 @@ class RequestWriter:
                 )
                 begun_at = now_seconds()
                 await self._commit([record for record, _ in batch], member)
-                self._next_at_seconds = next_at(begun_at, now_seconds())
+                self._next_at_seconds = self._pace.next_at(begun_at, now_seconds())
                 _answer(batch, None)
         except (KafkaError, OSError, TimeoutError) as error:
             self.failure = error
@@ -152,9 +156,19 @@ class RequestWriter:
         await self._producer.commit(records, offsets, member)
 
 
-def next_at(begun_at: float, ended_at: float) -> float:
-    """Return when the next transaction may begin, by when the last one did and was done."""
-    return ended_at + min(PAUSE_FACTOR * (ended_at - begun_at), PAUSE_MAX_SECONDS)
+class Pace:
+    """How long transactions pause, by how long they take."""
+
+    def __init__(self) -> None:
+        self._pause_seconds: float | None = None
+
+    def next_at(self, begun_at: float, ended_at: float) -> float:
+        """Return when the next transaction may begin, by when the last one did and was done."""
+        last_seconds = min(PAUSE_FACTOR * (ended_at - begun_at), PAUSE_MAX_SECONDS)
+        if self._pause_seconds is None:
+            self._pause_seconds = last_seconds
+        self._pause_seconds += LAST_SHARE * (last_seconds - self._pause_seconds)
+        return ended_at + self._pause_seconds
 
 
 def _answer(

@@ -9,7 +9,7 @@ from aiokafka.structs import TopicPartition
 
 from services.common import requests
 from services.common.outbox import Outgoing
-from services.common.requests import NotAcceptedError, RequestWriter, UnsettledError, next_at
+from services.common.requests import NotAcceptedError, Pace, RequestWriter, UnsettledError
 from transactions.producer import TransactionError
 from transactions.rules import Member, Outcome
 
@@ -159,9 +159,22 @@ def test_nobody_waits_for_a_writer_that_is_stopped() -> None:
 
 
 def test_a_pause_is_as_long_as_the_transaction_was_some_times_and_bounded() -> None:
-    assert next_at(10.0, 10.0) == 10.0
-    assert next_at(10.0, 10.02) == pytest.approx(10.02 + requests.PAUSE_FACTOR * 0.02)
-    assert next_at(10.0, 12.0) == 12.0 + requests.PAUSE_MAX_SECONDS
+    assert Pace().next_at(10.0, 10.0) == 10.0
+    assert Pace().next_at(10.0, 10.02) == pytest.approx(10.02 + requests.PAUSE_FACTOR * 0.02)
+    assert Pace().next_at(10.0, 12.0) == 12.0 + requests.PAUSE_MAX_SECONDS
+
+
+def test_one_transaction_that_was_slow_makes_the_pauses_only_a_little_longer():
+    pace = Pace()
+    usual_seconds = pace.next_at(10.0, 10.02) - 10.02
+    after_slow_seconds = pace.next_at(11.0, 12.0) - 12.0
+    assert usual_seconds < after_slow_seconds < usual_seconds + requests.PAUSE_MAX_SECONDS / 5
+    for n in range(50):
+        last_seconds = pace.next_at(20.0 + n, 20.02 + n) - (20.02 + n)
+    assert last_seconds == pytest.approx(usual_seconds, rel=0.01)
+    for n in range(50):
+        last_seconds = pace.next_at(80.0 + n, 80.04 + n) - (80.04 + n)
+    assert last_seconds == pytest.approx(2 * usual_seconds, rel=0.01), "the machine is slower now"
 
 
 def with_pause(
@@ -169,7 +182,7 @@ def with_pause(
     check: Callable[[RequestWriter, FakeTransactions, asyncio.Event], Awaitable[None]],
 ) -> None:
     """Check a writer that has written once, and may begin again when the event is set."""
-    monkeypatch.setattr(requests, "next_at", lambda begun_at, ended_at: ended_at + 3600)
+    monkeypatch.setattr(Pace, "next_at", lambda pace, begun_at, ended_at: ended_at + 3600)
 
     async def check_in_pause(writer: RequestWriter, transactions: FakeTransactions) -> None:
         is_over = asyncio.Event()
