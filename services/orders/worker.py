@@ -8,9 +8,11 @@ nothing.
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from aiokafka.structs import ConsumerRecord, TopicPartition
@@ -88,8 +90,8 @@ class OrdersWorker:
         self.writer = writer
         self._metrics = metrics
         self._newest = NewestEvents()
-        self._staged: list[_Staged] = []
-        self._staged_newest: dict[str, OrderEvent] = {}
+        self._staged: defaultdict[str, list[_Staged]] = defaultdict(list)
+        """By order id, oldest first."""
         self._inputs: Inputs | None = None
 
     def connect(self, inputs: Inputs) -> None:
@@ -116,7 +118,7 @@ class OrdersWorker:
     def forget(self) -> None:
         self.view.forget()
         self._newest.clear()
-        self._clear_staged()
+        self._staged.clear()
 
     async def handle(self, record: ConsumerRecord, outbox: Outbox) -> None:
         if record.topic == ORDERS.name:
@@ -150,14 +152,12 @@ class OrdersWorker:
         if event is None:
             return
         data = self.writer.encode(event)
-        self._staged.append(_Staged(record.partition, event, data))
-        self._staged_newest[order_id] = event
+        self._staged[order_id].append(_Staged(record.partition, event, data))
         outbox.send(ORDERS.name, order_id, data, child_headers(record.headers, APPLICATION))
 
     async def _current(self, partition: int, order_id: str) -> OrderEvent:
-        staged = self._staged_newest.get(order_id)
-        if staged is not None:
-            return staged
+        if order_id in self._staged:
+            return self._staged[order_id][-1].event
         order = self.view.get(partition, order_id)
         if order is None:
             # It can only have been said after the order was written: read on.
@@ -174,20 +174,16 @@ class OrdersWorker:
 
     def flushed(self) -> None:
         """Show what is committed."""
-        for staged in self._staged:
+        for staged in chain.from_iterable(self._staged.values()):
             self.show(staged.partition, staged.event, staged.data)
             self._metrics.verdicts.labels(staged.event["state"]).inc()
-        self._clear_staged()
+        self._staged.clear()
 
     def show(self, partition: int, event: OrderEvent, data: bytes) -> None:
         """Show an event that was written here and is committed."""
         state = OrderState(event["state"])
         if self.view.apply(partition, event["order_id"], event["version"], state, data):
             self._newest.put(event)
-
-    def _clear_staged(self) -> None:
-        self._staged.clear()
-        self._staged_newest.clear()
 
     async def read(self, data: bytes) -> OrderEvent:
         """Return a stored event in full."""
