@@ -67,12 +67,7 @@ class Reader:
                 content = content_of(bytes(batch.buffer))
                 if isinstance(content, list):
                     if producer_id not in aborted:
-                        self._note(batch.base_offset, content)
+                        self.found.update(enumerate(content, batch.base_offset))
                 elif not content.is_commit:
                     aborted.discard(producer_id)
             self.offset = batches[-1].next_offset
-
-    def _note(self, base_offset: int, values: list[bytes]) -> None:
-        for offset, value in enumerate(values, base_offset):
-            assert offset not in self.found, f"offset {offset} read twice"
-            self.found[offset] = value
