@@ -4,6 +4,8 @@ The function is straight-line code: `decode(buf, pos, end) -> (message, pos)`. N
 of fixed width are read by one `unpack_from`, together with the length (or the first byte of the
 compact length) of what follows them. Every length and count is compared with the bytes that are
 left before anything is made of it; a count is taken to need at least the smallest element each.
+The count of an array in a request is also compared with its limit (`array_limits`): inside a loop
+the counts of all rounds together.
 
 For `MetadataRequest` version 9 the core of it reads
 
@@ -17,16 +19,20 @@ For `MetadataRequest` version 9 the core of it reads
      n2 -= 1
      if not 0 <= n2 <= (end - pos) // 2:
       raise DecodeError('MetadataRequest.topics does not fit')
+     if n2 > 100000:
+      raise DecodeError('MetadataRequest.topics has more than 100000 entries')
      o1.topics = a3 = []
      for _ in range(n2):
       ...
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from struct import Struct as Packer
 from struct import calcsize
 from typing import Any, cast
 
+from broker.protocol.array_limits import DEFAULT_LIMIT, limits_of
 from broker.protocol.layout import (
     FIXED_FORMATS,
     NUMBER_FORMATS,
@@ -36,7 +42,7 @@ from broker.protocol.layout import (
     min_size_bytes,
     null_marker,
 )
-from broker.protocol.message import Field, Struct, default_value, is_shared
+from broker.protocol.message import Field, Message, Struct, default_value, is_shared
 from broker.protocol.source import Source
 from broker.protocol.wire import (
     MAX_TAGS,
@@ -55,9 +61,6 @@ ELEMENTS_PER_PIECE = 512
 """So many elements take less than a millisecond."""
 MAX_STRING_BYTES = 32_767
 """Also where the length on the wire could be more: in Kafka what reads both is the same."""
-MAX_ELEMENTS = 1_000_000
-"""Of all arrays of one message together: no cluster has so much to name, and it is about 100 MB."""
-
 MAX_COPIED_BLOB_BYTES = 1 << 20
 """What is larger is given as a view of the frame: to copy 100 MB takes 50 ms, and whoever gets so
 much mostly refuses it. Who keeps it copies it."""
@@ -71,17 +74,17 @@ CONVERSIONS = {
 }
 
 
-def write_decoder(struct: type[Struct], version: int, *, flexible: bool) -> Decode:
+def write_decoder(message: type[Message], version: int, *, flexible: bool) -> Decode:
     """Write and compile the decode function of one version."""
-    return cast(Decode, DecoderWriter(version, flexible=flexible).write(struct))
+    return cast(Decode, DecoderWriter(version, flexible=flexible).write(message))
 
 
 def write_decoder_in_pieces(
-    struct: type[Struct], version: int, *, flexible: bool
+    message: type[Message], version: int, *, flexible: bool
 ) -> DecodeInPieces:
     """Write and compile the generator that decodes one version of a large message."""
     writer = DecoderWriter(version, flexible=flexible, in_pieces=True)
-    return cast(DecodeInPieces, writer.write(struct))
+    return cast(DecodeInPieces, writer.write(message))
 
 
 class DecoderWriter:
@@ -93,16 +96,34 @@ class DecoderWriter:
         self._flexible = flexible
         self._in_pieces = in_pieces
         self._run: list[tuple[str, str]] = []  # format and target of fixed fields not yet read
+        self._limits: dict[str, int] | None = None  # of arrays, by path; None: without limits
+        self._path = ""  # of the fields that lead to the struct that is being written
+        self._loops = 0  # around the lines that are being written
 
-    def write(self, struct: type[Struct]) -> Any:
+    def write(self, message: type[Message]) -> Any:
         """Write and compile the whole function."""
         self._write_pause()
-        if self._in_pieces:
-            self.source.line(f"room = {MAX_ELEMENTS}")
-        decoded = self.write_struct(struct)
+        self._limits = limits_of(message)
+        if self._limits is not None:
+            for path in self._counted_arrays(message):
+                self.source.line(f"{_room_of(path)} = {self._limits.get(path, DEFAULT_LIMIT)}")
+        decoded = self.write_struct(message)
         self.flush()
         self.source.line(f"return {decoded}, pos")
-        return self.source.compile("decode", f"decode {struct.__name__} v{self._version}")
+        return self.source.compile("decode", f"decode {message.__name__} v{self._version}")
+
+    def _counted_arrays(
+        self, struct: type[Struct], path: str = "", *, is_in_loop: bool = False
+    ) -> Iterator[str]:
+        """Give the paths of the arrays that are inside another array."""
+        layout = layout_of(struct, self._version)
+        for field in (*layout.plain, *layout.tagged):
+            name = f"{path}{field.name}"
+            if field.kind == "array" and is_in_loop:
+                yield name
+            if isinstance(field.element, type):
+                is_looped = is_in_loop or field.kind == "array"
+                yield from self._counted_arrays(field.element, f"{name}.", is_in_loop=is_looped)
 
     def write_struct(self, struct: type[Struct]) -> str:
         """Write the decoding of a struct; return the local name that will hold it."""
@@ -154,7 +175,7 @@ class DecoderWriter:
         elif field.kind == "struct":
             self._write_nested(target, field, what, nullable)
         elif field.kind == "array":
-            self._write_array(target, field.element, what, nullable)
+            self._write_array(target, field, what, nullable)
         else:
             self._write_sized(target, field.kind, what, nullable)
 
@@ -209,29 +230,47 @@ class DecoderWriter:
 
         self._write_unless_null(target, length, nullable, write_value)
 
-    def _write_array(
-        self, target: str, element: str | type[Struct], what: str, nullable: bool
-    ) -> None:
+    def _write_array(self, target: str, field: Field, what: str, nullable: bool) -> None:
+        element = field.element
         count = self._write_length("array", what)
 
         def write_value() -> None:
             if self._flexible:
                 self.source.line(f"{count} -= 1")
-            if self._in_pieces:
-                self.source.line(f"room -= {count}")
-                self._write_refusal("room < 0", what, f"goes beyond {MAX_ELEMENTS} elements in all")
             if isinstance(element, str) and element in FIXED_FORMATS:
-                self._write_numbers(target, element, count, what)
+                self._write_numbers(target, field, count, what)
             else:
-                self._write_elements(target, element, count, what)
+                self._write_elements(target, field, count, what)
 
         self._write_unless_null(target, count, nullable, write_value)
 
-    def _write_numbers(self, target: str, kind: str, count: str, what: str) -> None:
+    def _write_limit(self, field: Field, count: str, what: str) -> None:
+        """Write the comparison of a count, which is not negative, with the limit of its array."""
+        if self._limits is None:
+            return
+        path = f"{self._path}{field.name}"
+        limit = self._limits.get(path, DEFAULT_LIMIT)
+        why = f"has more than {limit} entries"
+        if self._loops:
+            self.source.line(f"{_room_of(path)} -= {count}")
+            self._write_refusal(f"{_room_of(path)} < 0", what, why)
+        else:
+            self._write_refusal(f"{count} > {limit}", what, why)
+
+    @contextmanager
+    def _inside(self, field: Field, *, loops: int) -> Iterator[None]:
+        outside = self._path, self._loops
+        self._path, self._loops = f"{self._path}{field.name}.", self._loops + loops
+        yield
+        self._path, self._loops = outside
+
+    def _write_numbers(self, target: str, field: Field, count: str, what: str) -> None:
+        kind = cast(str, field.element)
         number = FIXED_FORMATS[kind]
         width = calcsize(">" + number)
         self.source.line(f"stop = pos + {count} * {width}")
         self._write_refusal("not pos <= stop <= end", what, "does not fit")
+        self._write_limit(field, count, what)
         if kind == "uuid":
             uuids = f"[bytes(buf[at:at + {width}]) for at in range(pos, stop, {width})]"
             self.source.line(f"{target} = {uuids}")
@@ -240,9 +279,8 @@ class DecoderWriter:
             self.source.line(f"{target} = [*{decoders}[{count}](buf, pos)]")
         self.source.line("pos = stop")
 
-    def _write_elements(
-        self, target: str, element: str | type[Struct], count: str, what: str
-    ) -> None:
+    def _write_elements(self, target: str, field: Field, count: str, what: str) -> None:
+        element = field.element
         least = (
             min_length_size_bytes(element, flexible=self._flexible)
             if isinstance(element, str)
@@ -250,6 +288,7 @@ class DecoderWriter:
         )
         assert least > 0, (what, "an element without bytes would leave its count unbounded")
         self._write_refusal(f"not 0 <= {count} <= (end - pos) // {least}", what, "does not fit")
+        self._write_limit(field, count, what)
         elements, add = self.source.name("a"), self.source.name("add")
         self.source.line(f"{target} = {elements} = []")
         self.source.line(f"{add} = {elements}.append")
@@ -261,14 +300,16 @@ class DecoderWriter:
                 decoded = self.source.name("s")
                 self._write_sized(decoded, element, what, nullable=False)
             else:
-                decoded = self.write_struct(element)
+                with self._inside(field, loops=1):
+                    decoded = self.write_struct(element)
             self.flush()
             self.source.line(f"{add}({decoded})")
 
     def _write_nested(self, target: str, field: Field, what: str, nullable: bool) -> None:
         struct = cast("type[Struct]", field.element)
         if not nullable:
-            decoded = self.write_struct(struct)
+            with self._inside(field, loops=0):
+                decoded = self.write_struct(struct)
             self.source.line(f"{target} = {decoded}")
             return
         marker = self.source.name("n")
@@ -279,7 +320,8 @@ class DecoderWriter:
         with self.source.block(f"if {marker} != 1:"):
             self.source.line(f"{target} = None")
         with self.source.block("else:"):
-            decoded = self.write_struct(struct)
+            with self._inside(field, loops=0):
+                decoded = self.write_struct(struct)
             self.flush()
             self.source.line(f"{target} = {decoded}")
 
@@ -312,3 +354,8 @@ class DecoderWriter:
                         self._write_refusal(f"pos != {stop}", what, "is not as long as its tag")
                 with source.block("else:"):
                     source.line(f"pos = {stop}")
+
+
+def _room_of(path: str) -> str:
+    """Return the local name of how many entries the array at a path may still have."""
+    return "room_" + path.replace(".", "_")

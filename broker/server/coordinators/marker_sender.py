@@ -24,6 +24,7 @@ from broker.coordinator.transaction.markers import SendMarkers
 from broker.errors import ErrorCode
 from broker.metadata.image import NO_LEADER
 from broker.model import TopicPartition
+from broker.protocol.array_limits import REPLICAS_OF_A_BROKER
 from broker.protocol.message import Message
 from broker.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -80,6 +81,17 @@ class _Leader:
         self.connection = connection
         self.queued: Entries = {}
         self.under_way: Entries | None = None
+
+    def take_next(self) -> Entries:
+        """Choose what the next request asks: as much as a request may, at least one marker."""
+        room = REPLICAS_OF_A_BROKER
+        chosen: list[_Sending] = []
+        for sending in islice(self.queued, MAX_TRANSACTIONS_PER_REQUEST):
+            room -= len(self.queued[sending])
+            if room < 0 and chosen:
+                break
+            chosen.append(sending)
+        return {sending: self.queued.pop(sending) for sending in chosen}
 
 
 class MarkerSender:
@@ -202,8 +214,7 @@ class MarkerSender:
     def _ask(self, leader: _Leader) -> None:
         if leader.under_way is not None or not leader.queued:
             return
-        chosen = list(islice(leader.queued, MAX_TRANSACTIONS_PER_REQUEST))
-        entries = leader.under_way = {each: leader.queued.pop(each) for each in chosen}
+        entries = leader.under_way = leader.take_next()
         request = WriteTxnMarkersRequest(
             markers=[self._marker(sending, wanted) for sending, wanted in entries.items()]
         )

@@ -19,6 +19,7 @@ from broker.errors import ErrorCode, KafkaError
 from broker.log.producers.verification import NO_GUARD
 from broker.metadata.topic_names import TRANSACTION_STATE
 from broker.model import TopicPartition
+from broker.protocol.array_limits import PARTITIONS_OF_A_CLIENT
 from broker.protocol.message import Message
 from broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -136,12 +137,16 @@ class _Coordinator:
         """Choose what the next request asks."""
         chosen: dict[str, _Question] = {}
         left: list[_Question] = []
+        room = PARTITIONS_OF_A_CLIENT
         for question in self.queued:
             transactional_id = question.producer.transactional_id
-            if transactional_id in chosen or len(chosen) == MAX_TRANSACTIONS_PER_REQUEST:
+            size = len(question.partitions)
+            is_full = len(chosen) == MAX_TRANSACTIONS_PER_REQUEST or size > room
+            if transactional_id in chosen or is_full:
                 left.append(question)
             else:
                 chosen[transactional_id] = question
+                room -= size
         self.queued, self.under_way = left, chosen
         return chosen
 

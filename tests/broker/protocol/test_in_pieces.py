@@ -3,7 +3,7 @@
 import pytest
 
 from broker.protocol.api_keys import ApiKey
-from broker.protocol.decoding import MAX_COPIED_BLOB_BYTES, MAX_ELEMENTS
+from broker.protocol.decoding import MAX_COPIED_BLOB_BYTES
 from broker.protocol.framing import begin_request, decode_request, encode_request, finish
 from broker.protocol.message import Message
 from broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -55,22 +55,6 @@ def test_what_is_very_large_is_a_view_of_the_frame_and_no_copy(more_bytes: int) 
     (protocol,) = decoded.protocols
     assert protocol.metadata == data
     assert isinstance(protocol.metadata, memoryview) == bool(more_bytes)
-
-
-def test_a_request_with_more_elements_than_any_cluster_has_to_name_is_refused() -> None:
-    count = MAX_ELEMENTS + 1
-    frame = header(ApiKey.METADATA, 1) + count.to_bytes(4) + bytes(2 * count)
-    with pytest.raises(DecodeError, match="elements"):
-        decode_request(frame)
-
-
-def test_the_elements_of_nested_arrays_are_counted_together() -> None:
-    topics = 3
-    per_topic = MAX_ELEMENTS // topics + 1
-    topic = b"\0\1a" + per_topic.to_bytes(4) + bytes(4 * per_topic)
-    request = header(ApiKey.OFFSET_FETCH, 1) + b"\0\1g" + topics.to_bytes(4) + topic * topics
-    with pytest.raises(DecodeError, match="elements"):
-        decode_request(request)
 
 
 @pytest.mark.parametrize("count", [MAX_TAGS + 1, 1_000_000])

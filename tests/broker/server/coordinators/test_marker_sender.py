@@ -13,6 +13,7 @@ from broker.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from broker.server.coordinators import marker_sender
 from broker.server.coordinators.marker_sender import (
     MAX_BACKOFF_MS,
     MAX_TRANSACTIONS_PER_REQUEST,
@@ -141,6 +142,19 @@ def test_many_transactions_go_in_one_request_and_never_too_many():
     assert [len(each.markers) for each, _ in broker.asked] == [30]
     broker.answer()
     assert len(cluster.written) == MAX_TRANSACTIONS_PER_REQUEST + 30
+
+
+def test_a_request_has_no_more_partitions_than_a_broker_takes(monkeypatch):
+    monkeypatch.setattr(marker_sender, "REPLICAS_OF_A_BROKER", 3)
+    cluster = Cluster()
+    cluster.leaders[1] = 1
+    for number, partitions in enumerate(((T0, T1), (T0,), (T1,), (T0, T1))):
+        cluster.sender.send(0, SendMarkers(f"id-{number}", number, number, 0, True, 2, partitions))
+    cluster.loop.advance()
+    broker = cluster.connections[1]
+    assert [len(each.markers) for each, _ in broker.asked] == [2]
+    broker.answer()
+    assert [len(each.markers) for each, _ in broker.asked] == [2]
 
 
 def test_what_is_refused_is_sent_to_the_leader_of_then():

@@ -25,8 +25,8 @@ from tests.lib.traced_codecs import codecs_without_lines
 MULTIPLE = 128
 """Times the bytes of request and answer: what a frame may cost while it is decoded and handled. The
 worst has elements of three bytes, each an object with two empty lists: 170 bytes, and as much again
-for whoever sorts them. A frame has at most a million elements (`decoding.MAX_ELEMENTS`), so that
-beside its own bytes no frame costs more than some 300 MB, however large it is."""
+for whoever sorts them. Every array has a limit (`broker.protocol.array_limits`), so that beside its
+own bytes no frame costs more than some 100 MB, however large it is."""
 FIXED_BYTES = 1 << 20
 """What any frame may cost: receive buffers of the broker, and of the client here."""
 LARGE_BYTES = FIXED_BYTES // MULTIPLE
