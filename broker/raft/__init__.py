@@ -7,12 +7,13 @@ Voters (controllers) elect a leader. The leader appends to its log; the other vo
     output = node.start(now_ms)                 # or step(envelope), tick, append, stop, flushed
     node.next_deadline_ms()                     # when to call tick next
 
-The caller does what an `Output` says **in this order**: save `quorum_state`; flush the log if
-`must_flush`, and tell `flushed`; then send; then apply. Nothing else makes true what a message
-promises: a vote is on disk before the candidate hears of it, and a follower's next Fetch says that
-everything before it is on disk. Outputs may be merged before they are carried out (group commit).
+The caller carries out an `Output` **in this order**: save `quorum_state`; flush the log if
+`must_flush`, and call `flushed`; send the messages; apply the committed records. Messages depend on
+this order: a vote must be on disk before the candidate receives it, and a follower's Fetch from an
+offset claims that everything before that offset is on the follower's disk. The caller may merge
+several outputs before it carries them out (group commit).
 
-A dictionary for readers of the Raft paper; outside of this table we use Kafka's words:
+A dictionary for readers of the Raft paper. Outside this table, the code uses Kafka's words:
 
     paper                   here
     term                    leader_epoch
@@ -26,30 +27,33 @@ A dictionary for readers of the Raft paper; outside of this table we use Kafka's
     InstallSnapshot         FetchSnapshot
     no-op entry (section 8) LeaderChangeMessage, a leader's first record
 
-Where to start: `roles` has the states and the table of their transitions, `node` takes inputs and
-passes them on, `claims` says what of a message is believed, `voting` is the election, `leading` the
-leader's side of replication, `following` the follower's, `log` what is asked of the log. Safety is
-checked after every event of thousands of seeded histories in `tests/sim`. The shell's part is in
-`broker/server/quorum`.
+Where to start: `roles` has the roles and the table of their transitions, `node` receives the inputs
+and dispatches them, `claims` validates the epoch and leader in a message, `voting` is the election,
+`leading` the leader's side of replication, `following` the follower's side, and `log` the interface
+of the log. The simulation in `tests/sim` checks the safety properties after every event. The shell
+that does the IO is `broker/server/quorum`.
 
 The life of an append:
 
-1. The leader's shell calls `append`: the batch is in its log, not yet flushed. Fetches that are
-   parked are answered with it (`leading.answer_parked`), in the same `Output`.
-2. The shell flushes, sends those answers, and calls `flushed`: the leader counts itself.
-3. A follower appends (`following`), flushes, and sends its next Fetch, from the new end offset.
-4. That Fetch counts the follower. With a majority the high watermark moves (`leading`), the leader
-   applies, and whoever waits for the append is told. The next answer tells the followers.
+1. The leader's shell calls `append`. The batch is in the leader's log and not yet flushed. The same
+   `Output` answers the parked Fetches with this batch (`leading.answer_parked`).
+2. The shell flushes, sends those answers, and calls `flushed`, which counts the leader itself.
+3. A follower appends the batch (`following`), flushes, and sends a Fetch from its new end offset.
+4. That Fetch counts the follower. When a majority is counted, the leader advances the high
+   watermark (`leading`), applies the record, and notifies the caller that waits for the append. The
+   followers receive the high watermark with the next answer.
 
-What keeps it safe, and where:
+The safety rules, and the functions that keep them:
 
 - One vote per epoch, saved before it is sent: `voting.may_grant`, `Output`.
-- Only a log at least as long as the voter's own gets a vote (Raft 5.4.1): `voting.is_up_to_date`.
-- Only entries of the leader's own epoch are committed by counting (Raft 5.4.2):
+- A voter votes only for a candidate whose log is at least as up-to-date as its own (Raft 5.4.1):
+  `voting.is_up_to_date`.
+- Counting replicas commits only entries of the leader's own epoch (Raft 5.4.2):
   `progress.compute_high_watermark`.
-- A leader counts itself, and a follower fetches on, only after a flush: `Output`.
-- A committed entry is never cut off: `following.truncate_to_diverging_epoch`.
-- A message that no correct node sends changes nothing, and ends nothing: `claims`, and what
-  `following` refuses of an answer.
-- A leader that lost its disk's tail never leads the same epoch again: it starts as `Resigned`.
+- A leader counts itself, and a follower sends its next Fetch, only after a flush: `Output`.
+- Truncation never removes a committed entry: `following.truncate_to_diverging_epoch`.
+- A message that no correct node sends neither changes the state nor ends the process: `claims`, and
+  the checks of answers in `following`.
+- A restarted leader may have lost the unflushed end of its log. It never leads the same epoch
+  again: it starts as `Resigned`.
 """

@@ -1,12 +1,12 @@
-"""What a node believes of what another one says, so that no message can break the quorum's rules.
+"""Validation of the epoch and the leader that a message claims.
 
-Whoever reaches the port can claim an epoch and a leader. A claim that no correct node makes is
-refused, and nothing else in its message is looked at: it is neither obeyed nor the end of the node.
+Any process that can connect may send a message with an epoch and a leader. If no correct node can
+make the claim, the node refuses the message, ignores its other fields, and keeps running.
 
 - Only a voter leads, and an epoch has one leader.
-- Epochs are numbers of 31 bits and every election needs the next one. So an epoch is believed only
-  a bounded step ahead of the own one: one forged message cannot use them up. A node that was away
-  for `MAX_EPOCH_STEP` elections, 194 days of one a second, would have to be formatted anew.
+- Epochs are numbers of 31 bits, and every election uses the next one. A node therefore accepts only
+  epochs within `MAX_EPOCH_STEP` of its own, so that one forged message cannot exhaust the numbers.
+  A node that missed `MAX_EPOCH_STEP` elections (194 days at one per second) must be formatted anew.
 """
 
 from broker.errors import ErrorCode
@@ -19,9 +19,10 @@ MAX_EPOCH_STEP = 2**24
 def check_claim(
     config: RaftConfig, quorum: QuorumState, epoch: int, leader_id: int, *, needs_leader: bool
 ) -> ErrorCode:
-    """Say why a claim about this or a later epoch cannot be believed, NONE when it can.
+    """Return the error for a claim about this or a later epoch; NONE if the claim is possible.
 
-    With `needs_leader` it comes from somebody who says to lead, or to have led: another voter.
+    With `needs_leader`, the sender claims to be or to have been the leader of the epoch, so
+    `leader_id` must be another voter.
     """
     if epoch > min(quorum.leader_epoch + MAX_EPOCH_STEP, MAX_EPOCH):
         return ErrorCode.INVALID_REQUEST

@@ -1,4 +1,4 @@
-"""What a Raft node knows from its configuration, and the random source it is given.
+"""The configuration of a Raft node, and the interface of its random source.
 
 The times are Kafka's `controller.quorum.*` settings with Kafka's defaults.
 """
@@ -13,14 +13,14 @@ METADATA_TOPIC_ID = bytes(15) + b"\x01"
 METADATA_PARTITION = 0
 NEVER_MS = 2**63 - 1
 CHECK_QUORUM_FACTOR = 1.5
-"""How many fetch timeouts a leader goes on without a majority: followers give up before it does."""
+"""A leader resigns after this many fetch timeouts without a majority; followers give up earlier."""
 
 
 class RandomSource(Protocol):
-    """What is used of `random.Random`."""
+    """The part of `random.Random` that this package uses."""
 
     def randrange(self, start: int, stop: int, /) -> int:
-        """Give a number, `start` <= number < `stop`."""
+        """Return a number with `start` <= number < `stop`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class RaftConfig:
     cluster_id: str
     directory_id: bytes = ZERO_UUID
     election_timeout_ms: int = 1_000
-    """A voter without a leader waits for this long and up to twice as long."""
+    """A voter without a leader waits for a random time between this and twice this."""
     election_backoff_max_ms: int = 1_000
     succession_step_ms: int = 100
-    """How much later than the one before it a voter stands when the leader's process is gone."""
+    """The delay from one voter's election to the next one's when the leader's process is gone."""
     fetch_timeout_ms: int = 2_000
     request_timeout_ms: int = 2_000
     retry_backoff_ms: int = 20
@@ -49,25 +49,25 @@ class RaftConfig:
 
     @property
     def is_voter(self) -> bool:
-        """Whether this node votes; else it is an observer."""
+        """True if this node is a voter; otherwise it is an observer."""
         return self.node_id in self.voters
 
     @property
     def other_voters(self) -> tuple[int, ...]:
-        """The voters but this node, in ascending order."""
+        """The voters without this node, in ascending order."""
         return tuple(voter for voter in self.voters if voter != self.node_id)
 
     @property
     def check_quorum_ms(self) -> int:
-        """How long a leader goes on without hearing from a majority."""
+        """How long a leader keeps its role without a Fetch from a majority."""
         return int(self.fetch_timeout_ms * CHECK_QUORUM_FACTOR)
 
     @property
     def begin_epoch_interval_ms(self) -> int:
-        """How often a leader tells of itself to a voter that does not fetch (KIP-853)."""
+        """How often a leader sends BeginQuorumEpoch to a voter that does not fetch (KIP-853)."""
         return self.fetch_timeout_ms // 2
 
 
 def majority_of(voter_count: int) -> int:
-    """Compute how many voters are a majority."""
+    """Compute the number of voters that form a majority."""
     return voter_count // 2 + 1

@@ -1,6 +1,6 @@
-"""When a node has to be called again though no message comes: the earliest of what it awaits.
+"""When the caller must call `tick` even if no message arrives: at the node's earliest deadline.
 
-Each of these times is one that `node.RaftNode.tick` acts on: after a tick none of them has passed.
+`node.RaftNode.tick` acts on each of these deadlines: after a tick, none of them has passed.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from broker.raft.state import RaftState
 
 
 def next_deadline_ms(state: RaftState) -> int:
-    """Compute the time; a node that is stopping waits for no election."""
+    """Compute the earliest deadline; a node that is stopping has no election deadline."""
     return min(_times_ms(state), default=NEVER_MS)
 
 

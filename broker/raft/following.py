@@ -1,7 +1,7 @@
-"""The follower's and the observer's side of replication: pull, truncate, load a snapshot.
+"""The follower's and the observer's side of replication: fetch, truncate, load a snapshot.
 
-Everything a Fetch claims is on disk before it is sent: whatever was appended before it is flushed
-first, because an `Output` is carried out in order.
+A Fetch claims that everything before its offset is on this node's disk. The order of an `Output`
+guarantees it: the caller flushes the log before it sends the Fetch.
 """
 
 from broker.errors import ErrorCode
@@ -25,7 +25,7 @@ _NO_EPOCH = -1
 
 
 def poll_follower(state: RaftState, role: Follower, now_ms: int) -> None:
-    """Pull, or stand for election when the leader has been silent for too long."""
+    """Fetch from the leader; start a pre-vote if the fetch timeout has expired."""
     if now_ms >= role.deadline_ms and not state.is_stopping:
         state.become_prospective(now_ms)
         return
@@ -33,7 +33,7 @@ def poll_follower(state: RaftState, role: Follower, now_ms: int) -> None:
 
 
 def poll_observer(state: RaftState, role: Observer, now_ms: int) -> None:
-    """Pull from the leader, or ask one voter after the other who that is."""
+    """Fetch from the leader; without a leader, ask the voters for it one after the other."""
     if now_ms >= role.deadline_ms:
         if role.leader_id is not None:
             state.become_unattached(state.epoch, now_ms)
@@ -85,7 +85,7 @@ def _fetch(state: RaftState) -> fetch.FetchRequest:
 def handle_fetch_response(
     state: RaftState, envelope: Envelope, response: FetchResponse, now_ms: int
 ) -> None:
-    """Take over what the leader sent, or do what it says instead."""
+    """Append the leader's records, truncate the log, or start a snapshot, as the answer says."""
     role, partition = state.role, partition_of(response)
     assert isinstance(role, Follower | Observer), role
     if partition is None:
@@ -105,7 +105,7 @@ def _is_from_leader(
     source: int,
     now_ms: int,
 ) -> bool:
-    """Learn what an answer says of epoch and leader; tell whether the rest of it counts."""
+    """Observe the answer's epoch and leader; return True if the rest of the answer is valid."""
     leader = partition.current_leader
     is_credible = state.observe(leader.leader_epoch, leader.leader_id, source, now_ms)
     if state.role is not role:
@@ -121,7 +121,7 @@ def _is_from_leader(
 
 
 def _take_over(state: RaftState, role: Follower | Observer, partition: fetch.PartitionData) -> bool:
-    """Do what the leader says; False when no correct leader says it."""
+    """Carry out a leader's answer; return False if no correct leader sends such an answer."""
     if partition.diverging_epoch.epoch != _NO_EPOCH:
         diverging = partition.diverging_epoch
         return truncate_to_diverging_epoch(
@@ -138,8 +138,9 @@ def _take_over(state: RaftState, role: Follower | Observer, partition: fetch.Par
 def _begin_download(
     state: RaftState, role: Follower | Observer, snapshot_id: OffsetAndEpoch
 ) -> bool:
-    """Ask for a snapshot from now on, if the log may be replaced by it."""
-    # What is committed is in every leader's newest snapshot, or in the log behind it.
+    """Start the download of a snapshot; return False if it must not replace the log."""
+    # Every leader has the committed records, in its newest snapshot or in the log after it. So a
+    # snapshot that ends below the high watermark comes from no correct leader.
     if snapshot_id.offset < max(state.high_watermark, 1):
         return False
     if not 0 <= snapshot_id.leader_epoch <= state.epoch:
@@ -161,7 +162,7 @@ def _note_alive(state: RaftState, role: Follower | Observer, now_ms: int) -> Non
 def _refused(
     state: RaftState, role: Follower | Observer, source: int, code: ErrorCode, now_ms: int
 ) -> None:
-    """Ask again a little later; a leader that says it is none has resigned."""
+    """Retry after the backoff. NOT_LEADER_OR_FOLLOWER means that the leader has resigned."""
     retry_ms = now_ms + state.config.retry_backoff_ms
     role.download = None
     state.requests.back_off(source, retry_ms)
@@ -174,10 +175,11 @@ def _refused(
 
 
 def truncate_to_diverging_epoch(state: RaftState, diverging: OffsetAndEpoch) -> bool:
-    """Cut the log to where it can be equal to the leader's; several rounds may follow.
+    """Truncate the log to where it can equal the leader's; several rounds may follow.
 
-    What is committed is in every leader's log (leader completeness), so a cut never reaches it, and
-    a log that diverges has something to cut: False, and nothing is cut, if that is not so.
+    Every leader has all committed records (leader completeness), so a correct truncation never goes
+    below the high watermark, and it removes at least one record. Return False, and truncate
+    nothing, if the leader's answer would break one of these rules.
     """
     own = state.log.end_offset_for_epoch(diverging.leader_epoch)
     offset = min(own.offset, diverging.offset)
@@ -189,9 +191,9 @@ def truncate_to_diverging_epoch(state: RaftState, diverging: OffsetAndEpoch) -> 
 
 
 def _append(state: RaftState, records: Blob | None) -> bool:
-    """Append what came; False when it was damaged on the way, or is nothing the leader can have.
+    """Append the leader's batches; return False if one is damaged or does not continue the log.
 
-    What came before the bad batch counts, the rest has to come again.
+    The log keeps the batches before the bad one. The next Fetch asks for the rest again.
     """
     if not records:
         return True
@@ -207,7 +209,7 @@ def _append(state: RaftState, records: Blob | None) -> bool:
 def handle_fetch_snapshot_response(
     state: RaftState, envelope: Envelope, response: FetchSnapshotResponse, now_ms: int
 ) -> None:
-    """Take over a part of a snapshot; with the last one the log begins where it ends."""
+    """Write a chunk of a snapshot; after the last chunk the log starts at the snapshot's end."""
     role, partition = state.role, partition_of(response)
     assert isinstance(role, Follower | Observer), role
     if partition is None:
@@ -216,17 +218,20 @@ def handle_fetch_snapshot_response(
     if not _is_from_leader(state, role, partition, envelope.source, now_ms):
         return
     _note_alive(state, role, now_ms)
-    if not _take_part(state, role, partition):
+    if not _take_chunk(state, role, partition):
         role.download = None
         _ask_again(state, envelope.source, now_ms)
 
 
-def _take_part(
+def _take_chunk(
     state: RaftState,
     role: Follower | Observer,
     partition: FetchSnapshotResponsePartitionSnapshot,
 ) -> bool:
-    """Write a part, and install the snapshot with the last one; False when it does not fit."""
+    """Write a chunk, and install the snapshot after the last one.
+
+    Return False if the chunk is not the next one, or if the snapshot is damaged.
+    """
     download, data = role.download, partition.unaligned_records
     assert isinstance(data, bytes | bytearray | memoryview), type(data)
     theirs = OffsetAndEpoch(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
@@ -256,11 +261,11 @@ def _install(state: RaftState, role: Follower | Observer, download: Download) ->
 
 
 def lose_leader(state: RaftState, node_id: int, now_ms: int) -> None:
-    """Take note that a node's process is gone, as a refused connection proves.
+    """Start an election early: a refused connection shows that the leader's process is gone.
 
-    The voters learn of it at the same time, so they stand one after the other, in the order of
-    their ids: nobody needs luck not to be in each other's way. The first one waits until the others
-    have noticed too, for whoever has not gives no pre-vote.
+    All voters notice this at about the same time. They start their elections one after the other,
+    in the order of their ids, so that they do not split the vote. The first voter waits for
+    `retry_backoff_ms`, because a voter that still believes in the leader rejects the pre-vote.
     """
     role = state.role
     if node_id == NO_NODE or state.leader_id != node_id:

@@ -1,9 +1,9 @@
 """The leader's side of replication: Fetch and FetchSnapshot, the high watermark, check-quorum.
 
-A replica says with its Fetch where its log ends. If its last epoch ended there in the leader's log
-too, the two logs are equal up to that point (log matching, Raft 5.3) and the replica is counted.
-Otherwise the answer names the latest point at which they can be equal, the *diverging epoch*; or,
-when the leader has no longer what the replica needs, a snapshot.
+A replica's Fetch names the end offset and the last epoch of its log. If the leader's log has that
+epoch up to at least that offset, the two logs are equal up to there (log matching, Raft 5.3) and
+the leader counts the replica. Otherwise the answer names the latest point at which the logs can be
+equal, the *diverging epoch*; or a snapshot, if the leader's log starts after the replica's end.
 """
 
 from typing import NamedTuple
@@ -32,13 +32,13 @@ MAX_OBSERVERS = 10_000
 
 
 class Diverging(NamedTuple):
-    """The logs are equal at most up to the end of this epoch."""
+    """The two logs are equal at most up to the end of this epoch."""
 
     end: OffsetAndEpoch
 
 
 class NeedsSnapshot(NamedTuple):
-    """The log begins after what the replica needs."""
+    """The leader's log starts after the record that the replica needs next."""
 
     snapshot_id: OffsetAndEpoch
 
@@ -46,7 +46,7 @@ class NeedsSnapshot(NamedTuple):
 def check_position(
     log: RaftLog, fetch_offset: int, last_fetched_epoch: int
 ) -> Diverging | NeedsSnapshot | None:
-    """Compare the end of a replica's log with this log; None when this log continues it."""
+    """Compare the end of a replica's log with this log; return None if this log continues it."""
     snapshots = log.snapshot_ids()
     if fetch_offset == log.start_offset == 0:
         return None
@@ -64,7 +64,7 @@ def check_position(
 
 
 def _refuse(state: RaftState, current_leader_epoch: int) -> ErrorCode:
-    """Fence requests of other epochs, and those that came to the wrong node."""
+    """Return the error for a request of another epoch, or to a node that does not lead."""
     if current_leader_epoch < state.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if current_leader_epoch > state.epoch:
@@ -75,7 +75,7 @@ def _refuse(state: RaftState, current_leader_epoch: int) -> ErrorCode:
 
 
 def handle_fetch(state: RaftState, envelope: Envelope, request: FetchRequest, now_ms: int) -> None:
-    """Answer a replica's Fetch, or park it until there is something to say."""
+    """Answer a replica's Fetch, or park it until there is something new."""
     partition = partition_of(request)
     is_own_id = replica_id_of(request) == state.config.node_id
     if (
@@ -83,7 +83,7 @@ def handle_fetch(state: RaftState, envelope: Envelope, request: FetchRequest, no
         or min(partition.fetch_offset, partition.last_fetched_epoch, request.max_wait_ms) < 0
         or is_own_id
     ):
-        # Another process with this node's id must not be counted as what is on our disk.
+        # Another process that uses this node's id must not count for what is on this node's disk.
         state.respond(envelope, refusal_of(request, ErrorCode.INVALID_REQUEST))
         return
     code = _refuse(state, partition.current_leader_epoch)
@@ -112,7 +112,7 @@ def handle_fetch(state: RaftState, envelope: Envelope, request: FetchRequest, no
 
 
 def _replica(role: Leader, replica_id: int, now_ms: int) -> ReplicaProgress:
-    """Give a voter's progress, or an observer's; an unknown reader has none that is kept."""
+    """Return the progress of a voter or an observer; the progress of other readers is not kept."""
     if replica_id in role.progress:
         return role.progress[replica_id]
     if replica_id < 0 or (
@@ -147,11 +147,12 @@ def _elsewhere(state: RaftState, found: Diverging | NeedsSnapshot) -> fetch.Part
 
 
 def answer_parked(state: RaftState, role: Leader, now_ms: int) -> None:
-    """Answer the fetches for which there is news, and those that have waited long enough."""
+    """Answer the parked Fetches that have new records, a new high watermark, or no time left."""
     still_parked = []
     for parked in role.parked:
         if parked.fetch_offset < state.log.start_offset:
-            # The log was cut in front meanwhile; the next Fetch will be told of the snapshot.
+            # The log start has moved beyond the offset. The answer to the next Fetch names a
+            # snapshot.
             part = _fetch_part(state, ErrorCode.NONE)
         elif (
             parked.fetch_offset < state.log.end_offset
@@ -168,7 +169,7 @@ def answer_parked(state: RaftState, role: Leader, now_ms: int) -> None:
 
 
 def answer_abandoned(state: RaftState) -> None:
-    """Send away those who waited at a leader that is one no more."""
+    """Answer the Fetches that were parked when this node stopped leading."""
     for parked in state.abandoned:
         part = _fetch_part(state, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         state.respond(parked.envelope, fetch_response(part))
@@ -178,7 +179,7 @@ def answer_abandoned(state: RaftState) -> None:
 def handle_fetch_snapshot(
     state: RaftState, envelope: Envelope, request: FetchSnapshotRequest, now_ms: int
 ) -> None:
-    """Answer a part of a snapshot."""
+    """Answer with one chunk of a snapshot."""
     partition = partition_of(request)
     if partition is None:
         state.respond(envelope, refusal_of(request, ErrorCode.INVALID_REQUEST))
@@ -214,7 +215,7 @@ def _fill_snapshot_part(
 
 
 def note_flushed(state: RaftState, role: Leader, end_offset: int, now_ms: int) -> None:
-    """Count the leader itself for what is on its disk."""
+    """Count the leader itself for everything below `end_offset`, which is on its disk."""
     role.progress[state.config.node_id].note_position(end_offset, end_offset, now_ms)
     _commit(state, role)
 
@@ -227,14 +228,14 @@ def _commit(state: RaftState, role: Leader) -> None:
 
 
 def quorum_deadline_ms(state: RaftState, role: Leader) -> int:
-    """Compute when the leader resigns unless a majority is heard of before (check-quorum)."""
+    """Compute when the leader resigns unless a majority of the voters fetches (check-quorum)."""
     config = state.config
     heard_ms = majority_heard_ms(role.progress, config.node_id, config.voters)
     return heard_ms + config.check_quorum_ms
 
 
 def announce_at_ms(state: RaftState, role: Leader, voter: int) -> int:
-    """Compute when to tell a voter of this epoch: at once, and again while it does not fetch."""
+    """Compute when to send BeginQuorumEpoch to a voter: at once, and again while it is silent."""
     replica = role.progress[voter]
     silent_until_ms = replica.last_fetch_ms + state.config.begin_epoch_interval_ms
     due_ms = silent_until_ms if replica.has_fetched else 0
@@ -242,7 +243,7 @@ def announce_at_ms(state: RaftState, role: Leader, voter: int) -> int:
 
 
 def poll_leader(state: RaftState, role: Leader, now_ms: int) -> None:
-    """Resign without a majority; else announce, and answer who has waited."""
+    """Resign without a majority; else send BeginQuorumEpoch and answer parked Fetches."""
     if now_ms >= quorum_deadline_ms(state, role):
         state.become_resigned(now_ms)
         return

@@ -1,12 +1,13 @@
-"""What Raft asks of its log: a small protocol, with an adapter over `PartitionLog` in the shell.
+"""The interface of the log that Raft uses. The shell implements it over `PartitionLog`.
 
-Positions are Kafka's: `end_offset` is the next offset. A snapshot is named by `OffsetAndEpoch`: the
-end offset of what it contains and the epoch of the last record in it.
+Positions are Kafka's: `end_offset` is the next offset. `OffsetAndEpoch` names a snapshot: the end
+offset of what the snapshot contains, and the epoch of the last record in it.
 
-Invariants the adapter keeps:
-- `start_offset` is 0, or the end offset of the oldest snapshot there is.
-- `truncate_to`, and what an append overwrites, never reach below `start_offset`.
-- Nothing survives a power failure before `flush` returns, except an installed snapshot.
+Invariants that the implementation keeps:
+
+- `start_offset` is 0, or the end offset of the oldest snapshot.
+- Neither `truncate_to` nor an append that overwrites records reaches below `start_offset`.
+- Before `flush` returns, a power failure may lose everything except an installed snapshot.
 """
 
 from typing import Protocol
@@ -17,7 +18,7 @@ from broker.records.header import BytesLike
 
 
 class RaftLog(Protocol):
-    """One node's copy of the replicated log. An `OSError` from it is fatal to the node."""
+    """One node's copy of the replicated log. An `OSError` from any method is fatal to the node."""
 
     @property
     def start_offset(self) -> int:
@@ -29,50 +30,50 @@ class RaftLog(Protocol):
 
     @property
     def last_epoch(self) -> int:
-        """Return the epoch of the last record, or of the newest snapshot; 0 for nothing at all."""
+        """Return the epoch of the last record, or of the newest snapshot; 0 if there is neither."""
 
     def append_as_leader(self, batch: BytesLike, leader_epoch: int) -> int:
-        """Append one batch under the next offsets; gives the new end offset. Raises KafkaError."""
+        """Append one batch at the end; return the new end offset. Raise KafkaError if refused."""
 
     def append_leader_change(self, message: Message, leader_epoch: int) -> int:
-        """Append the control record that opens an epoch; gives the new end offset."""
+        """Append the control record that opens an epoch; return the new end offset."""
 
     def append_as_follower(self, records: BytesLike, leader_epoch: int) -> None:
-        """Append the batches of the leader of an epoch as they are.
+        """Append batches of the leader of `leader_epoch`, byte for byte.
 
-        Raises CorruptBatch for what does not continue the log, and for an epoch that goes back or
-        beyond the leader's; the batches before it may be kept.
+        Raise CorruptBatch for a batch that does not continue the log, or whose epoch is lower than
+        the one before it or higher than `leader_epoch`. The log may keep the batches before it.
         """
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Read whole batches, at least one unless `offset` is the end offset."""
+        """Return whole batches: at least one, unless `offset` is the end offset."""
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """Give the largest epoch at or below the one asked, and where it ends.
+        """Return the largest epoch at or below `epoch`, and its end offset.
 
-        For an epoch older than all, where the log starts.
+        For an epoch older than all in the log, return the position at which the log starts.
         """
 
     def truncate_to(self, offset: int) -> None:
-        """Cut off everything from an offset on."""
+        """Remove all records from `offset` on."""
 
     def flush(self) -> None:
-        """Return when everything appended and cut survives a power failure. The caller's step."""
+        """Make all appends and truncations durable. Only the shell calls this method."""
 
     def snapshot_ids(self) -> list[OffsetAndEpoch]:
-        """List the complete snapshots, the oldest first."""
+        """Return the complete snapshots, the oldest first."""
 
     def snapshot_size_bytes(self, snapshot_id: OffsetAndEpoch) -> int | None:
-        """Give a snapshot's size; None when there is no such snapshot."""
+        """Return the size of a snapshot; None if there is no such snapshot."""
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> bytes:
-        """Read a part of a snapshot."""
+        """Return a chunk of a snapshot."""
 
     def write_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, data: BytesLike) -> None:
-        """Write a part of a snapshot that is not complete; position 0 begins anew."""
+        """Write a chunk of an incomplete snapshot; position 0 starts a new file."""
 
     def install_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Make a written snapshot durable and complete; the log starts and ends where it ends.
+        """Make a written snapshot durable and complete; the log then starts and ends at its end.
 
-        Raises CorruptBatch for one that cannot be read; it is gone then, and the log unchanged.
+        Raise CorruptBatch if the snapshot cannot be read. It is then deleted, the log unchanged.
         """

@@ -1,7 +1,8 @@
-"""The protocol's messages for the one partition there is, `__cluster_metadata-0`.
+"""The messages of the quorum for its one partition, `__cluster_metadata-0`.
 
-Kafka's messages could speak of many partitions; these functions put one in and take one out. The
-latest versions are meant; older ones drop what they do not know.
+Kafka's messages hold arrays of topics and partitions. These functions put the one partition in and
+take it out. They fill the fields of the latest versions; the encoder of an older version drops the
+fields that the version does not have.
 """
 
 from typing import overload
@@ -73,7 +74,7 @@ def partition_of(
 
 
 def partition_of(message: RaftRequest | RaftResponse) -> object:
-    """Give the part about the metadata partition; None when it is about anything else."""
+    """Return a message's entry for the metadata partition; None if it names anything else."""
     topics = message.responses if isinstance(message, FetchResponse) else message.topics
     if len(topics) != 1 or len(topics[0].partitions) != 1:
         return None
@@ -86,12 +87,12 @@ def partition_of(message: RaftRequest | RaftResponse) -> object:
 
 
 def _values(part: object, *names: str) -> list[object]:
-    """Give the fields that a message has: each calls the same thing by another name."""
+    """Return the fields that exist: the messages name the same field differently."""
     return [getattr(part, name) for name in names if hasattr(part, name)]
 
 
 def vote_request(cluster_id: str, voter_id: int, partition: vote.PartitionData) -> VoteRequest:
-    """Make a question for a vote."""
+    """Build a Vote request."""
     topic = vote.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
     return VoteRequest(cluster_id=cluster_id, voter_id=voter_id, topics=[topic])
 
@@ -99,7 +100,7 @@ def vote_request(cluster_id: str, voter_id: int, partition: vote.PartitionData) 
 def begin_epoch_request(
     cluster_id: str, voter_id: int, leader_id: int, leader_epoch: int
 ) -> BeginQuorumEpochRequest:
-    """Make a new leader's announcement."""
+    """Build the BeginQuorumEpoch request of a new leader."""
     partition = begin_quorum_epoch.PartitionData(leader_id=leader_id, leader_epoch=leader_epoch)
     topic = begin_quorum_epoch.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
     return BeginQuorumEpochRequest(cluster_id=cluster_id, voter_id=voter_id, topics=[topic])
@@ -108,7 +109,7 @@ def begin_epoch_request(
 def end_epoch_request(
     cluster_id: str, leader_id: int, leader_epoch: int, candidates: list[int]
 ) -> EndQuorumEpochRequest:
-    """Make a leader's resignation, with candidates for both versions."""
+    """Build the EndQuorumEpoch request of a resigning leader, with the fields of both versions."""
     preferred = [
         end_quorum_epoch.ReplicaInfo(candidate_id=candidate, candidate_directory_id=ZERO_UUID)
         for candidate in candidates
@@ -126,7 +127,7 @@ def end_epoch_request(
 def fetch_request(
     cluster_id: str, replica_id: int, max_wait_ms: int, partition: fetch.FetchPartition
 ) -> FetchRequest:
-    """Make a replica's Fetch; `partition` says from where and how much."""
+    """Build a replica's Fetch; `partition` has its offset and its size limit."""
     topic = fetch.FetchTopic(
         topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition]
     )
@@ -140,12 +141,12 @@ def fetch_request(
 
 
 def replica_id_of(request: FetchRequest) -> int:
-    """Give the replica that fetches, from where its version has it."""
+    """Return the id of the fetching replica; `replica_state` has it from version 15 (KIP-903)."""
     return max(request.replica_id, request.replica_state.replica_id)
 
 
 def fetch_response(partition: fetch.PartitionData) -> FetchResponse:
-    """Make the leader's answer to a Fetch."""
+    """Build the leader's answer to a Fetch."""
     topic = fetch.FetchableTopicResponse(
         topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition]
     )
@@ -155,7 +156,7 @@ def fetch_response(partition: fetch.PartitionData) -> FetchResponse:
 def fetch_snapshot_request(
     cluster_id: str, replica_id: int, max_bytes: int, partition: fetch_snapshot.PartitionSnapshot
 ) -> FetchSnapshotRequest:
-    """Make a question for a part of a snapshot."""
+    """Build a request for a chunk of a snapshot."""
     topic = fetch_snapshot.TopicSnapshot(name=METADATA_TOPIC, partitions=[partition])
     return FetchSnapshotRequest(
         cluster_id=cluster_id, replica_id=replica_id, max_bytes=max_bytes, topics=[topic]
@@ -165,7 +166,7 @@ def fetch_snapshot_request(
 def fetch_snapshot_response(
     partition: fetch_snapshot.FetchSnapshotResponsePartitionSnapshot,
 ) -> FetchSnapshotResponse:
-    """Make the answer to it."""
+    """Build the answer to a FetchSnapshot request."""
     topic = fetch_snapshot.FetchSnapshotResponseTopicSnapshot(
         name=METADATA_TOPIC, partitions=[partition]
     )
@@ -173,7 +174,7 @@ def fetch_snapshot_response(
 
 
 def vote_response(code: ErrorCode, leader_id: int, epoch: int, *, is_granted: bool) -> VoteResponse:
-    """Make a voter's answer."""
+    """Build a voter's answer to a Vote request."""
     partition = vote.VoteResponsePartitionData(
         error_code=code, leader_id=leader_id, leader_epoch=epoch, vote_granted=is_granted
     )
@@ -182,7 +183,7 @@ def vote_response(code: ErrorCode, leader_id: int, epoch: int, *, is_granted: bo
 
 
 def begin_epoch_response(code: ErrorCode, leader_id: int, epoch: int) -> BeginQuorumEpochResponse:
-    """Make a voter's answer to a new leader."""
+    """Build a voter's answer to a new leader."""
     partition = begin_quorum_epoch.BeginQuorumEpochResponsePartitionData(
         error_code=code, leader_id=leader_id, leader_epoch=epoch
     )
@@ -193,7 +194,7 @@ def begin_epoch_response(code: ErrorCode, leader_id: int, epoch: int) -> BeginQu
 
 
 def end_epoch_response(code: ErrorCode, leader_id: int, epoch: int) -> EndQuorumEpochResponse:
-    """Make a voter's answer to a resignation."""
+    """Build a voter's answer to a resignation."""
     partition = end_quorum_epoch.EndQuorumEpochResponsePartitionData(
         error_code=code, leader_id=leader_id, leader_epoch=epoch
     )
@@ -213,5 +214,5 @@ _REFUSALS: dict[type[Message], type[Message]] = {
 
 
 def refusal_of(request: RaftRequest, code: ErrorCode) -> Message:
-    """Make the answer to a request that is not about this cluster's metadata partition."""
+    """Build the answer that refuses a whole request, as for another cluster or partition."""
     return _REFUSALS[type(request)](error_code=code)

@@ -1,7 +1,7 @@
-"""One node of the quorum: inputs come here, and each goes to the file that is named for it.
+"""One node of the quorum: it receives every input and dispatches it to the file that handles it.
 
-Every input returns an `Output`; see the package for what to do with it. After any input, and after
-`tick`, nothing is due before `next_deadline_ms`.
+Every input returns an `Output`; the package describes how to carry it out. After any input, and
+after `tick`, no deadline is due before `next_deadline_ms`.
 """
 
 from typing import assert_never
@@ -65,23 +65,23 @@ from broker.records.header import BytesLike
 
 
 class RaftNode:
-    """See the module; `quorum` is what was last saved, a new `QuorumState()` when there is none."""
+    """See the module. `quorum` is the saved state; a new node passes `QuorumState()`."""
 
     def __init__(
         self, config: RaftConfig, quorum: QuorumState, log: RaftLog, random: RandomSource
     ) -> None:
         self._state = RaftState(config, quorum, log, random)
 
-    # What the shell asks.
+    # State that the shell reads.
 
     @property
     def role(self) -> Role:
-        """Return the role, to look at."""
+        """Return the role, for reading only."""
         return self._state.role
 
     @property
     def quorum(self) -> QuorumState:
-        """Return epoch, vote and leader; an `Output` says when they are to be saved."""
+        """Return epoch, vote and leader; an `Output` says when to save them."""
         return self._state.quorum
 
     @property
@@ -91,7 +91,7 @@ class RaftNode:
 
     @property
     def leader_id(self) -> int:
-        """Return the leader, -1 when none is known."""
+        """Return the id of the leader, -1 if none is known."""
         return self._state.leader_id
 
     @property
@@ -101,19 +101,22 @@ class RaftNode:
 
     @property
     def is_leader(self) -> bool:
-        """Whether `append` is welcome."""
+        """True if this node leads, so that `append` is allowed."""
         return isinstance(self._state.role, Leader)
 
     @property
     def may_stop(self) -> bool:
-        """Whether the leadership, if there was one, has been handed over or cannot be."""
+        """True if a stop may complete: the resignation is acknowledged, or no other voter exists."""
         role = self._state.role
         if isinstance(role, Leader):
             return not self._state.config.other_voters
         return not (isinstance(role, Resigned) and role.unacknowledged)
 
     def replicas(self) -> tuple[dict[int, ReplicaProgress], dict[int, ReplicaProgress]]:
-        """Give the voters and the observers as the leader sees them (DescribeQuorum)."""
+        """Return the progress of the voters and of the observers (DescribeQuorum).
+
+        Raise KafkaError(NOT_LEADER_OR_FOLLOWER) if this node does not lead.
+        """
         role = self._state.role
         if not isinstance(role, Leader):
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -122,15 +125,15 @@ class RaftNode:
     # Inputs.
 
     def start(self, now_ms: int) -> Output:
-        """Take up the role that `quorum-state` says; call it once, before anything else."""
+        """Take the role that follows from `quorum-state`. Call it once, before any other input."""
         state = self._state
         quorum, last_epoch = state.quorum, state.log.last_epoch
         if quorum.leader_epoch < last_epoch:
-            # The file was lost, the log was not: its epoch has been, with votes nobody knows of.
+            # The file is lost but the log is not. Votes of the log's last epoch are unknown.
             quorum = QuorumState(last_epoch)
         state.enter(self._first_role(quorum, now_ms), quorum)
         state.output.quorum_state = quorum
-        # After a kill the log may have a tail that only the page cache knows.
+        # After a kill, the end of the log may be only in the page cache.
         state.output.must_flush = True
         if state.config.is_voter and not state.config.other_voters:
             state.become_prospective(now_ms)
@@ -150,11 +153,11 @@ class RaftNode:
         if quorum.has_leader:
             others = list(config.other_voters)
             return Resigned(deadline_ms, others, set(others))
-        # There is no leader to be patient with, and asking for a pre-vote disturbs nobody.
+        # No leader is known, and a pre-vote disturbs no other node, so a short wait is enough.
         return Unattached(state.random_backoff_deadline_ms(now_ms))
 
     def step(self, envelope: Envelope, now_ms: int) -> Output:
-        """Take a message of another node."""
+        """Handle a message of another node."""
         message = envelope.message
         match message:
             case (
@@ -214,7 +217,7 @@ class RaftNode:
                 assert_never(response)
 
     def fail(self, envelope: Envelope, now_ms: int) -> Output:
-        """Take back a request of this node that got no answer: its connection broke."""
+        """Handle a request of this node that gets no answer, because its connection broke."""
         state = self._state
         if state.requests.finish(envelope.destination, envelope.correlation_id):
             wait_ms = state.config.retry_backoff_ms
@@ -224,9 +227,9 @@ class RaftNode:
         return self._settle(now_ms)
 
     def lose(self, node_id: int, now_ms: int) -> Output:
-        """Take note that a node's process is gone: its port refuses connections.
+        """Handle the loss of a node's process: its port refuses connections.
 
-        Never for a node that merely does not answer: that is what the timeouts are for.
+        Do not call it for a node that merely does not answer; the timeouts handle that.
         """
         role = self._state.role
         if isinstance(role, Resigned):
@@ -235,10 +238,11 @@ class RaftNode:
         return self._settle(now_ms)
 
     def append(self, batch: BytesLike, now_ms: int) -> tuple[OffsetAndEpoch, Output]:
-        """Append one batch of records; gives the end offset behind it, and the epoch.
+        """Append one batch of records; return its end offset and its epoch, and the output.
 
-        It is committed once the high watermark has reached that offset while this node leads that
-        epoch. Raises KafkaError(NOT_CONTROLLER), and what the log refuses, and has changed nothing.
+        The batch is committed once the high watermark reaches that offset while this node leads
+        that epoch. Raise KafkaError(NOT_CONTROLLER), or the log's KafkaError; nothing has changed
+        then.
         """
         state = self._state
         if not isinstance(state.role, Leader):
@@ -248,24 +252,24 @@ class RaftNode:
         return OffsetAndEpoch(end_offset, state.epoch), self._settle(now_ms)
 
     def flushed(self, end_offset: int, now_ms: int) -> Output:
-        """Take note that the log up to an offset survives a power failure."""
+        """Handle a completed flush: everything below `end_offset` survives a power failure."""
         if isinstance(self._state.role, Leader):
             note_flushed(self._state, self._state.role, end_offset, now_ms)
         return self._settle(now_ms)
 
     def tick(self, now_ms: int) -> Output:
-        """Do what is due."""
+        """Act on the deadlines that have passed."""
         return self._settle(now_ms)
 
     def stop(self, now_ms: int) -> Output:
-        """Begin a clean stop: hand the leadership over, stand for no election any more."""
+        """Begin a clean stop: resign the leadership, and start no election."""
         state = self._state
         state.is_stopping = True
         if isinstance(state.role, Leader) and state.config.other_voters:
             state.become_resigned(now_ms)
         return self._settle(now_ms)
 
-    # What follows from an input.
+    # Consequences of an input.
 
     def _settle(self, now_ms: int) -> Output:
         state = self._state
@@ -298,5 +302,5 @@ class RaftNode:
                 assert_never(role)
 
     def next_deadline_ms(self) -> int:
-        """Give when `tick` is to be called at the latest; `NEVER_MS` when it need not be."""
+        """Return the latest time to call `tick`; `NEVER_MS` if no deadline is set."""
         return next_deadline_ms(self._state)

@@ -1,4 +1,4 @@
-"""What goes in and out of a Raft node: envelopes, and what is to be done, in order."""
+"""The messages between Raft nodes, and the `Output` that an input returns to the shell."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from broker.raft.quorum_state import QuorumState
 class Envelope(NamedTuple):
     """A request or a response between two nodes.
 
-    The sender of a request chooses `correlation_id`; to the receiver it is a token to answer with.
+    The sender of a request chooses `correlation_id`, and the receiver returns it with the response.
     """
 
     source: int
@@ -20,10 +20,10 @@ class Envelope(NamedTuple):
 
 
 class LeaderChange(NamedTuple):
-    """A new epoch or a new leader; `leader_id` is None while there is none.
+    """A new epoch or a new leader; `leader_id` is None while the epoch has no known leader.
 
-    A leader acts as one only after it has applied everything below `start_offset`, its epoch's
-    first offset, which it reaches once a record of its own epoch is committed.
+    `start_offset` is the first offset of the leader's epoch. A new leader handles requests only
+    after it has applied all records below it, which needs a committed record of its own epoch.
     """
 
     leader_id: int | None
@@ -33,19 +33,19 @@ class LeaderChange(NamedTuple):
 
 @dataclass(slots=True)
 class Output:
-    """What to do after an input, in the order of the fields; see the package."""
+    """What the shell must do after an input, in the order of the fields; see the package."""
 
     quorum_state: QuorumState | None = None
-    """To be saved, durably, before anything else happens."""
+    """The state to save durably, before all else."""
     must_flush: bool = False
     """Flush the log, then call `RaftNode.flushed`."""
     send: list[Envelope] = field(default_factory=list)
     high_watermark: int | None = None
-    """Everything below is committed now and may be applied."""
+    """All records below this offset are committed and may be applied."""
     leader_changes: list[LeaderChange] = field(default_factory=list)
 
     def merge(self, later: "Output") -> None:
-        """Take over what a later input asks for, so that both are carried out with one flush."""
+        """Add a later input's output, so that one flush serves both."""
         if later.quorum_state is not None:
             self.quorum_state = later.quorum_state
         self.must_flush = self.must_flush or later.must_flush
@@ -56,12 +56,12 @@ class Output:
 
     @property
     def must_persist(self) -> bool:
-        """Whether the disk has work."""
+        """True if something must be written to disk."""
         return self.must_flush or self.quorum_state is not None
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
+        """True if there is nothing to do."""
         return not (
             self.must_persist or self.send or self.leader_changes or self.high_watermark is not None
         )

@@ -1,4 +1,4 @@
-"""The leader's view of the replicas: how far each has come and when it was last heard of."""
+"""The leader's view of the replicas: the end offset and the last Fetch of each."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,23 +10,23 @@ UNKNOWN_OFFSET = -1
 
 @dataclass(slots=True)
 class ReplicaProgress:
-    """Invariant: what is below `end_offset` is on the replica's disk and equal to the leader's."""
+    """Invariant: the log below `end_offset` is on the replica's disk and equals the leader's."""
 
     last_fetch_ms: int
-    """When it last fetched; at first when the epoch began, so that everybody gets a chance."""
+    """When the replica last fetched; at first, when the epoch began."""
     end_offset: int = UNKNOWN_OFFSET
     last_caught_up_ms: int = -1
     has_fetched: bool = False
 
     def note_fetch(self, now_ms: int) -> None:
-        """Note a sign of life."""
+        """Note that the replica has sent a Fetch."""
         self.last_fetch_ms = max(self.last_fetch_ms, now_ms)
         self.has_fetched = True
 
     def note_position(self, end_offset: int, leader_end_offset: int, now_ms: int) -> None:
-        """Note that the replica has everything below an offset on its disk.
+        """Note that the replica has everything below `end_offset` on its disk.
 
-        A late duplicate of a request says less than what is known; it changes nothing.
+        A late duplicate of a Fetch has a lower offset and changes nothing.
         """
         self.end_offset = max(self.end_offset, end_offset)
         if self.end_offset >= leader_end_offset:
@@ -34,7 +34,7 @@ class ReplicaProgress:
 
 
 def majority_end_offset(end_offsets: Iterable[int]) -> int:
-    """Compute the offset that a majority of the voters has reached."""
+    """Compute the highest offset that a majority of the voters has reached."""
     descending = sorted(end_offsets, reverse=True)
     return descending[majority_of(len(descending)) - 1]
 
@@ -44,9 +44,9 @@ def compute_high_watermark(
 ) -> int:
     """Compute the leader's new high watermark.
 
-    An entry of an older epoch is never committed by counting replicas, because a later leader may
-    still replace it: only once an entry of this epoch is on a majority is all before it committed
-    too (Raft, section 5.4.2 and figure 8).
+    Counting replicas never commits an entry of an older epoch, because a later leader may still
+    replace it. Once a majority has an entry of this epoch, that entry and all before it are
+    committed (Raft, section 5.4.2 and figure 8).
     """
     reached = majority_end_offset(end_offsets)
     if reached <= epoch_start_offset:
@@ -57,9 +57,9 @@ def compute_high_watermark(
 def majority_heard_ms(
     progress: Mapping[int, ReplicaProgress], node_id: int, voters: tuple[int, ...]
 ) -> int:
-    """Compute the latest time at which a majority had been heard of.
+    """Compute the latest time by which a majority of the voters has fetched.
 
-    The leader hears itself all the time, so alone it has heard of one until the end of time.
+    The leader counts itself as always heard, so a single voter never loses its majority.
     """
     return majority_end_offset(
         NEVER_MS if voter == node_id else progress[voter].last_fetch_ms for voter in voters

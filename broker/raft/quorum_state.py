@@ -1,11 +1,11 @@
-"""What a node must never forget: the epoch, its vote, the leader. Kafka's file `quorum-state`.
+"""The state that a node must never forget: epoch, vote and leader, Kafka's file `quorum-state`.
 
-One line of JSON, data version 1 (KIP-853):
+The file is one line of JSON, data version 1 (KIP-853):
 
     {"leaderId":1,"leaderEpoch":4,"votedId":-1,"votedDirectoryId":"AAA...","data_version":1}
 
-Version 0 is read as well. Voter and leader of an epoch are set at most once: a vote or a leader
-changes only together with the epoch.
+The decoder also reads version 0. Within an epoch, the vote and the leader are set at most once:
+they change only together with the epoch.
 """
 
 import json
@@ -18,18 +18,18 @@ NO_NODE = -1
 FILE_NAME = "quorum-state"
 DATA_VERSION = 1
 MAX_EPOCH = 2**31 - 2
-"""The last epoch there can be: one less than 31 bits hold, so a count of epochs fits as well."""
+"""The largest epoch: one less than 31 bits hold, so that a count of epochs also fits."""
 
 MAX_NODE_ID = 2**31 - 1
 
 
 class DamagedQuorumState(Exception):  # noqa: N818 - a storage failure, named like CorruptBatch
-    """The file is there and is not one: voting on would mean to vote twice."""
+    """The file exists but cannot be read. A node without its vote could vote twice in an epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """A new node begins in epoch 0, without vote and leader."""
+    """Epoch, leader and vote. A new node begins in epoch 0, with neither vote nor leader."""
 
     leader_epoch: int = 0
     leader_id: int = NO_NODE
@@ -38,17 +38,17 @@ class QuorumState:
 
     @property
     def has_leader(self) -> bool:
-        """Whether the leader of this epoch is known; it may be this node."""
+        """True if the leader of this epoch is known; it may be this node."""
         return self.leader_id != NO_NODE
 
     @property
     def has_voted(self) -> bool:
-        """Whether this node has given its vote in this epoch, maybe to itself."""
+        """True if this node has voted in this epoch, perhaps for itself."""
         return self.voted_id != NO_NODE
 
 
 def encode_quorum_state(state: QuorumState) -> bytes:
-    """Write the file's contents."""
+    """Return the file's content."""
     voted_directory_id = urlsafe_b64encode(state.voted_directory_id).rstrip(b"=").decode()
     fields = {
         "leaderId": state.leader_id,
@@ -61,7 +61,7 @@ def encode_quorum_state(state: QuorumState) -> bytes:
 
 
 def decode_quorum_state(data: bytes) -> QuorumState:
-    """Read the file's contents; raises DamagedQuorumState."""
+    """Return the state that the file's content holds; raise DamagedQuorumState."""
     try:
         fields = json.loads(data)
         if fields["data_version"] not in (0, DATA_VERSION):

@@ -1,4 +1,4 @@
-"""The roles of a node, one class each, and which may follow which.
+"""The roles of a node, one class each, and the transitions between them.
 
 A voter (KIP-595; Prospective is KIP-996):
 
@@ -24,13 +24,14 @@ A voter (KIP-595; Prospective is KIP-996):
                  Follower     the leader of a higher epoch is found
                  Prospective  the election timeout expires
 
-Only the step to Candidate raises the epoch, by one. An observer is an `Observer` for ever: it looks
-for a leader, follows it, and looks again when the fetch timeout expires or a higher epoch is seen.
+Only the transition to Candidate raises the epoch on the node's own initiative, by one. An observer
+is always an `Observer`: it looks for a leader, follows it, and looks again when the fetch timeout
+expires or it sees a higher epoch.
 
-A node starts with what its `quorum-state` says: as Resigned if it was the leader (its log may have
-lost a tail that others have seen, so it must not write under the same epoch again), as Follower if
-it knew the leader, else Unattached, with its vote. `TRANSITIONS` is the table as data; every change
-of role is checked against it.
+The saved `quorum-state` decides the first role. A node that was the leader starts as Resigned: its
+log may have lost records that others have read, so it must not write again under the same epoch. A
+node that knew the leader starts as Follower, any other as Unattached, with its vote. `TRANSITIONS`
+is the table as data; `RaftState` asserts every change of role against it.
 """
 
 from dataclasses import dataclass, field
@@ -51,66 +52,66 @@ class Tally:
     rejected: set[int] = field(default_factory=set)
 
     def note(self, voter: int, *, is_granted: bool) -> None:
-        """Count an answer; a second one of the same voter changes nothing."""
+        """Count an answer; a second answer of the same voter changes nothing."""
         if voter in self.unanswered:
             (self.granted if is_granted else self.rejected).add(voter)
 
     @property
     def unanswered(self) -> list[int]:
-        """The voters that have not answered yet, in ascending order."""
+        """The voters that have not answered, in ascending order."""
         return [v for v in self.voters if v not in self.granted and v not in self.rejected]
 
     @property
     def is_won(self) -> bool:
-        """Whether a majority has granted."""
+        """True if a majority has granted its vote."""
         return len(self.granted) >= majority_of(len(self.voters))
 
     @property
     def is_lost(self) -> bool:
-        """Whether a majority cannot be reached any more."""
+        """True if the remaining answers cannot make a majority."""
         return len(self.voters) - len(self.rejected) < majority_of(len(self.voters))
 
 
 @dataclass(slots=True)
 class Download:
-    """A snapshot on its way from the leader: the next byte to ask for."""
+    """The download of a snapshot from the leader; `position` is the next byte to ask for."""
 
     snapshot_id: OffsetAndEpoch
     position: int = 0
 
 
 class ParkedFetch(NamedTuple):
-    """A Fetch that found nothing new; answered when there is, or at the deadline."""
+    """A Fetch that found nothing new. It is answered when there is, or at the deadline."""
 
     envelope: Envelope
     fetch_offset: int
     high_watermark: int
-    """What the replica knows of it (KIP-1166); it is told at once when there is more to know."""
+    """The high watermark that the replica knows (KIP-1166); a higher one is sent at once."""
     max_bytes: int
     deadline_ms: int
 
 
 @dataclass(slots=True)
 class Unattached:
-    """Knows no leader of the epoch. May give its vote, once."""
+    """The node knows no leader of the epoch. It may vote once."""
 
     deadline_ms: int
 
 
 @dataclass(slots=True)
 class Follower:
-    """Pulls the leader's log."""
+    """The node fetches the leader's log."""
 
     leader_id: int
     deadline_ms: int
     has_fetched: bool = False
-    """Whether the leader has answered: if so, it is alive, and no pre-vote is given (KIP-996)."""
+    """True if the leader has answered. The node then rejects a pre-vote (KIP-996)."""
     download: Download | None = None
 
 
 @dataclass(slots=True)
 class Prospective:
-    """Asks whether it would be elected, without changing anybody's epoch."""
+    """The node asks for pre-votes, which change no node's epoch."""
 
     deadline_ms: int
     tally: Tally
@@ -118,7 +119,7 @@ class Prospective:
 
 @dataclass(slots=True)
 class Candidate:
-    """Has voted for itself in a new epoch and asks for votes."""
+    """The node has voted for itself in a new epoch and asks for votes."""
 
     deadline_ms: int
     tally: Tally
@@ -130,14 +131,14 @@ class Leader:
 
     epoch_start_offset: int
     progress: dict[int, ReplicaProgress]
-    """The voters, with this node itself: its own end offset is what it has flushed."""
+    """The voters including this node, whose own end offset is what it has flushed."""
     observers: dict[int, ReplicaProgress] = field(default_factory=dict)
     parked: list[ParkedFetch] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Resigned:
-    """Was the leader of this epoch and says so; neither leads nor votes in it."""
+    """The node led this epoch and has resigned; it neither leads nor votes in the epoch."""
 
     deadline_ms: int
     candidates: list[int]
@@ -147,13 +148,13 @@ class Resigned:
 
 @dataclass(slots=True)
 class Observer:
-    """Pulls the leader's log without a vote."""
+    """The node fetches the leader's log and has no vote."""
 
     leader_id: int | None
     deadline_ms: int
-    """With a leader: the fetch timeout. Without: when the next voter is asked for one."""
+    """With a leader, the fetch timeout; without one, when to ask the next voter for the leader."""
     asked: int = 0
-    """The place in `voters` of the one that is asked for the leader."""
+    """The index in `voters` of the voter that is asked for the leader."""
     download: Download | None = None
 
 
@@ -168,4 +169,4 @@ TRANSITIONS: dict[type, tuple[type, ...]] = {
     Resigned: (Unattached, Follower, Prospective),
     Observer: (Observer,),
 }
-"""What may follow each role."""
+"""The roles that may follow each role."""

@@ -1,10 +1,11 @@
-"""A node's whole state, and the changes of role: what every other file here works on.
+"""A node's whole state and its changes of role. The other files of this package work on it.
 
 Invariants:
+
 - `quorum.leader_epoch` only grows; within an epoch, vote and leader are set at most once.
 - `high_watermark` only grows, and `log.start_offset` <= `high_watermark` <= `log.end_offset`.
-- `role` is an `Observer` if and only if this node has no vote.
-- With every change of role the pending requests are forgotten and the parked ones answered.
+- `role` is an `Observer` if and only if this node is not a voter.
+- Every change of role clears the pending requests; a leader's parked Fetches are then answered.
 """
 
 from dataclasses import replace
@@ -49,7 +50,7 @@ class RaftState:
         self.requests = Requests(random.randrange(0, 2**30), config.request_timeout_ms)
         self.output = Output()
         self.abandoned: list[ParkedFetch] = []
-        """Fetches that were parked at a leader that is one no more; `leading` answers them."""
+        """The Fetches that were parked when this node stopped leading; `leading` answers them."""
         self.is_stopping = False
 
     @property
@@ -59,7 +60,7 @@ class RaftState:
 
     @property
     def leader_id(self) -> int:
-        """Return the leader one can be sent to, -1 when there is none."""
+        """Return the leader to send a client to, -1 if there is none."""
         match self.role:
             case Leader():
                 return self.config.node_id
@@ -69,10 +70,10 @@ class RaftState:
                 return leader_id
         return NO_NODE
 
-    # What goes out.
+    # Messages and the high watermark.
 
     def request(self, destination: int, message: Message, now_ms: int) -> None:
-        """Send a request; its answer counts until the role changes."""
+        """Send a request; its response counts until the role changes."""
         correlation_id = self.requests.start(destination, now_ms)
         self.output.send.append(Envelope(self.config.node_id, destination, correlation_id, message))
 
@@ -83,7 +84,7 @@ class RaftState:
         )
 
     def advance_high_watermark(self, offset: int) -> bool:
-        """Let everything below an offset be applied; tell whether that is new."""
+        """Mark everything below `offset` as committed; return False if it already was."""
         assert offset <= self.log.end_offset, (offset, self.log.end_offset)
         if offset <= self.high_watermark:
             return False
@@ -93,12 +94,12 @@ class RaftState:
     # Times.
 
     def random_election_deadline_ms(self, now_ms: int) -> int:
-        """Draw a deadline one to two election timeouts away, so that ties are rare."""
+        """Draw a deadline one to two election timeouts away, so that split votes are rare."""
         timeout_ms = self.config.election_timeout_ms
         return now_ms + timeout_ms + self.random.randrange(0, timeout_ms)
 
     def random_backoff_deadline_ms(self, now_ms: int) -> int:
-        """Draw when to try again after a lost election."""
+        """Draw the time of the next attempt after a lost election."""
         return now_ms + self.random.randrange(1, self.config.election_backoff_max_ms + 1)
 
     # Changes of role.
@@ -109,7 +110,7 @@ class RaftState:
         self.enter(role, quorum)
 
     def enter(self, role: Role, quorum: QuorumState) -> None:
-        """Take a role without looking at the table: at the start."""
+        """Take a role without a check against the table, as at the start."""
         assert quorum.leader_epoch >= self.quorum.leader_epoch, (quorum, self.quorum)
         if isinstance(self.role, Leader):
             self.abandoned += self.role.parked
@@ -132,25 +133,26 @@ class RaftState:
         self.quorum = self.output.quorum_state = quorum
 
     def become_unattached(self, epoch: int, now_ms: int) -> None:
-        """Go on in an epoch whose leader is not known."""
+        """Become Unattached, or a searching Observer, in an epoch whose leader is unknown."""
         quorum = self.quorum if epoch == self.epoch else QuorumState(epoch)
         if not self.config.is_voter:
             self._become(self.looking_for_leader(now_ms), quorum)
             return
         deadline_ms = self.random_election_deadline_ms(now_ms)
         if isinstance(self.role, Unattached | Prospective | Candidate):
-            # Else candidates that cannot win could keep this node from ever becoming one.
+            # Keep the earlier deadline: otherwise candidates that cannot win could postpone this
+            # node's own election for ever.
             deadline_ms = min(deadline_ms, max(self.role.deadline_ms, now_ms))
         self._become(Unattached(deadline_ms), quorum)
 
     def give_vote(self, candidate_id: int, directory_id: bytes, now_ms: int) -> None:
-        """Vote, which is on disk before the candidate hears of it, and wait for its success."""
+        """Vote for a candidate, and wait for its election. The vote is saved before it is sent."""
         assert not self.quorum.has_voted or self.quorum.voted_id == candidate_id, self.quorum
         quorum = replace(self.quorum, voted_id=candidate_id, voted_directory_id=directory_id)
         self._become(Unattached(self.random_election_deadline_ms(now_ms)), quorum)
 
     def become_follower(self, epoch: int, leader_id: int, now_ms: int) -> None:
-        """Follow a leader that was found."""
+        """Follow the leader of an epoch."""
         deadline_ms = now_ms + self.config.fetch_timeout_ms
         base = self.quorum if epoch == self.epoch else QuorumState(epoch)
         quorum = replace(base, leader_id=leader_id)
@@ -160,19 +162,19 @@ class RaftState:
             self._become(Observer(leader_id, deadline_ms), quorum)
 
     def looking_for_leader(self, now_ms: int) -> Observer:
-        """Make the role of an observer that asks the voters, one after the other."""
+        """Return the role of an observer that asks one voter after the other for the leader."""
         voter_count = len(self.config.voters)
         return Observer(None, now_ms, asked=self.random.randrange(0, voter_count))
 
     def become_prospective(self, now_ms: int) -> None:
-        """Ask who would vote for this node; alone in the quorum it leads at once."""
+        """Start a pre-vote; a single voter becomes the leader at once."""
         tally = Tally(self.config.voters, granted={self.config.node_id})
         self._become(Prospective(self.random_election_deadline_ms(now_ms), tally), self.quorum)
         if tally.is_won:
             self.become_candidate(now_ms)
 
     def become_candidate(self, now_ms: int) -> None:
-        """Vote for this node in a new epoch, if there is one left."""
+        """Vote for this node in the next epoch; without a next epoch, become Unattached."""
         if self.epoch >= MAX_EPOCH:
             self.become_unattached(self.epoch, now_ms)
             return
@@ -188,7 +190,11 @@ class RaftState:
             self.become_leader(tally, now_ms)
 
     def become_leader(self, tally: Tally, now_ms: int) -> None:
-        """Lead, beginning with a record of this epoch, for only such a record can be committed."""
+        """Lead, and append a LeaderChangeMessage.
+
+        Only a record of this epoch can be committed by counting (Raft 5.4.2), so the leader adds
+        one.
+        """
         node_id, start_offset = self.config.node_id, self.log.end_offset
         progress = {voter: ReplicaProgress(now_ms) for voter in self.config.voters}
         quorum = replace(self.quorum, leader_id=node_id)
@@ -202,7 +208,7 @@ class RaftState:
         self.output.must_flush = True
 
     def become_resigned(self, now_ms: int) -> None:
-        """Lead no longer, and ask for an election (EndQuorumEpoch)."""
+        """Give up the leadership and ask the other voters for an election (EndQuorumEpoch)."""
         assert isinstance(self.role, Leader), self.role
         progress = self.role.progress
         candidates = sorted(
@@ -212,12 +218,12 @@ class RaftState:
         self._become(Resigned(deadline_ms, candidates, set(candidates)), self.quorum)
 
     def observe(self, epoch: int, leader_id: int, source: int, now_ms: int) -> bool:
-        """Learn what another node says of epoch and leader; False when that cannot be.
+        """Take over the epoch and leader of a message; return False if the claim is impossible.
 
-        Then nothing has changed, and what else its message says is not to be believed either.
+        After False nothing has changed, and the caller must ignore the rest of the message.
         """
         if epoch < self.epoch:
-            return True  # old news
+            return True  # An old epoch changes nothing.
         code = check_claim(self.config, self.quorum, epoch, leader_id, needs_leader=False)
         if code is not ErrorCode.NONE:
             return False
@@ -232,7 +238,7 @@ class RaftState:
         return True
 
     def _observe_leader(self, leader_id: int, source: int, now_ms: int) -> None:
-        """Follow the leader of this epoch, unless this node does, or has given it up."""
+        """Follow the leader of this epoch, unless this node already does or has given it up."""
         known_id = self.quorum.leader_id
         assert known_id in (NO_NODE, leader_id), (self.quorum, leader_id)
         match self.role:

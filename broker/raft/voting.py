@@ -1,8 +1,8 @@
 """Elections: pre-vote, vote, and the end of an epoch.
 
-A voter that hears of no leader first asks whether it would be elected (pre-vote, KIP-996): the
-question changes no epoch, so a node that was cut off cannot disturb a working quorum when it comes
-back. Only with a majority of yeses does it begin a new epoch and ask for votes.
+A voter without a leader first asks the others whether they would vote for it (pre-vote, KIP-996).
+The pre-vote changes no epoch, so a node that was cut off cannot disturb a working quorum when it
+returns. Only with a majority of pre-votes does the voter begin a new epoch and ask for votes.
 """
 
 from typing import assert_never
@@ -49,7 +49,7 @@ def is_up_to_date(candidate: OffsetAndEpoch, own: OffsetAndEpoch) -> bool:
 
 
 def may_grant(role: Role, quorum: QuorumState, partition: PartitionData) -> bool:
-    """Decide on a vote in the voter's own epoch; the logs are compared elsewhere."""
+    """Return True if the role and an earlier vote allow this vote; the caller compares the logs."""
     if partition.pre_vote:
         return _may_grant_pre_vote(role)
     if quorum.has_leader or not isinstance(role, Unattached | Prospective):
@@ -58,7 +58,7 @@ def may_grant(role: Role, quorum: QuorumState, partition: PartitionData) -> bool
 
 
 def _may_grant_pre_vote(role: Role) -> bool:
-    """Say no while there is a leader that answers: then nobody needs an election."""
+    """Reject a pre-vote while the leader answers: no election is needed then."""
     match role:
         case Leader() | Observer():
             return False
@@ -71,7 +71,7 @@ def _may_grant_pre_vote(role: Role) -> bool:
 
 
 def handle_vote(state: RaftState, envelope: Envelope, request: VoteRequest, now_ms: int) -> None:
-    """Answer a candidate, or one that would become one."""
+    """Answer a vote or pre-vote request."""
     partition = partition_of(request)
     if partition is None or min(partition.last_offset, partition.last_offset_epoch) < 0:
         state.respond(envelope, refusal_of(request, ErrorCode.INVALID_REQUEST))
@@ -98,7 +98,8 @@ def _decide(
     own = OffsetAndEpoch(state.log.end_offset, state.log.last_epoch)
     if not may_grant(state.role, state.quorum, partition) or not is_up_to_date(theirs, own):
         if partition.pre_vote and isinstance(state.role, Prospective):
-            # It has lost its leader too: what it refused before, it may grant now.
+            # The sender has lost its leader too, so it may grant a pre-vote that it rejected
+            # earlier.
             state.role.tally.rejected.discard(candidate_id)
         return ErrorCode.NONE, False
     if not partition.pre_vote:
@@ -131,7 +132,7 @@ def handle_vote_response(
         else:
             state.become_leader(role.tally, now_ms)
     elif role.tally.is_lost:
-        # Whoever was refused waits at random, so that another gets the chance.
+        # A candidate that has lost waits for a random time, so that another one can win.
         role.deadline_ms = min(role.deadline_ms, state.random_backoff_deadline_ms(now_ms))
 
 
@@ -169,12 +170,13 @@ def _give_up(state: RaftState, role: Prospective | Candidate, now_ms: int) -> No
         return
     leader_id = state.quorum.leader_id
     if leader_id in (NO_NODE, state.config.node_id):
-        # Not the deadline that has just passed, else this would ask without a pause.
+        # Set a new deadline: the old one has passed, and the node would ask without a pause.
         role.deadline_ms = state.random_election_deadline_ms(now_ms)
         state.become_unattached(state.epoch, now_ms)
         return
     state.become_follower(state.epoch, leader_id, now_ms)
-    # The leader may be alive, and only this node's link to it bad; but do not wait for long.
+    # The leader may be alive and only this node's connection to it broken. Wait for an election
+    # timeout, not for a whole fetch timeout.
     assert isinstance(state.role, Follower), state.role
     state.role.deadline_ms = state.random_election_deadline_ms(now_ms)
 
@@ -194,7 +196,7 @@ def handle_begin_epoch(
 
 
 def _hear_of_leader(state: RaftState, epoch: int, leader_id: int, now_ms: int) -> ErrorCode:
-    """Follow whoever says to be the leader of an epoch, or to have been, if that can be."""
+    """Follow the claimed leader of an epoch; return the error if the claim is impossible."""
     if epoch < state.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     code = check_claim(state.config, state.quorum, epoch, leader_id, needs_leader=True)
@@ -206,7 +208,7 @@ def _hear_of_leader(state: RaftState, epoch: int, leader_id: int, now_ms: int) -
 def handle_begin_epoch_response(
     state: RaftState, envelope: Envelope, response: BeginQuorumEpochResponse, now_ms: int
 ) -> None:
-    """Learn of a later epoch, or wait until the voter fetches."""
+    """Observe the voter's epoch, and leave it time to fetch before the next announcement."""
     partition = partition_of(response)
     if partition is not None:
         state.observe(partition.leader_epoch, partition.leader_id, envelope.source, now_ms)
@@ -218,7 +220,7 @@ def handle_begin_epoch_response(
 def handle_end_epoch(
     state: RaftState, envelope: Envelope, request: EndQuorumEpochRequest, now_ms: int
 ) -> None:
-    """Hear that the leader resigns: the first candidate asks for votes at once, others later."""
+    """Handle a leader's resignation: the first candidate starts an election, the others wait."""
     partition = partition_of(request)
     if partition is None:
         state.respond(envelope, refusal_of(request, ErrorCode.INVALID_REQUEST))
@@ -231,7 +233,10 @@ def handle_end_epoch(
 
 
 def expect_election(state: RaftState, candidates: list[int], now_ms: int) -> None:
-    """Stop to trust in the leader that is followed, and become a candidate when it is our turn."""
+    """Give up the followed leader, and move the election deadline forward.
+
+    The first of `candidates` starts at once; every other voter waits for a random backoff.
+    """
     role = state.role
     if not isinstance(role, Follower):
         return
@@ -245,7 +250,7 @@ def expect_election(state: RaftState, candidates: list[int], now_ms: int) -> Non
 def handle_end_epoch_response(
     state: RaftState, envelope: Envelope, response: EndQuorumEpochResponse, now_ms: int
 ) -> None:
-    """Note that a voter knows of the resignation."""
+    """Note that a voter has received the resignation."""
     partition = partition_of(response)
     if partition is not None:
         state.observe(partition.leader_epoch, partition.leader_id, envelope.source, now_ms)
@@ -254,7 +259,7 @@ def handle_end_epoch_response(
 
 
 def poll_resigned(state: RaftState, role: Resigned, now_ms: int) -> None:
-    """Tell the voters, and stand again when nobody else has won."""
+    """Send EndQuorumEpoch to the voters; start a pre-vote if no leader is found in time."""
     if now_ms >= role.deadline_ms and not state.is_stopping:
         state.become_prospective(now_ms)
         return
