@@ -106,7 +106,7 @@ class RaftNode:
 
     @property
     def may_stop(self) -> bool:
-        """True if a stop may complete: the resignation is acknowledged, or no other voter exists."""
+        """True if a stop may end: the resignation is acknowledged, or no other voter exists."""
         role = self._state.role
         if isinstance(role, Leader):
             return not self._state.config.other_voters

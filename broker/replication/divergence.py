@@ -1,11 +1,11 @@
-"""Where two logs part: found by leader epochs, never by the high watermark (KIP-101, 279, 595).
+"""Where two logs diverge: by leader epochs, never by the high watermark (KIP-101, 279, 595).
 
-A leader has one epoch at most once, at one place of the log, and writes what it wants there; so if
-two logs have a record of the same offset and epoch, they are equal up to it. A follower says which
-epoch its log ends in. If that epoch did not end there, or not so late, in the leader's log, the
-leader names its own largest epoch that is not larger, and where it ends: the logs are equal at most
-up to there. The follower cuts its log to where it has that epoch too, and asks again: one round for
-each epoch that only one of them has.
+Each leader epoch has one leader, which writes its records in order. So if two logs have a record of
+the same offset and epoch, they are equal up to that record. A follower's Fetch names its log's end
+offset and last epoch. If the leader's log does not have that epoch, or that epoch ends before that
+offset there, the leader returns its largest epoch at or below the follower's, with its end offset:
+the logs are equal at most up to there. The follower truncates its log to where it has that epoch
+too, and fetches again: one round for each epoch that only one of the two logs has.
 """
 
 from broker.errors import ErrorCode, KafkaError
@@ -18,9 +18,10 @@ UNKNOWN_EPOCH = -1
 def find_divergence(
     log: ReplicaLog, *, fetch_offset: int, last_fetched_epoch: int
 ) -> OffsetAndEpoch | None:
-    """Say up to where at most a reader's log equals this one; None when this one continues it.
+    """Return the end of the reader's largest possible common part with this log.
 
-    Raises OFFSET_OUT_OF_RANGE when this log says nothing about the reader's epoch, or begins later.
+    Return None if this log continues the reader's. Raise OFFSET_OUT_OF_RANGE if this log does not
+    know the reader's epoch, or starts after the reader's offset.
     """
     if last_fetched_epoch == UNKNOWN_EPOCH:
         return None
@@ -37,9 +38,10 @@ def find_divergence(
 
 
 def truncation_offset(log: ReplicaLog, leader_end: OffsetAndEpoch) -> int:
-    """Compute where to cut a follower's log that parts from its leader's at most there.
+    """Compute the offset to truncate a follower's log to, given the leader's diverging epoch.
 
-    With an epoch that only the leader has, the follower's largest smaller one ends before it.
+    If only the leader has that epoch, the end of the follower's next smaller epoch limits the
+    offset.
     """
     epoch, end_offset = log.end_offset_for_epoch(leader_end.leader_epoch)
     if epoch == UNKNOWN_EPOCH:

@@ -1,12 +1,12 @@
-"""The leader epoch that a request was made in, against the one we know (KIP-320).
+"""The comparison of a request's leader epoch with the known one (KIP-320).
 
-Two replicas compare logs and count positions only when they agree on the epoch: a follower never
-truncates against a leader of the past, and a deposed leader never counts a follower of the new one.
+Two replicas compare logs and count positions only if they agree on the epoch. So a follower never
+truncates against a former leader, and a former leader never counts a follower of the new one.
 """
 
 from broker.errors import ErrorCode, KafkaError
 
-ANY_EPOCH = -1  # of a client that knows no epoch; replicas always do
+ANY_EPOCH = -1  # from a client that knows no epoch; replicas always know one
 
 
 def validate_leader_epoch(claimed: int, current: int) -> None:

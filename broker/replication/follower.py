@@ -1,13 +1,12 @@
-"""The follower's side of one partition: what to ask its leader, and what to make of the answer.
+"""The follower's side of one partition: what to fetch, and how to handle the answer.
 
-It asks for what follows its log's end and says which epoch the log ends in. The leader answers with
-records, or with the place where the two logs part; then the follower cuts its log there, by its own
-epochs, and asks again. It never cuts at its high watermark, which may be older than what was
-committed (KIP-101).
+A follower fetches from its log's end and sends the last epoch of its log. The leader answers with
+records, or with the diverging epoch; the follower then truncates its log by its own epochs and
+fetches again. It never truncates to its high watermark, which may be lower than what was committed
+(KIP-101).
 
-An answer counts only if nothing has changed since it was asked for: `FetchPosition` is the whole
-question, and a follower that would ask otherwise by now leaves the answer alone. So answers may
-come late, twice, and from a leader of the past.
+An answer counts only if the follower would still send the same request: `FetchPosition` is the
+whole request for a partition. So answers may arrive late, twice, or from a former leader.
 """
 
 from enum import Enum
@@ -34,7 +33,7 @@ class FollowerState(Enum):
 
 
 class FetchPosition(NamedTuple):
-    """What a follower asks of its leader for one partition."""
+    """The request of a follower for one partition."""
 
     current_leader_epoch: int
     fetch_offset: int
@@ -43,20 +42,20 @@ class FetchPosition(NamedTuple):
 
 
 class FollowerOutcome(Enum):
-    """What an answer did."""
+    """The effect of an answer."""
 
-    STALE = "stale"  # nothing: it answers another question
-    UNCHANGED = "unchanged"  # nothing came; the high watermark may have moved
+    STALE = "stale"  # ignored: it answers an outdated request
+    UNCHANGED = "unchanged"  # no records; the high watermark may have moved
     APPENDED = "appended"
     TRUNCATED = "truncated"
-    RESTARTED = "restarted"  # all of the log was dropped
+    RESTARTED = "restarted"  # the whole log was deleted
     OUT_OF_RANGE = "out of range"  # ask the leader for its offsets: `handle_offsets`
     BACKING_OFF = "backing off"
     FENCED = "fenced"
 
 
 class PartitionFollower:
-    """Invariant: below its high watermark its log equals that of every leader to come."""
+    """Invariant: below the high watermark, the log equals that of every later leader."""
 
     __slots__ = (
         "_state",
@@ -74,17 +73,17 @@ class PartitionFollower:
         self.leader_id = NO_LEADER
         self.leader_epoch = -1
         self.is_in_sync = False
-        """Whether the metadata counts it as in sync: then no throttle holds it back."""
+        """True if the metadata has it in the in-sync set; it is then not throttled."""
         self.retry_at_ms = 0
         self._state = FollowerState.IDLE
 
     @property
     def state(self) -> FollowerState:
-        """What it does now."""
+        """The state; see the package."""
         return self._state
 
     def follow(self, partition: PartitionImage) -> bool:
-        """Follow the metadata; tell whether it begins anew, because the leader epoch is another."""
+        """Apply the metadata; return True if the leader epoch is new, so that fetching restarts."""
         if partition.leader_epoch == self.leader_epoch:
             return False
         assert partition.leader_epoch > self.leader_epoch, (partition, self.leader_epoch)
@@ -95,23 +94,23 @@ class PartitionFollower:
         self._state = FollowerState.FETCHING if has_leader else FollowerState.IDLE
         return True
 
-    # --- ask ---
+    # --- requests ---
 
     def position(self) -> FetchPosition:
-        """Return what it would ask now."""
+        """Return the request that fits the current state."""
         log = self.log
         return FetchPosition(
             self.leader_epoch, log.log_end_offset, log.leader_epoch, log.log_start_offset
         )
 
     def next_fetch(self, now_ms: int) -> FetchPosition | None:
-        """Return what to ask its leader; None while there is nothing to ask, or it backs off."""
+        """Return the request to send; None while the follower is not fetching or backs off."""
         if self._state is not FollowerState.FETCHING or now_ms < self.retry_at_ms:
             return None
         return self.position()
 
     def needs_offsets(self, now_ms: int) -> bool:
-        """Return whether to ask its leader where its log begins and ends (ListOffsets)."""
+        """Return True if the leader must be asked for its log's offsets (ListOffsets)."""
         return self._state is FollowerState.RESETTING and now_ms >= self.retry_at_ms
 
     # --- answers ---
@@ -119,7 +118,7 @@ class PartitionFollower:
     def handle_fetch_answer(
         self, asked: FetchPosition, answer: PartitionData, now_ms: int
     ) -> FollowerOutcome:
-        """Take what the leader answered. An OSError from the log means that its disk has failed."""
+        """Handle the leader's answer. An OSError from the log means that the disk has failed."""
         if self._state is not FollowerState.FETCHING or not self._is_current(asked):
             return FollowerOutcome.STALE
         if answer.error_code != NO_ERROR:
@@ -128,7 +127,7 @@ class PartitionFollower:
         if diverging.epoch != UNKNOWN_EPOCH:
             is_possible = 0 <= diverging.epoch <= asked.last_fetched_epoch
             if not is_possible or diverging.end_offset < 0:
-                # No leader's log parts there; obeyed, it would cut what is committed.
+                # No correct leader sends this, and the truncation would remove committed records.
                 return self.back_off(now_ms)
             leader_end = OffsetAndEpoch(diverging.end_offset, diverging.epoch)
             self.log.truncate_to(truncation_offset(self.log, leader_end))
@@ -139,14 +138,15 @@ class PartitionFollower:
             try:
                 self.log.append_as_follower(answer.records)
             except CorruptBatch:
-                # Damaged on the way, or by the leader's disk: what came before it counts.
+                # The batch was damaged on the network or on the leader's disk. The log keeps the
+                # batches before it.
                 return self.back_off(now_ms)
             outcome = FollowerOutcome.APPENDED
         self._follow_offsets(answer.high_watermark, answer.log_start_offset)
         return outcome
 
     def _is_current(self, asked: FetchPosition) -> bool:
-        # The log's start does not matter: it may have moved, and the records fit all the same.
+        # The log start offset may have moved: the records still fit.
         return asked[:3] == self.position()[:3]
 
     def _follow_offsets(self, high_watermark: int, leader_start_offset: int) -> None:
@@ -165,7 +165,7 @@ class PartitionFollower:
         return self.back_off(now_ms)
 
     def back_off(self, now_ms: int) -> FollowerOutcome:
-        """Leave the leader alone for a while: it refused, or could not be reached."""
+        """Send nothing for `backoff_ms`: the leader refused or could not be reached."""
         self.retry_at_ms = now_ms + self.backoff_ms
         return FollowerOutcome.BACKING_OFF
 
@@ -176,11 +176,11 @@ class PartitionFollower:
         leader_end_offset: int,
         now_ms: int,
     ) -> FollowerOutcome:
-        """Take the bounds of the leader's log, asked for in an epoch, and go on from within them.
+        """Handle the start and end of the leader's log, and continue to fetch within them.
 
-        A log that ends before the leader's begins is of no use any more, and there is nothing left
-        to fill the gap: it begins again where the leader's does. A log that lies within the bounds
-        is kept; whether it is equal, the next Fetch will show.
+        If the follower's log ends before the leader's log starts, no replica can fill the gap: the
+        follower deletes its log and starts at the leader's log start offset. If its log ends within
+        the bounds, it keeps it, and the next Fetch shows whether the logs are equal.
         """
         if (
             self._state is not FollowerState.RESETTING
@@ -189,7 +189,7 @@ class PartitionFollower:
         ):
             return FollowerOutcome.STALE
         if leader_start_offset < 0:
-            return self.back_off(now_ms)  # No log begins there.
+            return self.back_off(now_ms)  # No log has a negative start offset.
         self._state = FollowerState.FETCHING
         if self.log.log_end_offset < leader_start_offset:
             self.log.truncate_fully_and_start_at(leader_start_offset)
@@ -202,7 +202,7 @@ class PartitionFollower:
     def handle_offsets_error(
         self, current_leader_epoch: int, error_code: int, now_ms: int
     ) -> FollowerOutcome:
-        """Take a refusal of the question for offsets: ask again, or wait for the metadata."""
+        """Handle an error of ListOffsets: retry, or wait for the metadata if fenced."""
         if self._state is not FollowerState.RESETTING or current_leader_epoch != self.leader_epoch:
             return FollowerOutcome.STALE
         if error_code == ErrorCode.FENCED_LEADER_EPOCH:

@@ -1,9 +1,9 @@
-"""The leader's view of one follower: how far it has come, and since when it keeps up.
+"""The leader's view of one follower: its position, and when it was last caught up.
 
-A follower is *caught up* when it has all that the leader had at some moment of the last
-`replica.lag.time.max.ms`. A Fetch from the leader's log end shows it for now; a Fetch from where
-the leader's log ended at the Fetch before shows it for then, so a follower that is always a little
-behind a busy leader still counts.
+A follower is *caught up* if it has all records that the leader had at some moment of the last
+`replica.lag.time.max.ms`. A Fetch from the leader's log end proves it for the time of this Fetch. A
+Fetch from where the leader's log ended at the previous Fetch proves it for that time, so a follower
+that is always a little behind a busy leader still counts as caught up.
 """
 
 from dataclasses import dataclass
@@ -15,27 +15,27 @@ LONG_AGO_MS = -(1 << 62)
 
 @dataclass(slots=True)
 class FollowerProgress:
-    """Invariant: the follower's log equals the leader's below `log_end_offset`, in this epoch."""
+    """Invariant: below `log_end_offset`, the follower's log equals the leader's."""
 
     broker_id: int
     last_caught_up_ms: int = LONG_AGO_MS
-    """The latest time at which it had all the leader had, as far as its fetches show."""
+    """The latest time at which its fetches show that it had all of the leader's records."""
     log_end_offset: int = UNKNOWN_OFFSET
     log_start_offset: int = UNKNOWN_OFFSET
     broker_epoch: int = UNKNOWN_EPOCH
-    """The incarnation that fetched last; UNKNOWN_EPOCH before the first fetch of this epoch."""
+    """The broker epoch of its last Fetch; UNKNOWN_EPOCH before the first in this leader epoch."""
     _last_fetch_ms: int = LONG_AGO_MS
     _leader_end_at_last_fetch: int = 0
 
     @property
     def has_fetched(self) -> bool:
-        """Whether it has fetched in this leader epoch."""
+        """True if it has fetched in this leader epoch."""
         return self.log_end_offset != UNKNOWN_OFFSET
 
     def note_fetch(
         self, fetch_offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int
     ) -> bool:
-        """Note from where it fetches; tell whether that is another place than before."""
+        """Note the offset of a Fetch; return True if the offset has changed."""
         if fetch_offset >= leader_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
         elif self.has_fetched and fetch_offset >= self._leader_end_at_last_fetch:
@@ -48,7 +48,7 @@ class FollowerProgress:
         return has_moved
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:
-        """Return whether it had all the leader had within the last `replica.lag.time.max.ms`."""
+        """Return True if it was caught up within the last `replica.lag.time.max.ms`."""
         return (
             self.log_end_offset == leader_end_offset
             or now_ms - self.last_caught_up_ms <= lag_time_max_ms

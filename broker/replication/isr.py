@@ -1,22 +1,24 @@
-"""The in-sync set of a partition at its leader, and the one change that may be under way (KIP-497).
+"""The in-sync set of a partition at its leader, and the one change that may be pending (KIP-497).
 
-Only the controller changes the set; the leader asks (AlterPartition), naming the partition epoch it
-knows, so that of two changes made from the same state one is refused. While it does not know the
-answer, either may be true, and the *maximal* set, what both allow together, counts for the high
-watermark: the larger one is always safe.
+Only the controller changes the set. The leader asks for a change (AlterPartition) and names the
+partition epoch that it knows, so that the controller refuses one of two changes made from the same
+state. While the leader does not know the answer, either set may be the valid one. The high
+watermark then uses the *maximal* set, the union of both, which is always safe.
 
-What an answer makes of a change that is pending; a dash leaves it so:
+The effect of an answer on a pending change:
 
     NONE                                COMMITTED, with the set and partition epoch of the answer
-    INELIGIBLE_REPLICA                  COMMITTED as before: certainly nothing was changed
-    OPERATION_NOT_ATTEMPTED             COMMITTED as before: it was never sent
+    INELIGIBLE_REPLICA                  COMMITTED with the earlier set: nothing was changed
+    OPERATION_NOT_ATTEMPTED             COMMITTED with the earlier set: nothing was changed
     FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, INVALID_REQUEST, UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION, NEW_LEADER_ELECTED
-                                        -, until metadata says what is: it may have been made
-    anything else                       -, and it is sent again
+                                        still pending until the metadata shows the outcome: the
+                                        change may have been made
+    any other error                     still pending, and sent again
 
-Metadata of a newer partition epoch replaces whatever is here. Metadata of the same one does not: it
-says what the last answer said, and a change that began since must go on to count.
+Metadata of a newer partition epoch replaces the set and the pending change. Metadata of the same
+partition epoch does not: it repeats the last answer, and a change that began after that answer must
+continue to count.
 """
 
 from collections.abc import Iterable
@@ -27,21 +29,21 @@ from broker.errors import ErrorCode
 
 
 class IsrChange(NamedTuple):
-    """What an AlterPartition asks for one partition, made in one state and valid only in that."""
+    """The AlterPartition change of one partition, valid only in the state it was made from."""
 
     leader_epoch: int
     partition_epoch: int
     isr: tuple[tuple[int, int], ...]
-    """(broker id, broker epoch) of each; the epoch is -1 where the leader has not heard of one."""
+    """The (broker id, broker epoch) of each member; the epoch is -1 if the leader has none."""
     before: frozenset[int]
-    """The set it was made from."""
+    """The in-sync set that the change was made from."""
 
 
 class ChangeOutcome(Enum):
-    """What becomes of a change with an answer."""
+    """The effect of an answer on a pending change."""
 
-    DONE = "done"  # the set is committed: perhaps the high watermark may move
-    REFUSED = "refused"  # the set is as before
+    DONE = "done"  # the set is committed, and the high watermark may move
+    REFUSED = "refused"  # the set is unchanged
     AWAIT_METADATA = "await metadata"
     RETRY = "retry"
 
@@ -60,12 +62,12 @@ _OUTCOMES = {
 
 
 def outcome_of(error_code: int) -> ChangeOutcome:
-    """Return what an answer's error means: the table of this module."""
+    """Return the outcome for an answer's error code, by the table of this module."""
     return _OUTCOMES.get(ErrorCode(error_code), ChangeOutcome.RETRY)
 
 
 class InSyncReplicas:
-    """Invariant: `committed` is a part of `maximal`, and equal to it unless a change is pending."""
+    """Invariant: `committed` is a subset of `maximal`, and equal to it if no change is pending."""
 
     __slots__ = ("committed", "maximal", "pending")
 
@@ -75,17 +77,17 @@ class InSyncReplicas:
         self.pending: IsrChange | None = None
 
     def commit(self, isr: Iterable[int]) -> None:
-        """Take over what the controller has decided."""
+        """Take over the set that the controller has decided."""
         self.committed = self.maximal = frozenset(isr)
         self.pending = None
 
     def begin(self, change: IsrChange) -> None:
-        """Ask for a change; until it is decided both sets count."""
+        """Begin a change; until the controller decides, the union of both sets counts."""
         assert self.pending is None, (self.pending, change)
         self.pending = change
         self.maximal = self.committed | {broker_id for broker_id, _ in change.isr}
 
     def abandon(self) -> None:
-        """Go back to the committed set, because the change was certainly not made."""
+        """Return to the committed set, because the change was certainly not made."""
         self.maximal = self.committed
         self.pending = None

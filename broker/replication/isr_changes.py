@@ -1,9 +1,10 @@
-"""The AlterPartition requests of one broker: the changes of many partitions, one request at a time.
+"""The AlterPartition requests of one broker: changes of many partitions, one request at a time.
 
-Whatever waits goes into the next request; a change is sent until it is answered. What was sent
-twice may be decided twice: if the controller refuses a change of which an earlier copy was never
-answered, that copy may still arrive and be accepted, as long as it can be under way. Until then a
-refusal is not believed, and the change is sent again; it goes on to count for the high watermark.
+All waiting changes go into the next request, and a change is sent until it is answered. The
+controller may handle two copies of a change: if it refuses one copy while an earlier copy was never
+answered, the earlier copy may still arrive and be accepted, for as long as a request can be under
+way. Until then the broker ignores the refusal and sends the change again, and the change continues
+to count for the high watermark.
 """
 
 from dataclasses import dataclass
@@ -22,10 +23,10 @@ from broker.replication.isr import ChangeOutcome, IsrChange, outcome_of
 
 RETRY_BACKOFF_MS = 50
 REQUEST_LIFETIME_MS = 30_000
-"""How long a request that was given up may still arrive: longer than any connection keeps it."""
+"""How long an abandoned request may still arrive: longer than any connection keeps it."""
 NOT_NEEDED = -1
 
-T = TypeVar("T")  # whom an answer is for
+T = TypeVar("T")  # the leader that an answer is for
 
 PartitionKey = tuple[bytes, int]  # topic id, partition
 
@@ -35,7 +36,7 @@ class _Waiting(Generic[T]):
     leader: T
     change: IsrChange
     unanswered_at_ms: int | None = None
-    """When a copy was sent last that nobody has answered, and nobody will."""
+    """When a copy was last sent that will never be answered."""
 
 
 class IsrChanges(Generic[T]):
@@ -51,9 +52,9 @@ class IsrChanges(Generic[T]):
         self._lifetime_ms = request_lifetime_ms
 
     def submit(self, key: PartitionKey, leader: T, change: IsrChange) -> None:
-        """Send a change as soon as can be; it replaces the partition's last one.
+        """Send a change with the next request; it replaces the partition's waiting change.
 
-        The last one was made in a state that is over: the controller would refuse it.
+        The replaced change was made from an outdated state, so the controller would refuse it.
         """
         before = self._waiting.get(key)
         if before is not None and before.change is change:
@@ -63,7 +64,7 @@ class IsrChanges(Generic[T]):
     def next_request(
         self, broker_id: int, broker_epoch: int, now_ms: int
     ) -> AlterPartitionRequest | None:
-        """Return what to send the controller now; None while there is nothing, or one is away."""
+        """Return the request to send; None while no change waits or a request is in flight."""
         if self._in_flight is not None or not self._waiting or now_ms < self._retry_at_ms:
             return None
         self._in_flight = dict(self._waiting)
@@ -77,13 +78,13 @@ class IsrChanges(Generic[T]):
         )
 
     def next_deadline_ms(self) -> int:
-        """Return when to ask for the next request; NOT_NEEDED while nothing waits for a time."""
+        """Return when to call `next_request`; NOT_NEEDED if no time is to be waited for."""
         if self._in_flight is not None or not self._waiting:
             return NOT_NEEDED
         return self._retry_at_ms
 
     def handle_no_answer(self, now_ms: int) -> None:
-        """Give the request up: its connection is lost, or it took too long. All is sent again."""
+        """Abandon the request, after a lost connection or a timeout; its changes are sent again."""
         in_flight, self._in_flight = self._in_flight, None
         for waiting in (in_flight or {}).values():
             waiting.unanswered_at_ms = self._sent_at_ms
@@ -92,9 +93,9 @@ class IsrChanges(Generic[T]):
     def handle_response(
         self, response: AlterPartitionResponse, now_ms: int
     ) -> list[tuple[T, IsrChange, PartitionResult]]:
-        """Return whom to tell what: hand each to `PartitionLeader.handle_isr_answer`.
+        """Return the answers to pass to `PartitionLeader.handle_isr_answer`, with their leaders.
 
-        A response that refuses the request as a whole tells nobody anything; it is sent again.
+        If the response refuses the whole request, return nothing and send the changes again.
         """
         in_flight, self._in_flight = self._in_flight, None
         if in_flight is None:
@@ -127,7 +128,7 @@ class IsrChanges(Generic[T]):
         return False
 
     def forget(self, key: PartitionKey) -> None:
-        """Send a partition's change no more: this broker leads it no longer, or it is gone."""
+        """Drop a partition's change: this broker does not lead it, or the partition is deleted."""
         self._waiting.pop(key, None)
 
 

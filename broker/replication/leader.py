@@ -1,22 +1,23 @@
-"""The leader's side of one partition: positions, high watermark, in-sync set, what it may answer.
+"""The leader's side of one partition: positions, high watermark, in-sync set, allowed answers.
 
-Rules, and where they are kept:
+The rules, and the functions that keep them:
 
-- The high watermark is the smallest log end over the *maximal* in-sync set, and over followers that
-  keep up and are about to join; it moves only while `min.insync.replicas` are in sync (KIP-966):
-  `_advance`.
-- A position counts only from a Fetch of this leader epoch, by the incarnation of the broker that is
-  registered, from where the two logs are equal: `validate_fetch`, then `note_fetch`.
-- Who joins has reached the high watermark and the start of this epoch: before the high watermark is
-  there, more may be committed than this leader knows. And it has dropped what this log begins
-  after, for there the two logs were not compared: `is_in_sync`.
-- What depends on the high watermark waits for the same: `latest_offset`.
-- Positions of earlier epochs are forgotten, even when this broker led them: what happened in
-  between is not known here.
+- The high watermark is the smallest log end offset of the *maximal* in-sync set and of the
+  followers that are caught up and about to join. It moves only while at least `min.insync.replicas`
+  replicas are in sync (KIP-966): `_advance`.
+- A position counts only from a Fetch of this leader epoch, by the registered incarnation of the
+  broker, at an offset up to which the two logs are equal: `validate_fetch`, then `note_fetch`.
+- A follower joins the in-sync set only after it has reached the high watermark and the start of
+  this epoch: until the high watermark reaches that start, more may be committed than this leader
+  knows. Its log must not start before this leader's log either, because the logs were not compared
+  there: `is_in_sync`.
+- An answer that depends on the high watermark waits for the same condition: `latest_offset`.
+- Positions of earlier epochs are dropped, even if this broker led them: this leader does not know
+  what happened in between.
 
-The order of calls is the shell's: `validate_fetch`, read, `note_fetch`; `validate_append`, append,
-`note_append`. After any call that returns True the high watermark has moved: `take_fulfilled`.
-After any call at all `take_isr_change` may give a request for the controller.
+The shell must keep the order of calls: `validate_fetch`, read, `note_fetch`; `validate_append`,
+append, `note_append`. After a call that returns True the high watermark has moved: call
+`take_fulfilled`. After any call, `take_isr_change` may return a request for the controller.
 """
 
 from collections.abc import Callable
@@ -38,7 +39,7 @@ ALL_IN_SYNC_REPLICAS = -1  # acks
 T = TypeVar("T")
 
 ActiveEpoch = Callable[[int], int | None]
-"""The epoch of a broker that is registered, not fenced and not shutting down; else None."""
+"""Returns the epoch of a broker that is registered, not fenced and not shutting down; else None."""
 
 
 class PartitionLeader(Generic[T]):
@@ -82,14 +83,14 @@ class PartitionLeader(Generic[T]):
         self.isr = InSyncReplicas(())
         self.waits: OffsetWaits[T] = OffsetWaits()
         self.deletions: OffsetWaits[T] = OffsetWaits()
-        """DeleteRecords that wait for the low watermark."""
+        """The DeleteRecords requests that wait for the low watermark."""
         self._unsent: IsrChange | None = None
         self._has_enough_in_sync = False
 
-    # --- what the metadata says ---
+    # --- metadata ---
 
     def lead(self, partition: PartitionImage, now_ms: int) -> bool:
-        """Follow metadata that names this broker the leader; a new epoch begins at the log end."""
+        """Apply metadata that names this broker the leader; a new epoch starts at the log end."""
         if partition.partition_epoch <= self.partition_epoch:
             return False
         is_new_epoch = partition.leader_epoch > self.leader_epoch
@@ -100,8 +101,8 @@ class PartitionLeader(Generic[T]):
             self.followers.clear()
         self.partition_epoch = partition.partition_epoch
         for replica in self.isr.maximal.difference(partition.isr) & self.followers.keys():
-            # The controller took it out, and may know what cannot be seen from here, as that it
-            # lives on without its disk. To be waited for as one about to join, it fetches again.
+            # The controller removed this replica, and may know a reason that this leader does not,
+            # such as a failed disk. The leader waits for it again only after its next Fetch.
             self.followers[replica].last_caught_up_ms = LONG_AGO_MS
         self.isr.commit(partition.isr)
         self._unsent = None
@@ -117,18 +118,18 @@ class PartitionLeader(Generic[T]):
             if replica not in self.followers:
                 progress = self.followers[replica] = FollowerProgress(replica)
                 if replica in partition.isr:
-                    # Who is in sync has the whole lag time to be heard of.
+                    # An in-sync replica has the whole lag time for its first Fetch.
                     progress.last_caught_up_ms = now_ms
 
     def update_min_insync_replicas(self, min_insync_replicas: int, now_ms: int) -> bool:
-        """Follow a changed setting."""
+        """Apply a changed `min.insync.replicas`; return True if the high watermark moved."""
         self.min_insync_replicas = min_insync_replicas
         self._count_in_sync()
         return self._advance(now_ms)
 
     @property
     def effective_min_isr(self) -> int:
-        """How many must be in sync: never more than there are replicas."""
+        """The number of replicas that must be in sync: at most the number of replicas."""
         return min(self.min_insync_replicas, len(self.followers) + 1)
 
     def _count_in_sync(self) -> None:
@@ -136,18 +137,18 @@ class PartitionLeader(Generic[T]):
 
     @property
     def is_under_replicated(self) -> bool:
-        """Whether a replica is not in sync."""
+        """True if a replica is not in sync."""
         return len(self.isr.committed) <= len(self.followers)
 
     @property
     def is_under_min_isr(self) -> bool:
-        """Whether too few are in sync for acks=all."""
+        """True if too few replicas are in sync for acks=all."""
         return not self._has_enough_in_sync
 
     # --- append ---
 
     def validate_append(self, acks: int) -> None:
-        """Raise NOT_ENOUGH_REPLICAS before an append that could not be safe enough."""
+        """Raise NOT_ENOUGH_REPLICAS for acks=all if too few replicas are in sync."""
         if acks == ALL_IN_SYNC_REPLICAS and not self._has_enough_in_sync:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -156,17 +157,17 @@ class PartitionLeader(Generic[T]):
             )
 
     def note_append(self, now_ms: int) -> bool:
-        """Move the high watermark, where this broker is all there is in sync."""
+        """Advance the high watermark if no other replica is in sync; return True if it moved."""
         if not self.followers:
             return self.log.advance_high_watermark(self.log.log_end_offset)
         return self._advance(now_ms)
 
     def take_fulfilled(self) -> list[T]:
-        """Give the waiting produces whose records are committed; see `append_error`."""
+        """Remove and return the produces whose records are committed; see `append_error`."""
         return self.waits.take_fulfilled(self.log.high_watermark)
 
     def append_error(self) -> ErrorCode:
-        """Return what to answer a fulfilled produce with: the in-sync set may have shrunk."""
+        """Return the error code for a fulfilled produce: the in-sync set may have shrunk."""
         if len(self.isr.maximal) < self.effective_min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return ErrorCode.NONE
@@ -176,12 +177,13 @@ class PartitionLeader(Generic[T]):
     def validate_fetch(
         self, current_leader_epoch: int, fetch_offset: int, last_fetched_epoch: int
     ) -> OffsetAndEpoch | None:
-        """Fence a reader, and say where its log parts from this one, if it does; raises KafkaError.
+        """Check a reader's epochs; return where its log diverges from this one, if it does.
 
-        For consumers and replicas alike. With a divergence the answer has no records, and the
-        position does not count.
+        The check is the same for consumers and replicas. With a divergence the answer has no
+        records, and the position does not count. Raise FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH or
+        OFFSET_OUT_OF_RANGE.
         """
-        # Most readers have nothing to compare, and a call for each partition of a fetch shows.
+        # Most readers send no epoch, and a call per partition of a Fetch is measurable.
         if current_leader_epoch != ANY_EPOCH:
             validate_leader_epoch(current_leader_epoch, self.leader_epoch)
         if last_fetched_epoch == UNKNOWN_EPOCH:
@@ -191,16 +193,17 @@ class PartitionLeader(Generic[T]):
         )
 
     def validate_follower(self, replica_id: int, broker_epoch: int) -> None:
-        """Refuse who is no replica, or not the incarnation of it that is registered (KIP-903).
+        """Refuse a sender that is not a replica, or not its registered incarnation (KIP-903).
 
-        A newer one may be of metadata that is not here yet: it tries again. Were it believed, one
-        that was made up would shut out the real one. And who does not say which it is, as in
-        versions before 15, might be anybody: were its position believed, it would commit records
-        that no replica has.
+        A broker epoch that is newer than the known one may belong to metadata that has not arrived:
+        the follower retries. If the leader accepted it, a forged epoch would shut out the real
+        replica. A request without a broker epoch, as in versions before 15, may come from any
+        process: if its position counted, records that no replica has would be committed. Raise
+        UNKNOWN_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER.
         """
         follower = self.followers.get(replica_id)
         if follower is None:
-            # Perhaps one that is added, and this leader does not know it yet: it tries again.
+            # It may be a replica that was added and that this leader does not know yet: it retries.
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{replica_id} is no replica")
         active_epoch = self._active_epoch(replica_id)
         if broker_epoch == active_epoch:
@@ -220,9 +223,9 @@ class PartitionLeader(Generic[T]):
         log_start_offset: int,
         now_ms: int,
     ) -> bool:
-        """Count a follower that fetches from an offset, after `validate_fetch` and the others.
+        """Count a follower's Fetch, after its validation; return True if the high watermark moved.
 
-        An offset beyond the log's end is refused as out of range before it comes here.
+        The caller refuses an offset beyond the log's end before this call.
         """
         log = self.log
         assert fetch_offset <= log.log_end_offset, (fetch_offset, log.log_end_offset)
@@ -239,12 +242,12 @@ class PartitionLeader(Generic[T]):
         return has_moved and self._advance(now_ms)
 
     def is_in_sync(self, follower: FollowerProgress) -> bool:
-        """Return whether a follower has everything that may be committed, and nothing else.
+        """Return True if a follower has everything that may be committed, and nothing else.
 
-        The high watermark of a new leader may lie below what its predecessor has committed, but
-        never is that more than the new leader had when its epoch began. And what lies below this
-        log's start was not compared: a follower that parted from it there would bring back, as
-        a leader, records that were never committed in place of those that were deleted.
+        The previous leader may have committed more than this leader's high watermark, but never
+        more than this leader had at the start of its epoch. The logs below this log's start offset
+        were not compared: as a leader, a follower that diverges there would serve uncommitted
+        records in place of deleted ones.
         """
         end_offset, log = follower.log_end_offset, self.log
         return (
@@ -254,7 +257,7 @@ class PartitionLeader(Generic[T]):
         )
 
     def _is_eligible(self, follower: FollowerProgress) -> bool:
-        """Return whether it is alive, and in the incarnation that fetched (KIP-841, KIP-903)."""
+        """Return True if the follower is active, in the incarnation that fetched (KIP-841, 903)."""
         active_epoch = self._active_epoch(follower.broker_id)
         return (
             active_epoch is not None
@@ -271,7 +274,7 @@ class PartitionLeader(Generic[T]):
             if follower.log_end_offset < lowest and (
                 follower.broker_id in maximal
                 or (
-                    # Else it would run after the high watermark and never get in.
+                    # Otherwise it would follow the high watermark and never reach it.
                     follower.is_caught_up(end_offset, now_ms, self.lag_time_max_ms)
                     and self._is_eligible(follower)
                 )
@@ -279,17 +282,18 @@ class PartitionLeader(Generic[T]):
                 lowest = follower.log_end_offset
         return self.log.advance_high_watermark(lowest)
 
-    # --- what may be told of the high watermark ---
+    # --- answers that depend on the high watermark ---
 
     @property
     def is_high_watermark_known(self) -> bool:
-        """Whether the high watermark has reached the start of this leader's epoch (KIP-207)."""
+        """True if the high watermark has reached the start of this leader's epoch (KIP-207)."""
         return self.log.high_watermark >= self.epoch_start_offset
 
     def latest_offset(self, *, is_read_committed: bool) -> int:
-        """Return the end of what a consumer may read; raises OFFSET_NOT_AVAILABLE.
+        """Return the end offset of what a consumer may read; raise OFFSET_NOT_AVAILABLE.
 
-        A new leader does not know yet what was committed; telling less would let time run back.
+        A new leader does not know yet what was committed. A lower offset than the previous leader's
+        would go backwards for the consumer.
         """
         if not self.is_high_watermark_known:
             raise KafkaError(
@@ -300,7 +304,7 @@ class PartitionLeader(Generic[T]):
         return self.log.last_stable_offset if is_read_committed else self.log.high_watermark
 
     def low_watermark(self) -> int:
-        """Return the smallest log start of all replicas alive: what DeleteRecords waits for."""
+        """Return the smallest log start offset of the active replicas, for DeleteRecords."""
         starts = [
             follower.log_start_offset
             for follower in self.followers.values()
@@ -309,17 +313,17 @@ class PartitionLeader(Generic[T]):
         return min([self.log.log_start_offset, *starts])
 
     def take_deleted(self) -> list[T]:
-        """Give the waiting DeleteRecords whose records no replica alive has any more."""
+        """Remove and return the waiting DeleteRecords that the low watermark has reached."""
         return self.deletions.take_fulfilled(self.low_watermark()) if self.deletions else []
 
     def take_all_waiting(self) -> list[T]:
-        """Give everybody who waits here: the leadership is lost."""
+        """Remove and return all waiting requests: the leadership is lost."""
         return [*self.waits.take_all(), *self.deletions.take_all()]
 
     # --- the in-sync set ---
 
     def out_of_sync(self, now_ms: int) -> list[int]:
-        """Return the in-sync followers that have not kept up for `replica.lag.time.max.ms`."""
+        """Return the in-sync followers that are not caught up, in ascending order."""
         end_offset = self.log.log_end_offset
         return [
             replica
@@ -329,15 +333,15 @@ class PartitionLeader(Generic[T]):
         ]
 
     def reconsider(self, now_ms: int) -> bool:
-        """Move the high watermark, where it waited for a follower that is no longer about to join.
+        """Advance the high watermark if a follower that it waited for is no longer about to join.
 
-        Call it when brokers have come or gone, and now and then, for time passes too: a producer
-        that waits for its answer sends nothing by which this would be noticed.
+        Call it when brokers have come or gone, and periodically: a producer that waits for its
+        answer causes no other call. Return True if the high watermark moved.
         """
         return bool(self.followers) and self._advance(now_ms)
 
     def maybe_shrink_isr(self, now_ms: int) -> bool:
-        """Ask to remove who does not keep up; call it every half of the lag time."""
+        """Ask to remove the followers that lag; call it every half of the lag time."""
         if self.isr.pending is not None or not self.followers:
             return False
         lagging = self.out_of_sync(now_ms)
@@ -359,12 +363,15 @@ class PartitionLeader(Generic[T]):
         self._unsent = change
 
     def take_isr_change(self) -> IsrChange | None:
-        """Give the change to send to the controller, once; see `isr_changes`."""
+        """Return the change to send to the controller, once; see `isr_changes`."""
         change, self._unsent = self._unsent, None
         return change
 
     def handle_isr_answer(self, change: IsrChange, answer: PartitionResult, now_ms: int) -> bool:
-        """Take the controller's answer; one to a change that is no longer pending says nothing."""
+        """Handle the controller's answer, and ignore it if its change is not pending.
+
+        Return True if the high watermark moved.
+        """
         if self.isr.pending is not change:
             return False
         match outcome_of(answer.error_code):
@@ -373,7 +380,7 @@ class PartitionLeader(Generic[T]):
                     answer.leader_epoch != self.leader_epoch
                     or answer.partition_epoch < self.partition_epoch
                 ):
-                    return False  # Metadata will say what is.
+                    return False  # The metadata will show the outcome.
                 self.partition_epoch = answer.partition_epoch
                 self.isr.commit(answer.isr)
                 self._count_in_sync()

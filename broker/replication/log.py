@@ -1,7 +1,7 @@
-"""What replication asks of a replica's log: the part of `PartitionLog` that it uses.
+"""The interface of the log that replication uses: a part of `PartitionLog`.
 
-Invariant the log keeps: `log_start_offset` <= `high_watermark` <= `log_end_offset`. An `OSError`
-from any method means that the log directory has failed.
+The log keeps `log_start_offset` <= `high_watermark` <= `log_end_offset`. An `OSError` from any
+method means that the log directory has failed.
 """
 
 from typing import Protocol
@@ -22,33 +22,33 @@ class ReplicaLog(Protocol):
 
     @property
     def high_watermark(self) -> int:
-        """Everything below is known to be committed."""
+        """Everything below this offset is known to be committed."""
 
     @property
     def last_stable_offset(self) -> int:
-        """Where read_committed readers stop; at most the high watermark."""
+        """The end offset for read_committed readers; at most the high watermark."""
 
     @property
     def leader_epoch(self) -> int:
         """The latest leader epoch in the log, -1 when there is none."""
 
     def become_leader(self, leader_epoch: int) -> None:
-        """Note that a new leader epoch begins at the log's end."""
+        """Note that a new leader epoch starts at the log's end."""
 
     def advance_high_watermark(self, offset: int) -> bool:
-        """Move the high watermark forward, at most to the log's end; tell whether it moved."""
+        """Advance the high watermark, at most to the log's end; return True if it moved."""
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """Give (epoch, end offset) for the largest epoch at or below one; (-1, -1) if unknown."""
+        """Return the largest epoch at or below `leader_epoch` and its end; (-1, -1) if unknown."""
 
     def append_as_follower(self, records: BytesLike) -> object:
-        """Append the leader's batches byte for byte; raises CorruptBatch."""
+        """Append the leader's batches byte for byte; raise CorruptBatch."""
 
     def truncate_to(self, offset: int) -> int:
-        """Cut off every record, and every epoch that begins, from an offset on."""
+        """Remove every record, and every epoch that starts, from `offset` on."""
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop all records; the log begins and ends at an offset."""
+        """Remove all records; the log then starts and ends at `offset`."""
 
     def delete_records_before(self, offset: int) -> int:
-        """Move the log's start, at most to the high watermark."""
+        """Advance the log start offset, at most to the high watermark."""

@@ -1,7 +1,8 @@
-"""Who waits at one partition for a watermark: acks=all for the high one, DeleteRecords for the low.
+"""The requests at one partition that wait for a watermark to reach an offset.
 
-A token is whatever the shell answers by. Appends come in order of offset, so a new wait nearly
-always goes to the end; a repeat of an earlier batch may ask for less.
+A produce with acks=all waits for the high watermark, a DeleteRecords for the low one. A token
+stands for the request that the shell answers. Appends arrive in the order of their offsets, so a
+new wait nearly always goes to the end; a repeat of an earlier batch may wait for a lower offset.
 """
 
 from bisect import insort
@@ -11,19 +12,19 @@ T = TypeVar("T")
 
 
 class OffsetWaits(Generic[T]):
-    """Invariant: ascending by required offset, equal ones in the order of asking."""
+    """Invariant: waits ascend by required offset; equal ones are in the order of their arrival."""
 
     __slots__ = ("_first", "_waits")
 
     def __init__(self) -> None:
         self._waits: list[tuple[int, T]] = []
-        self._first = 0  # those before it are fulfilled
+        self._first = 0  # the waits before this index are fulfilled
 
     def __len__(self) -> int:
         return len(self._waits) - self._first
 
     def add(self, required_offset: int, token: T) -> None:
-        """Wait until the watermark has reached an offset."""
+        """Add a request that waits until the watermark reaches an offset."""
         waits = self._waits
         if not waits or waits[-1][0] <= required_offset:
             waits.append((required_offset, token))
@@ -31,7 +32,7 @@ class OffsetWaits(Generic[T]):
             insort(waits, (required_offset, token), lo=self._first, key=lambda wait: wait[0])
 
     def take_fulfilled(self, watermark: int) -> list[T]:
-        """Give, and forget, those whose offset the watermark has reached."""
+        """Remove and return the tokens whose offset the watermark has reached."""
         waits, start = self._waits, self._first
         end = start
         while end < len(waits) and waits[end][0] <= watermark:
@@ -48,13 +49,13 @@ class OffsetWaits(Generic[T]):
         return fulfilled
 
     def take_all(self) -> list[T]:
-        """Give, and forget, everybody: the leadership is lost."""
+        """Remove and return all tokens: the leadership is lost."""
         left = [token for _, token in self._waits[self._first :]]
         self._waits, self._first = [], 0
         return left
 
     def discard(self, token: T) -> bool:
-        """Forget one whose deadline has come; tell whether it still waited."""
+        """Remove a token whose deadline has passed; return True if it still waited."""
         for index in range(self._first, len(self._waits)):
             if self._waits[index][1] is token:
                 del self._waits[index]

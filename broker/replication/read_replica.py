@@ -1,8 +1,8 @@
-"""Which replica a consumer should read from: one in its rack, if it may (KIP-392).
+"""Which replica a consumer should read from: one in its rack, if possible (KIP-392).
 
-The leader names it in the answer to a Fetch and sends no records; the consumer goes there for a
-while. Only in-sync followers that have the offset are named: a slow one would send the consumer
-back, to be sent there again.
+The leader names the replica in its answer to a Fetch and sends no records; the consumer then reads
+from that replica for a while. The leader names only in-sync followers that have the offset: a slow
+one would send the consumer back to the leader, which would name it again.
 """
 
 from collections.abc import Callable
@@ -13,15 +13,16 @@ from broker.replication.leader import PartitionLeader
 
 RackOf = Callable[[int], str | None]
 
-LEADER = -1  # stay here
+LEADER = -1  # read from the leader
 
 
 def preferred_read_replica(
     leader: PartitionLeader[Any], consumer_rack: str, fetch_offset: int, rack_of: RackOf
 ) -> int:
-    """Return the most caught-up replica in the consumer's rack; LEADER for this broker, or none.
+    """Return the most caught-up replica in the consumer's rack; LEADER to read from the leader.
 
-    This is RackAwareReplicaSelector; where `replica.selector.class` is not set, nobody asks.
+    This is Kafka's RackAwareReplicaSelector. The shell calls it only if `replica.selector.class`
+    is set.
     """
     if not consumer_rack or rack_of(leader.node_id) == consumer_rack:
         return LEADER
@@ -36,5 +37,5 @@ def preferred_read_replica(
 
 
 def _rank(follower: FollowerProgress) -> tuple[int, int, int]:
-    """Order by how far one is, then by how lately it had everything, then the lowest id."""
+    """Order by log end offset, then by the last caught-up time, then by the lowest id."""
     return follower.log_end_offset, follower.last_caught_up_ms, -follower.broker_id

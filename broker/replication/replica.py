@@ -1,8 +1,8 @@
 """One replica of a partition on this broker: leader or follower, as the metadata says.
 
-The table of its transitions is in the package. It holds at most one role at a time, and a role
-lasts as long as the metadata gives it: a follower that becomes the leader again begins as a new
-one.
+The package has the table of its transitions. A replica has at most one role at a time. A role
+object lives as long as the metadata gives the role: a follower that becomes the leader again starts
+with a new `PartitionLeader`.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ BACKOFF_MS = 1_000  # replica.fetch.backoff.ms
 
 @dataclass(frozen=True, slots=True)
 class ReplicationSettings:
-    """What is the same for all replicas of a broker."""
+    """The settings that all replicas of a broker share."""
 
     lag_time_max_ms: int = LAG_TIME_MAX_MS
     backoff_ms: int = BACKOFF_MS
@@ -30,19 +30,19 @@ class ReplicationSettings:
 
 @dataclass(slots=True)
 class ReplicaChange(Generic[T]):
-    """What new metadata did to a replica; what is to be done about it."""
+    """The effect of new metadata on a replica, for the shell to carry out."""
 
     became_leader: bool = False
-    """It leads a new epoch, whoever led before."""
+    """It leads a new epoch; it may have led the previous one too."""
     became_follower: bool = False
-    """It follows in a new epoch: its fetches go to `follower.leader_id` from now on, if any."""
+    """It follows in a new epoch and fetches from `follower.leader_id`, if there is a leader."""
     has_high_watermark_moved: bool = False
     sent_away: tuple[T, ...] = ()
-    """Who waited here when the leadership ended: NOT_LEADER_OR_FOLLOWER."""
+    """The requests to answer with NOT_LEADER_OR_FOLLOWER, because the leadership ended."""
 
 
 class Replica(Generic[T]):
-    """Invariant: at most one of `leader` and `follower`; both None before any metadata."""
+    """Invariant: at most one of `leader` and `follower` is set; neither is before any metadata."""
 
     __slots__ = (
         "_active_epoch",
@@ -75,12 +75,12 @@ class Replica(Generic[T]):
 
     @property
     def leader_epoch(self) -> int:
-        """The leader epoch this replica acts in, whichever its role; -1 before any metadata."""
+        """The leader epoch of the current role; -1 before any metadata."""
         role = self.leader or self.follower
         return -1 if role is None else role.leader_epoch
 
     def apply(self, partition: PartitionImage, now_ms: int) -> ReplicaChange[T]:
-        """Follow the metadata; a record that is not newer changes nothing."""
+        """Apply a partition record; a record that is not newer changes nothing."""
         change: ReplicaChange[T] = ReplicaChange()
         if partition.partition_epoch <= self.partition_epoch:
             return change
@@ -114,7 +114,7 @@ class Replica(Generic[T]):
         change.became_follower = self.follower.follow(partition)
 
     def update_min_insync_replicas(self, min_insync_replicas: int, now_ms: int) -> bool:
-        """Follow a changed setting; tell whether the high watermark has moved by it."""
+        """Apply a changed `min.insync.replicas`; return True if the high watermark moved."""
         self.min_insync_replicas = min_insync_replicas
         if self.leader is None:
             return False

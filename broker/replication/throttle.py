@@ -1,10 +1,10 @@
 """Replication throttles: how fast replicas that are not in sync may be filled (KIP-73).
 
-`leader.replication.throttled.rate` and the follower's alike limit the bytes of the partitions named
-in `*.replication.throttled.replicas`. The rate is what was recorded over the last windows, divided
-by their time, from the first that counts until now but never less than one window. Whoever moves
-bytes records them, also those above the limit; whoever is about to move more asks first. In-sync
-replicas are never held back: they would fall out of sync.
+`leader.replication.throttled.rate` and `follower.replication.throttled.rate` limit the bytes of the
+partitions named in `*.replication.throttled.replicas`. The rate is the number of bytes in the last
+windows divided by their time: from the start of the first counted window until the present, at
+least one window. The code that moves bytes records them, also those above the limit, and it checks
+the limit before it moves more. In-sync replicas are never throttled: they would fall out of sync.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ ALL_PARTITIONS = frozenset({-1})
 
 
 class RateLimit:
-    """A limit and what was moved. Invariant: ascending windows, none that ended before all."""
+    """A limit and the bytes moved. Invariant: windows ascend, and expired ones are removed."""
 
     __slots__ = ("_total_bytes", "_windows", "limit_bytes_per_second", "window_count", "window_ms")
 
@@ -44,7 +44,7 @@ class RateLimit:
         self._total_bytes += size_bytes
 
     def bytes_per_second(self, now_ms: int) -> float:
-        """Return the rate until now."""
+        """Return the rate up to `now_ms`."""
         self._expire(now_ms)
         if not self._windows:
             return 0.0
@@ -52,13 +52,13 @@ class RateLimit:
         return self._total_bytes * 1_000 / elapsed_ms
 
     def is_exceeded(self, now_ms: int) -> bool:
-        """Return whether more was moved than the limit allows."""
+        """Return True if the rate is above the limit."""
         return self.bytes_per_second(now_ms) > self.limit_bytes_per_second
 
     def wait_ms(self, now_ms: int) -> int:
-        """Return when to ask again, 0 for now: the rate falls as time goes by.
+        """Return how long to wait before the next check; 0 if the limit is not exceeded.
 
-        No later than after a window, for the limit may be lifted.
+        The wait is at most one window, because the limit may be changed meanwhile.
         """
         if not self.is_exceeded(now_ms):
             return 0
@@ -82,11 +82,11 @@ class ReplicationThrottle:
     def __init__(self, rate: RateLimit | None = None) -> None:
         self.rate = rate or RateLimit()
         self.is_used = False
-        """Whether any partition is limited: where none is, nobody need ask for one."""
+        """True if any partition is throttled; if not, callers skip the check per partition."""
         self._replicas: dict[str, frozenset[int]] = {}
 
     def throttle(self, topic: str, partitions: Iterable[int]) -> None:
-        """Limit these partitions of a topic; ALL_PARTITIONS for all it has, nothing for none."""
+        """Throttle these partitions of a topic: ALL_PARTITIONS for all, an empty set for none."""
         chosen = frozenset(partitions)
         if chosen:
             self._replicas[topic] = chosen
@@ -95,21 +95,21 @@ class ReplicationThrottle:
         self.is_used = bool(self._replicas)
 
     def is_throttled(self, topic: str, partition: int) -> bool:
-        """Return whether a partition is limited: then whatever is moved of it counts."""
+        """Return True if a partition is throttled, so that its bytes count."""
         chosen = self._replicas.get(topic)
         return chosen is not None and (partition in chosen or chosen >= ALL_PARTITIONS)
 
     def must_wait(self, topic: str, partition: int, *, is_in_sync: bool, now_ms: int) -> bool:
-        """Return whether a replica gets nothing of a partition for now."""
+        """Return True if a replica must not receive bytes of a partition at this time."""
         return (
             not is_in_sync and self.is_throttled(topic, partition) and self.rate.is_exceeded(now_ms)
         )
 
 
 def replicas_on(broker_id: int, setting: str) -> frozenset[int]:
-    """Read `*.replication.throttled.replicas`: the partitions it names for a broker.
+    """Return the partitions that `*.replication.throttled.replicas` names for a broker.
 
-    It is "*" for all, or a list of partition:broker.
+    The setting is "*" for all, or a list of partition:broker.
     """
     if setting.strip() == "*":
         return ALL_PARTITIONS

@@ -1,10 +1,10 @@
-"""The fetcher's side of a session with one leader: what a request must say.
+"""The fetcher's side of a session with one leader: what the next request must contain.
 
-The fetcher tells what it wants of each partition as that changes (`want`, `drop`), and asks for a
-request when it is about to send one. What is costly is what has changed, not how much there is: a
-follower of a thousand quiet partitions sends, and looks at, nothing of them.
+The fetcher calls `want` and `drop` when its position or its set of partitions changes, and
+`next_request` when it is about to send. The cost depends on the number of changes and not on the
+number of partitions: a follower of a thousand quiet partitions sends none of them.
 
-Partitions are named by topic id, so a topic that was made again under its name is another.
+The topic id names a topic, so a topic that is created again under the same name is a different one.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ PartitionKey = tuple[bytes, int]  # topic id, partition
 
 
 class SessionRequest(NamedTuple):
-    """What the next Fetch says of its session."""
+    """The session fields of the next Fetch."""
 
     session_id: int
     session_epoch: int
@@ -27,14 +27,14 @@ class SessionRequest(NamedTuple):
 
 
 class FetcherSession:
-    """Invariant: the server's session, if there is one, holds `wanted` less what is changed."""
+    """Invariant: the server's session, if it exists, equals `wanted` except for pending changes."""
 
     __slots__ = ("_changed", "_forgotten", "_next_epoch", "_sent", "_session_id", "wanted")
 
     def __init__(self) -> None:
         self.wanted: dict[PartitionKey, FetchPosition] = {}
         self._sent: dict[PartitionKey, FetchPosition] = {}
-        """What the server holds, once it has had the last request."""
+        """The partitions that the server holds after it has handled the last request."""
         self._changed: dict[PartitionKey, None] = {}
         self._forgotten: dict[PartitionKey, None] = {}
         self._session_id = NO_SESSION
@@ -42,25 +42,25 @@ class FetcherSession:
 
     @property
     def session_id(self) -> int:
-        """The session's number, 0 while there is none."""
+        """The session's id, 0 while there is none."""
         return self._session_id
 
     def want(self, key: PartitionKey, position: FetchPosition) -> None:
-        """Ask for a partition from now on, or from another position."""
+        """Add a partition to the session, or change its position."""
         if self.wanted.get(key) != position:
             self.wanted[key] = position
             self._changed[key] = None
             self._forgotten.pop(key, None)
 
     def drop(self, key: PartitionKey) -> None:
-        """Ask for a partition no more."""
+        """Remove a partition from the session."""
         if self.wanted.pop(key, None) is not None:
             self._changed.pop(key, None)
             if key in self._sent:
                 self._forgotten[key] = None
 
     def next_request(self) -> SessionRequest:
-        """Return what to say; `handle_answer` or `handle_no_answer` follows before the next one."""
+        """Return a request's session fields; call a `handle_...` method before the next request."""
         if self._next_epoch == FULL_EPOCH:
             to_send = list(self.wanted.items())
             self._sent = dict(self.wanted)
@@ -76,16 +76,16 @@ class FetcherSession:
         return SessionRequest(self._session_id, self._next_epoch, to_send, to_forget)
 
     def _changes(self) -> list[tuple[PartitionKey, FetchPosition]]:
-        """Return what the server does not have yet; a change that was taken back is none."""
+        """Return what the server does not have; a change that was undone is not sent."""
         wanted, sent = self.wanted, self._sent
         return [(key, wanted[key]) for key in self._changed if sent.get(key) != wanted[key]]
 
     def handle_answer(
         self, error_code: int, session_id: int, answered: Iterable[PartitionKey]
     ) -> bool:
-        """Take the head of an answer; False when its partitions say nothing and are to be dropped.
+        """Handle the session fields of an answer; return False if its partitions must be ignored.
 
-        A full answer names exactly the partitions asked for, an incremental one none besides.
+        A full answer names exactly the requested partitions, an incremental one a subset of them.
         """
         if error_code != ErrorCode.NONE:
             is_gone = error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -109,7 +109,7 @@ class FetcherSession:
         return True
 
     def handle_no_answer(self) -> None:
-        """Begin anew, closing what the server may still have: its answer is lost."""
+        """Start a new session, and close the old one: its answer is lost."""
         self._begin_anew(self._session_id)
 
     def _begin_anew(self, session_id: int) -> None:

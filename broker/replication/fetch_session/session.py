@@ -1,7 +1,7 @@
-"""One session at the server: what a fetcher wants of each partition, and what it has been told.
+"""One session at the server: each partition's request, and what the server last sent of it.
 
-An incremental answer has a partition only if there is something to say of it: records, another high
-watermark or log start than it was told last, a replica to read from, a divergence, or an error.
+An incremental answer contains a partition only if there is news: records, a high watermark or log
+start offset other than the last ones sent, a preferred read replica, a divergence, or an error.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
@@ -12,7 +12,7 @@ from broker.protocol.messages.fetch import FetchPartition, PartitionData
 from broker.protocol.wire import blob_size_bytes
 
 PartitionKey = tuple[bytes | str, int]
-"""Topic id (version 13 and later) or topic name, and partition: never both kinds in one session."""
+"""Partition and topic id (version 13 and later) or topic name; one session has only one kind."""
 
 NOT_TOLD = -1
 NO_ERROR = ErrorCode.NONE.value
@@ -20,20 +20,20 @@ NO_ERROR = ErrorCode.NONE.value
 
 @dataclass(slots=True)
 class SessionPartition:
-    """What is asked of one partition, and what was told of it last."""
+    """The request for one partition, and what the server last sent of it."""
 
     asked: FetchPartition
     high_watermark: int = NOT_TOLD
     log_start_offset: int = NOT_TOLD
     read_from: object | None = None
-    """What `asked` was read from last, when all was well: it need not be looked up again."""
+    """The replica that the last successful read of `asked` used: it saves a lookup."""
 
     def is_told(self, high_watermark: int, log_start_offset: int) -> bool:
-        """Whether the last answer said so."""
+        """True if the last answer had these values."""
         return self.high_watermark == high_watermark and self.log_start_offset == log_start_offset
 
     def note_told(self, answer: PartitionData) -> bool:
-        """Note an answer; tell whether it has to be sent."""
+        """Note an answer; return True if it must be sent."""
         has_news = (
             bool(answer.records and blob_size_bytes(answer.records))
             or answer.high_watermark != self.high_watermark
@@ -44,7 +44,7 @@ class SessionPartition:
         self.high_watermark = answer.high_watermark
         self.log_start_offset = answer.log_start_offset
         if answer.error_code != NO_ERROR:
-            # When the error is over, that is news too.
+            # The end of the error must be sent too.
             self.high_watermark = NOT_TOLD
             return True
         return has_news
@@ -52,30 +52,30 @@ class SessionPartition:
 
 @dataclass(slots=True)
 class FetchSession:
-    """Invariant: `epoch` is that of the request that comes next."""
+    """Invariant: `epoch` is the epoch that the next request must have."""
 
     session_id: int
     owner: Hashable
-    """Who may go on with it; anybody else has no such session."""
+    """The principal that may use the session; to any other one it does not exist."""
     is_privileged: bool
-    """Of a follower: nobody else's session is worth its place."""
+    """True for a follower's session, which is never evicted for a consumer's."""
     uses_topic_ids: bool
     created_ms: int
     last_used_ms: int
     epoch: int = 1
     partitions: dict[PartitionKey, SessionPartition] = field(default_factory=dict)
-    """Those that had records last come last, so that everybody's turn comes under a byte limit."""
+    """Partitions that just returned records move to the end, so that a byte limit starves none."""
     rest: object | None = None
-    """What its server keeps of what is new in it; see `broker/server/replication/resting.py`."""
+    """The shell's record of news in this session; see `broker/server/replication/resting.py`."""
     last_size: int = 0
-    """How many partitions it had when it was used last: what it is worth."""
+    """The number of partitions at the last use, which ranks the session for eviction."""
 
     def update(
         self,
         asked: Iterable[tuple[PartitionKey, FetchPartition]],
         forgotten: Iterable[PartitionKey],
     ) -> None:
-        """Take over what a request changes."""
+        """Apply the changes of a request."""
         for key, wanted in asked:
             known = self.partitions.get(key)
             if known is None:
@@ -87,14 +87,14 @@ class FetchSession:
             self.partitions.pop(key, None)
 
     def asked(self) -> Iterator[tuple[PartitionKey, FetchPartition]]:
-        """Return what is to be read, in the order of their turns."""
+        """Return the partitions to read, in order."""
         for key, partition in self.partitions.items():
             yield key, partition.asked
 
     def select(
         self, answers: Iterable[tuple[PartitionKey, PartitionData]]
     ) -> list[tuple[PartitionKey, PartitionData]]:
-        """Return what of the answers has to be sent, and note that it is told."""
+        """Return the answers that must be sent, and note that they are sent."""
         selected = []
         for key, answer in answers:
             partition = self.partitions.get(key)

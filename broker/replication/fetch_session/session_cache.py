@@ -1,17 +1,18 @@
-"""The sessions of a server, and who has to go when there are too many (KIP-227).
+"""The sessions of a server, and which one is evicted when there are too many (KIP-227).
 
 A new session takes the place of another one:
 
-1. of the one that was used least lately, if that is longer ago than the eviction time;
-2. else, of the smallest session of a consumer, if the new one is a follower's;
-3. else, of the smallest that is older than the eviction time, if the new one is larger; a consumer
-   takes no follower's place;
-4. else there is no room, and the fetcher goes on with full requests.
+1. the least recently used one, if its last use is longer ago than the eviction time;
+2. else, for a follower's new session, the smallest session of a consumer;
+3. else, the smallest session that is older than the eviction time, if the new one is larger. A
+   consumer's session never takes a follower's place;
+4. else there is no room, and the fetcher continues with full requests.
 
-A session has at most MAX_PARTITIONS: who asks for more goes on with full requests too, for what a
-request changes in its session is changed at once.
+A session has at most MAX_PARTITIONS, because the server applies a request's changes to its session
+in one step. A fetcher of more partitions continues with full requests.
 
-The eviction time protects young sessions: otherwise two that are too many would chase each other.
+The eviction time protects young sessions: otherwise two sessions over the limit would keep evicting
+each other.
 """
 
 from collections import OrderedDict
@@ -35,7 +36,7 @@ Asked = Sequence[tuple[PartitionKey, FetchPartition]]
 
 
 class FetchSessionCache:
-    """Invariant: at most `slots` sessions; `_sessions` begins with the one used least lately."""
+    """Invariant: at most `slots` sessions; the least recently used one is first in `_sessions`."""
 
     __slots__ = ("_draw_id", "_min_eviction_ms", "_sessions", "_slots", "eviction_count")
 
@@ -57,10 +58,10 @@ class FetchSessionCache:
 
     @property
     def partition_count(self) -> int:
-        """How many partitions are in all sessions together."""
+        """The number of partitions in all sessions together."""
         return sum(session.last_size for session in self._sessions.values())
 
-    # --- what a request says of its session ---
+    # --- the session of a request ---
 
     def resume(
         self,
@@ -70,9 +71,9 @@ class FetchSessionCache:
         owner: Hashable,
         uses_topic_ids: bool,
     ) -> FetchSession | None:
-        """Return the session a request goes on with; None for a full request, which closes it.
+        """Return the session that a request continues; None for a full request, which closes it.
 
-        Raises FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or
+        Raise FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or
         FETCH_SESSION_TOPIC_ID_ERROR.
         """
         session = self._sessions.get(session_id)
@@ -97,9 +98,9 @@ class FetchSessionCache:
         forgotten: Iterable[PartitionKey],
         now_ms: int,
     ) -> bool:
-        """Take over an incremental request; False when nothing is left, and the session closed.
+        """Apply an incremental request; return False if the session is left empty and is closed.
 
-        Raises FETCH_SESSION_ID_NOT_FOUND when it becomes too large, and is closed.
+        Raise FETCH_SESSION_ID_NOT_FOUND, and close the session, if it becomes too large.
         """
         if len(asked) <= MAX_PARTITIONS:
             session.update(asked, forgotten)
@@ -127,7 +128,7 @@ class FetchSessionCache:
         uses_topic_ids: bool,
         now_ms: int,
     ) -> int:
-        """Make a session of a full request that has been answered; NO_SESSION without room."""
+        """Open a session for a full request; return its id, or NO_SESSION if there is no room."""
         if not 0 < len(asked) <= MAX_PARTITIONS or not self._make_room(
             is_privileged, len(asked), now_ms
         ):
