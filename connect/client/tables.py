@@ -59,6 +59,7 @@ def status_text(status: Mapping[str, Any]) -> str:
     ]
     lines = [table((cell(status["name"]), "STATE", "WORKER", "VERSION", "RESTARTS"), rows)]
     lines += [f"\n{part}:\n{block(each['trace'])}" for part, each in parts if each.get("trace")]
+    lines += [f"\n{part}: {cell(each['note'])}" for part, each in parts if each.get("note")]
     return "\n".join(lines)
 
 

@@ -56,6 +56,7 @@ class Instance:
     is_paused: bool = False
     version: str | None = None
     restart_at_ms: int | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +243,16 @@ class Herder:
         if instance is not None and instance.phase is Phase.RUNNING:
             self._say(task, State.PAUSED if is_paused else State.RUNNING)
 
+    def noted(self, name: Named, note: str | None) -> None:
+        """A connector or a task says something of itself; shown for as long as it runs."""
+        instance = self.connectors.get(name) if isinstance(name, str) else self.tasks.get(name)
+        if instance is None or instance.note == note:
+            return
+        instance.note = note
+        said = self._said.get(name)
+        if instance.phase is Phase.RUNNING and said in (State.RUNNING, State.PAUSED):
+            self._say(name, said)
+
     def task_failed(self, task: TaskId, trace: str, now_ms: int) -> None:
         """A task could not start or go on; its thread has ended."""
         self._failed(task, self.tasks.get(task), trace, now_ms)
@@ -410,6 +421,7 @@ class Herder:
             trace,
             known if instance is None or instance.version is None else instance.version,
             0 if restarts is None else restarts.count,
+            None if instance is None or trace is not None else instance.note,
         )
         self._effects.append(effects.WriteStatus(status_record(name, status)))
 

@@ -32,6 +32,8 @@ class Status:
     version: str | None = None
     restarts: int = 0
     """How often it was started again by itself since it last ran well."""
+    note: str | None = None
+    """What it says of itself while it runs, as that it finds nothing to do."""
 
     def body(self) -> dict[str, Any]:
         """Describe it as REST does."""
@@ -43,6 +45,7 @@ class Status:
             "version": self.version,
             **traced,
             **restarted,
+            **({} if self.note is None else {"note": self.note}),
         }
 
 
@@ -73,6 +76,7 @@ def status_record(name: Named, status: Status) -> StatusRecord:
         "generation": status.generation,
         "version": status.version,
         **({"restarts": status.restarts} if status.restarts else {}),
+        **({} if status.note is None else {"note": status.note}),
     }
     return StatusRecord(_key(name), json_bytes(value))
 
@@ -158,4 +162,5 @@ def _put(statuses: dict[Any, Status], name: Any, content: Any) -> None:
         content.get("trace"),
         content.get("version"),
         int(content.get("restarts", 0)),
+        content.get("note"),
     )

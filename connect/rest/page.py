@@ -121,6 +121,7 @@ class Page:
             "target": herder.config.target_state(name).value,
             "state": (State.UNASSIGNED if status is None else status.state).value,
             "worker": None if status is None else status.worker_id,
+            "note": None if status is None else status.note,
             "error": _error(name, None if status is None else status.trace, counts),
             "tasks": [
                 {
@@ -128,6 +129,7 @@ class Page:
                     "state": each.state.value,
                     "worker": each.worker_id,
                     "restarts": each.restarts,
+                    "note": each.note,
                     "counts": counts["tasks"].get(str(task)),
                     "error": _error(task, each.trace, counts),
                 }

@@ -30,6 +30,8 @@ class Listener(Protocol):
         self, thread: "ConnectorThread", configs: Sequence[Mapping[str, str]]
     ) -> None: ...
 
+    def connector_noted(self, thread: "ConnectorThread", note: str | None) -> None: ...
+
     def connector_ended(self, thread: "ConnectorThread", trace: str | None) -> None: ...
 
     def reconfigure(self, thread: "ConnectorThread") -> None: ...
@@ -65,6 +67,7 @@ class ConnectorThread(threading.Thread):
         self._asked: queue.SimpleQueue[Exception | Config | None] = queue.SimpleQueue()
         """What is to be done: fail, make task configurations, or stop."""
         self._call = Caller()
+        self._note: str | None = None
 
     # --- called from outside ---
 
@@ -99,6 +102,7 @@ class ConnectorThread(threading.Thread):
             self._call(made.start, config)
             connector = made
             self._tell(self._listener.connector_began, type(connector).version())
+            self._take_note(connector)
             self._serve(connector)
         # The outermost edge of a connector: what it raises is its end and nobody else's.
         except BaseException as error:
@@ -115,6 +119,14 @@ class ConnectorThread(threading.Thread):
                 raise asked
             config = self._environment.resolve(asked)
             self._tell(self._listener.configs_made, self._made(connector, config))
+            self._take_note(connector)
+
+    def _take_note(self, connector: Connector) -> None:
+        """Tell what the connector says of itself, when that is something else than before."""
+        note = connector.note()
+        if note != self._note:
+            self._note = note
+            self._tell(self._listener.connector_noted, note)
 
     def _made(self, connector: Connector, config: Mapping[str, str]) -> list[dict[str, str]]:
         tasks_max = int(config.get("tasks.max") or 1)

@@ -137,6 +137,7 @@ class SinkWork:
         if now_ms() >= self._next_lag_ms:
             self._next_lag_ms = now_ms() + _LAG_MS
             self.counts.record_lag = self._lag()
+            self._thread.take_note(self._task.note())
 
     def _hold(self, is_held: bool) -> None:
         self._is_held = is_held

@@ -142,6 +142,7 @@ class SourceWork:
                 continue
             self._raise_send_error()
             records = self._poll()
+            self._thread.take_note(self._task.note())
             if records:
                 self._send(records)
             self._serve()

@@ -102,6 +102,8 @@ class Listener(Protocol):
 
     def task_held(self, thread: "TaskThread", is_paused: bool) -> None: ...
 
+    def task_noted(self, thread: "TaskThread", note: str | None) -> None: ...
+
     def task_ended(self, thread: "TaskThread", trace: str | None) -> None:
         """With a trace it failed."""
 
@@ -132,6 +134,7 @@ class TaskThread(threading.Thread):
         """None before it is made, and once its end is told."""
         self._make = make
         self._listener = listener
+        self._note: str | None = None
 
     def run(self) -> None:
         trace: str | None = None
@@ -170,6 +173,12 @@ class TaskThread(threading.Thread):
 
     def held(self, is_paused: bool) -> None:
         self._tell(self._listener.task_held, is_paused)
+
+    def take_note(self, note: str | None) -> None:
+        """Tell what the task says of itself, when that is something else than before."""
+        if note != self._note:
+            self._note = note
+            self._tell(self._listener.task_noted, note)
 
     def require_current(self) -> None:
         """Look once more, before the first write, whether this task is still wanted here."""

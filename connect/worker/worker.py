@@ -260,6 +260,14 @@ class Worker:
         if self._is_current(thread):
             self.herder.task_configs_made(thread.connector, configs)
 
+    def connector_noted(self, thread: ConnectorThread, note: str | None) -> None:
+        self._post(self._connector_noted, thread, note)
+
+    def _connector_noted(self, thread: ConnectorThread, note: str | None) -> None:
+        if self._is_current(thread):
+            log.info("connector notes connector=%s note=%s", thread.connector, note)
+            self.herder.noted(thread.connector, note)
+
     def reconfigure(self, thread: ConnectorThread) -> None:
         self._post(self._reconfigure, thread)
 
@@ -300,6 +308,14 @@ class Worker:
     def _task_held(self, thread: TaskThread, is_paused: bool) -> None:
         if self.tasks.get(thread.task) is thread:
             self.herder.task_paused(thread.task, is_paused=is_paused)
+
+    def task_noted(self, thread: TaskThread, note: str | None) -> None:
+        self._post(self._task_noted, thread, note)
+
+    def _task_noted(self, thread: TaskThread, note: str | None) -> None:
+        if self.tasks.get(thread.task) is thread:
+            log.info("task notes task=%s note=%s", thread.task, note)
+            self.herder.noted(thread.task, note)
 
     def task_ended(self, thread: TaskThread, trace: str | None) -> None:
         self._post(self._task_ended, thread, trace)

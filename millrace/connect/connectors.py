@@ -172,6 +172,13 @@ class Connector:
         del max_tasks
         return [self.settings]
 
+    def note(self) -> str | None:
+        """Return a sentence for the connector's status, as that it finds nothing to do.
+
+        Asked for after `start` and `task_configs`; None when all is as configured.
+        """
+        return None
+
     def stop(self) -> Awaitable[None] | None:
         return None
 
@@ -260,6 +267,13 @@ class SourceTask:
         """Return figures of its own (as KIP-877). Called from another thread, at any time."""
         return ()
 
+    def note(self) -> str | None:
+        """Return a sentence for the status of a task that runs, as that it finds nothing to do.
+
+        Asked for after every `poll`; None when all is as configured.
+        """
+        return None
+
     def stop(self) -> Awaitable[None] | None:
         """End a `poll` that waits. May be called from another thread."""
         return None
@@ -306,6 +320,10 @@ class SinkTask:
         if flushed is None:
             return offsets
         return _after(flushed, lambda: offsets)
+
+    def note(self) -> str | None:
+        """Return a sentence for the status of a task that runs. Asked for about every second."""
+        return None
 
     def stop(self) -> Awaitable[None] | None:
         return None

@@ -30,7 +30,13 @@ class CountingSource(SourceConnector):
     def task_class(self):
         return CountingTask
 
+    def note(self):
+        return self.settings.get("said")
+
 class CountingTask(SourceTask):
+    def note(self):
+        return "All are told." if self.settings.get("said") and self.sent == 100 else None
+
     async def start(self, settings):
         self.settings = dict(settings)
         kept = self.context.offset_storage_reader.offset({"of": "numbers"})
@@ -253,6 +259,28 @@ def test_a_task_that_fails_says_why_starts_again_and_nobody_else_is_held_up(
         lambda: worker.call("GET", "/connectors/failing/tasks/0/status").body.get("restarts", 0) > 0
     )
     worker.call("DELETE", "/connectors/failing")
+
+
+def test_a_status_shows_what_a_connector_and_a_task_say_of_themselves(
+    worker: ConnectWorker,
+) -> None:
+    put(worker, "noting", connector__class="CountingSource", topic="noted", said="It counts.")
+    worker.wait_for("noting", connector="RUNNING", t0="RUNNING")
+    eventually(
+        lambda: (
+            worker.call("GET", "/connectors/noting/tasks/0/status").body.get("note")
+            == "All are told."
+        )
+    )
+    status = worker.call("GET", "/connectors/noting/status").body
+    assert status["connector"]["note"] == "It counts."
+    (shown,) = [
+        each
+        for each in worker.call("GET", "/page/state").body["connectors"]
+        if each["name"] == "noting"
+    ]
+    assert (shown["note"], shown["tasks"][0]["note"]) == ("It counts.", "All are told.")
+    worker.call("DELETE", "/connectors/noting")
 
 
 def test_what_blocks_for_ever_holds_up_nothing(worker: ConnectWorker) -> None:

@@ -40,6 +40,9 @@ class PidTask(SourceTask):
     def metrics(self):
         return [TaskMetric("pid_task_next", {"of": self.settings["of"]}, self.next)]
 
+    def note(self):
+        return f"At {self.next}." if self.next == 100 else None
+
     def poll(self):
         if self.settings.get("fail"):
             raise ConnectException("told to fail")
@@ -121,6 +124,8 @@ def test_sources_and_sinks_run_each_in_its_own_process(worker: ConnectWorker, fo
     assert "sink_record_send_total" in metrics
     state = worker.call("GET", "/connectors/pids/topics").body
     assert state == {"pids": {"topics": ["pids"]}}
+    status = worker.call("GET", "/connectors/pids/status").body
+    assert [task["note"] for task in status["tasks"]] == ["At 100."] * 2
 
 
 def test_a_connector_is_paused_and_goes_on_where_it_was(

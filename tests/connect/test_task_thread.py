@@ -45,6 +45,8 @@ class Listener:
     def task_began(self, thread: TaskThread, version: str) -> None:
         self.told.append(version)
 
+    def task_noted(self, thread: TaskThread, note: str | None) -> None: ...
+
     def task_held(self, thread: TaskThread, is_paused: bool) -> None:
         raise AssertionError
 

@@ -138,6 +138,14 @@ class JdbcSourceConnector(SourceConnector):
             for number in range(count)
         ]
 
+    def note(self) -> str | None:
+        if self._parsed["query"] or self._tables:
+            return None
+        return (
+            "There is no table to read: none in the database is one that schema.pattern and the "
+            "lists of tables let pass. The connector looks again every table.poll.interval.ms."
+        )
+
     def stop(self) -> None:
         self._stopping.set()
         self._engine.dispose()

@@ -80,7 +80,11 @@ function makeCard(name) {
 function showConnector(card, connector, seconds) {
   showState(card.state, connector.state);
   const where = connector.worker ? ` at ${connector.worker}` : "";
-  say(card.what, `A ${connector.type}${where}.`);
+  const notes = [
+    connector.note && ` ${connector.note}`,
+    ...connector.tasks.map((task) => task.note && ` Task ${task.id}: ${task.note}`),
+  ];
+  say(card.what, `A ${connector.type}${where}.${notes.filter(Boolean).join("")}`);
   [...card.buttons.children].forEach((button, place) => {
     button.disabled = !COMMANDS[place][3](connector);
   });

@@ -96,6 +96,10 @@ class Worker:
         del thread
         self.tell(messages.Held(is_paused))
 
+    def task_noted(self, thread: TaskThread, note: str | None) -> None:
+        del thread
+        self.tell(messages.Noted(note))
+
     def task_ended(self, thread: TaskThread, trace: str | None) -> None:
         self.count(thread)
         self.has_ended = True

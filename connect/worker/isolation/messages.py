@@ -71,6 +71,13 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class Noted:
+    """What the task says of itself."""
+
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Used:
     topic: str
 
@@ -98,4 +105,4 @@ class Ended:
     trace: str | None
 
 
-FromProcess = Began | Held | Used | Counted | Ask | Ended
+FromProcess = Began | Held | Noted | Used | Counted | Ask | Ended

@@ -144,6 +144,8 @@ class ProcessWork:
                 raise ConnectException("The task's process began twice")
             case messages.Held(is_paused):
                 self._thread.held(is_paused)
+            case messages.Noted(note):
+                self._thread.take_note(note)
             case messages.Used(topic):
                 self._thread.topic_used(topic)
             case messages.Counted(counts, own):

@@ -1,0 +1,79 @@
+"""Every setting that the original of a connector documents has an outcome, and a page tells it.
+
+`original_settings/` has the names of the originals' settings, one a line, from their public
+documentation. After a change of a table: `REWRITE=1 pytest tests/connect/test_setting_outcomes.py`.
+"""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from connect.connectors.outcomes import Outcome, Outcomes, refused, same, warned
+from millrace.connect import ConfigException
+
+HERE: Final = Path(__file__).parent
+ROOT: Final = HERE.parent.parent
+TABLES: Final[dict[str, tuple[Outcomes, str]]] = {}
+"""Of each file in `original_settings/`: the connector's table, and where its page is."""
+
+SAMPLE: Final = Outcomes(
+    "a connector",
+    same("test_setting_outcomes.py::test_each_outcome", "mode", "mask.*.chars"),
+    refused("signals", "there are no signals.", "", "none"),
+    warned("it only sizes a queue.", "queue.size"),
+)
+
+
+def names_in(file: Path) -> list[str]:
+    lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def test_each_outcome() -> None:
+    given = {"mode": "x", "signals": "kafka", "queue.size": "3", "mask.5.chars": "a", "own": "1"}
+    assert SAMPLE.refusals(given) == {"signals": "signals is not supported: there are no signals."}
+    assert SAMPLE.warnings(given) == ["queue.size has no effect: it only sizes a queue."]
+    assert [name for name in given if SAMPLE.of(name) is None] == ["own"]
+    assert not SAMPLE.refusals({"signals": " None "})
+    values = SAMPLE.refuse(given, {})
+    assert list(values) == ["signals"]
+    assert values["signals"].error_messages
+    with pytest.raises(ConfigException, match="no signals"):
+        SAMPLE.require(given)
+    assert "| `signals` | refused, unless empty or `none` | there are" in SAMPLE.page()
+
+
+def test_every_list_of_settings_has_a_table() -> None:
+    files = {file.name for file in (HERE / "original_settings").glob("*.txt")}
+    assert files == set(TABLES)
+
+
+@pytest.mark.parametrize("file", TABLES)
+def test_no_setting_of_the_original_is_ignored(file: str) -> None:
+    table, _ = TABLES[file]
+    names = names_in(HERE / "original_settings" / file)
+    assert len(names) > 10
+    assert [name for name in names if table.of(name) is None] == []
+
+
+@pytest.mark.parametrize("file", TABLES)
+def test_each_row_names_a_test_that_is_there_or_a_reason(file: str) -> None:
+    table, _ = TABLES[file]
+    assert len({row.name for row in table.rows}) == len(table.rows)
+    for row in table.rows:
+        if row.outcome is not Outcome.SAME:
+            assert row.sentence, row
+            continue
+        module, _, name = row.test.partition("::")
+        assert f"def {name}(" in (HERE / module).read_text(encoding="utf-8"), row
+
+
+@pytest.mark.parametrize("file", TABLES)
+def test_the_page_is_what_the_table_says(file: str) -> None:
+    table, where = TABLES[file]
+    page = ROOT / where
+    if os.environ.get("REWRITE"):
+        page.write_text(table.page(), encoding="utf-8")
+    assert page.read_text(encoding="utf-8") == table.page()
