@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := broker services schemas pages millrace streams transactions connect spark_analytics tests bench
+SOURCES := broker common connect mirror millrace schemas services spark_analytics streams tests bench
 SEEDS ?= 1000
 SEED ?= 1
 # The pipeline's chaos places its 5,000 orders in three minutes.
@@ -138,7 +138,7 @@ chaos: $(VENV)/.dev ## break a real cluster under load and judge it: make chaos 
 	$(BIN)/python -m tests.chaos$(if $(TRANSACTIONS),.transactions)$(if $(PIPELINE),.pipeline) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(SPARK),--spark)
 
 mirror-faults: $(VENV)/.dev ## break a mirror in every way it should stand, and judge its copies: SEED=1
-	$(BIN)/python -m tests.connect.mirror.faults $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.mirror.faults $(if $(SEED),--seed $(SEED))
 
 streams-smoke: $(VENV)/.dev ## Kafka Streams' own smoke test, exactly once, while brokers and instances are killed
 	$(BIN)/python -m tests.interop.streams_smoke

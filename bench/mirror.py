@@ -60,7 +60,7 @@ def write_properties(folder: Path, source: str, target: str) -> Path:
 
 def command(server: str, properties: Path, libs: Path) -> list[str]:
     if server == "millrace":
-        return program_command("connect.mirror", str(properties))
+        return program_command("mirror", str(properties))
     main = "org.apache.kafka.connect.mirror.MirrorMaker"
     return ["java", "-Xmx512m", "-cp", f"{libs}/*", main, str(properties)]
 

@@ -4,13 +4,13 @@ import asyncio
 import time
 from collections.abc import Iterator
 
+from common.registry import loader
+from common.registry.wire import EventReader, UnknownSchemaError, projection
 from millrace.demo.orders import DemoOrder
 from millrace.demo.synthetic import make_scenery
 from millrace.load.arrivals import due_times
 from millrace.load.following import Following
 from millrace.load.sending import Sent, send_open_loop, session_of_a_load
-from schemas import loader
-from schemas.wire import EventReader, UnknownSchemaError, projection
 
 
 async def send_orders(url: str, *, rate: float, seconds: float, seed: int) -> Sent:

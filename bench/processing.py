@@ -24,9 +24,9 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.aio import AIOConsumer, AIOProducer
 
 from bench.node_clusters import NodeCluster, makers
-from services.common.outbox import Outgoing
-from transactions.producer import TransactionalProducer
-from transactions.rules import Member
+from common.kafka.transactions.producer import TransactionalProducer
+from common.kafka.transactions.rules import Member
+from common.processing.outbox import Outgoing
 
 PARTITIONS = 6
 RATES = (100, 400, 1000)

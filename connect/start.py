@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from common.process.collector import collect_seldom
 from connect.config_providers.properties import parse_properties
 from connect.connector_file import read_connector_file
 from connect.definitions.validation import require_valid, validate
@@ -23,7 +24,6 @@ from connect.worker.standalone import (
     standalone_worker,
 )
 from connect.worker.worker import Worker
-from millrace.collector import collect_seldom
 from millrace.connect.errors import KafkaException
 
 log = logging.getLogger("connect")

@@ -36,7 +36,7 @@ PROGRAMS: dict[str, tuple[str, tuple[str, ...], str]] = {
     **{name: ("broker", (name,), what) for name, what in TOOLS.items()},
     "registry": ("schemas.registry", (), "run the schema registry"),
     "connect": ("connect", (), "run connectors, and ask those that run (start, list, status ...)"),
-    "mirror": ("connect.mirror", (), "follow other clusters: millrace mirror mm2.properties"),
+    "mirror": ("mirror", (), "follow other clusters: millrace mirror mm2.properties"),
 }
 SERVICES = (
     "orders",

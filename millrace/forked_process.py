@@ -153,5 +153,5 @@ class ForkServer:
 
 
 BROKERS = ForkServer(("broker.__main__", "broker.cli.start", "uvloop", "broker.server.node"))
-SERVICES = ForkServer(("services.common.runner", "schemas.registry.__main__"))
+SERVICES = ForkServer(("common.processing.runner", "schemas.registry.__main__"))
 """For everything that serves HTTP and reads topics, whatever else it needs."""

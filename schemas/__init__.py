@@ -1,6 +1,7 @@
-"""The Avro schemas of every event, how they travel, and the schema registry.
+"""The Avro schemas of every event, the topics they travel in, and the schema registry.
 
 `<domain>/<event>.v<N>.avsc` is one version of one event and is never edited once released: a
-change is a new file. `loader` finds and reads them, `wire` turns events into the bytes that
-Confluent's serializers write and back, `registry/` is the server that gives schemas their ids.
+change is a new file. `topics` declares the topics that several parts of the pipeline share,
+`registry/` is the server that gives schemas their ids. `common/registry` reads the files and turns
+events into bytes.
 """

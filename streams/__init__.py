@@ -12,6 +12,6 @@ processors have and Faust has not is pure code beside them: `windows`, `sessions
 at-least-once right where Faust alone is not; their docstrings say how. `views` and `web` answer.
 """
 
-from pages.certificates import read_when_needed
+from common.http.certificates import read_when_needed
 
 read_when_needed()

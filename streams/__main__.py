@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, suppress
 
 from aiohttp import web
 
-from pages.serving import serve_on
+from common.http.serving import serve_on
 from streams import clock
 from streams.app import Topologies, build_app
 from streams.delivery import AWAY

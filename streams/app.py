@@ -12,7 +12,7 @@ from typing import Any, cast
 import faust
 from yarl import URL
 
-from millrace.stale_metadata import METADATA_MAX_AGE_MS
+from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from streams.codec import Codec
 from streams.delivery import Delivery
 from streams.log_reader import LogReader

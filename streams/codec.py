@@ -9,8 +9,8 @@ from typing import Any
 
 import aiohttp
 
-from schemas import loader
-from schemas.wire import EventReader, EventWriter, MalformedEventError, UnknownSchemaError
+from common.registry import loader
+from common.registry.wire import EventReader, EventWriter, MalformedEventError, UnknownSchemaError
 from streams.records import NEWEST_VERSION, Event
 
 _TIMEOUT = aiohttp.ClientTimeout(total=10)

@@ -36,7 +36,8 @@ from typing import Any, NamedTuple
 import faust
 from aiokafka.errors import KafkaError
 
-from schemas.wire import MalformedEventError
+from common.kafka.transactions.rules import Member
+from common.registry.wire import MalformedEventError
 from streams import clock
 from streams.codec import Codec, RegistryAwayError
 from streams.log_reader import LogReader, Range
@@ -47,7 +48,6 @@ from streams.tables import ChangelogTable, current_partition
 from streams.telemetry import Metrics
 from streams.topology import Handle, MalformedRecordError, Record
 from streams.writer import Changes, SupersededError, Writer
-from transactions.rules import Member
 
 log = logging.getLogger(__name__)
 

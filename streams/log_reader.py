@@ -13,8 +13,8 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.structs import ConsumerRecord
 
-from millrace.stale_metadata import METADATA_MAX_AGE_MS
-from schemas.stopping import stop
+from common.kafka.metadata_age import METADATA_MAX_AGE_MS
+from common.kafka.stopping import stop
 from streams.positions import TopicPartition
 
 _FETCH_MAX_WAIT_MS = 50

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
-from schemas import loader
-from schemas.wire import EventReader, EventWriter
+from common.registry import loader
+from common.registry.wire import EventReader, EventWriter
 from streams.micro_batch import Effect, Message, MicroBatch
 from streams.records import NEWEST_VERSION, PARTITION_COUNT, Event, Outgoing, Row, Step, origin_of
 from streams.settings import Settings

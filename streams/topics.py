@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import TopicAlreadyExistsError, for_code
 
+from common.kafka.placement import placed
 from streams.enrichment import LEVEL_TOPICS
 from streams.records import (
     COMPACT,
@@ -23,7 +24,6 @@ from streams.records import (
     WEEK,
 )
 from streams.topologies import TABLES
-from transactions.placement import placed
 
 log = logging.getLogger(__name__)
 

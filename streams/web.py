@@ -18,9 +18,9 @@ from aiohttp import web
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from pages.front import FrontPage, Link, Step
-from pages.neighbours import parse_neighbours
-from pages.serving import front_page_handler
+from common.http.front import FrontPage, Link, Step
+from common.http.neighbours import parse_neighbours
+from common.http.serving import front_page_handler
 from streams import views
 from streams.app import Topologies
 from streams.records import PARTITION_COUNT, Row

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition as KafkaPartition
 
+from common.kafka.transactions.producer import TransactionalProducer, TransactionError
+from common.kafka.transactions.rules import Member, Outcome
 from streams.micro_batch import Message
 from streams.positions import TopicPartition
-from transactions.producer import TransactionalProducer, TransactionError
-from transactions.rules import Member, Outcome
 
 
 class SupersededError(Exception):

@@ -14,11 +14,11 @@ ROOT = Path(__file__).parent.parent
 FOLDERS = (
     "broker",
     "millrace",
-    "pages",
+    "common",
+    "mirror",
     "schemas",
     "services",
     "streams",
-    "transactions",
     "connect",
     "spark_analytics",
 )
@@ -76,7 +76,7 @@ def clients_that_believe(path: Path) -> Iterator[str]:
 
 
 def test_clients_do_not_believe_for_long_who_leads() -> None:
-    """See `millrace.stale_metadata`."""
+    """See `common.kafka.metadata_age`."""
     files = [path for folder in FOLDERS for path in files_of(folder)]
     assert [one for path in files for one in clients_that_believe(path)] == []
 

@@ -19,8 +19,8 @@ def front_page(
     config: BrokerConfig, quorum: Quorum, broker: Broker | None, asked: Asked, why_not: str | None
 ) -> Page | None:
     """Return the page, with why the node is not ready; None for whoever does not take HTML."""
-    from pages.front import HTML, FrontPage, Step, is_wanted, render, response_headers
-    from pages.neighbours import parse_neighbours
+    from common.http.front import HTML, FrontPage, Step, is_wanted, render, response_headers
+    from common.http.neighbours import parse_neighbours
 
     if not is_wanted(asked.accept):
         return None

@@ -4,6 +4,6 @@
 `plugins.py`, `offsets.py` and `admin.py` are the resources; `metrics.py` is what Prometheus reads.
 """
 
-from pages.certificates import read_when_needed
+from common.http.certificates import read_when_needed
 
 read_when_needed()

@@ -11,6 +11,8 @@ from confluent_kafka.admin import AdminClient
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from common.http.front import is_wanted
+from common.kafka.metadata_age import ADMIN_SETTINGS
 from connect.clock import timestamp_ms
 from connect.herder.config_records import logger_record
 from connect.herder.names import bad_request, not_found
@@ -21,8 +23,6 @@ from connect.rest.page import page_response
 from connect.worker import loggers
 from connect.worker.client_settings import librdkafka_settings
 from millrace.connect.errors import ConnectException
-from millrace.stale_metadata import ADMIN_SETTINGS
-from pages.front import is_wanted
 
 log = logging.getLogger(__name__)
 

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from common.http.front import HTML, badge
+from common.http.neighbours import LOOK, navigation, parse_neighbours
 from connect.herder.names import State, TaskId, not_found
 from connect.rest.bodies import answer
 from connect.rest.desk import Desk
 from connect.worker.task_thread import TaskCounts
-from pages.front import HTML, badge
-from pages.neighbours import LOOK, navigation, parse_neighbours
 
 _PAGE: Final = Path(str(files(__package__))) / "page"
 _ASSETS: Final = {

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from common.http.serving import Site
 from connect.herder.names import ElsewhereError, RefusalError
 from connect.rest.admin import Admin
 from connect.rest.bodies import BODY_LIMIT_BYTES, refusal
@@ -26,7 +27,6 @@ from connect.worker.settings import WorkerSettings
 from connect.worker.topic_log import TooLargeError
 from connect.worker.worker import Worker
 from millrace.connect.errors import ConfigException, ConnectException
-from pages.serving import Site
 
 log = logging.getLogger(__name__)
 

@@ -11,6 +11,6 @@ computes or blocks loses no membership; and it has transactions that fence. The 
 one loop what aiokafka alone lets them: transactions with requests of their own, and assignors.
 """
 
-from pages.certificates import read_when_needed
+from common.http.certificates import read_when_needed
 
 read_when_needed()

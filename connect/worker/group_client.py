@@ -17,11 +17,11 @@ from aiokafka.protocol.group import (
     SyncGroupRequest,
 )
 
+from common.kafka.brokers import find_coordinator
 from connect.group.protocol import PROTOCOL_TYPE
 from connect.worker.aiokafka_settings import aiokafka_settings
 from connect.worker.client_settings import librdkafka_settings
 from connect.worker.settings import WorkerSettings
-from transactions.brokers import find_coordinator
 
 _SPARE_MS: Final = 10_000
 _ELSEWHERE: Final = {

@@ -13,10 +13,10 @@ from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
 from aiokafka.errors import KafkaError, for_code
 from aiokafka.protocol.commit import OffsetFetchRequest
 
+from common.kafka.brokers import find_coordinator
 from connect.worker.aiokafka_settings import aiokafka_settings
 from millrace.connect.connectors import TopicPartition
 from millrace.connect.errors import ConnectException
-from transactions.brokers import find_coordinator
 
 _RETRY_SECONDS: Final = 0.1
 

@@ -10,6 +10,7 @@ import confluent_kafka
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from common.kafka.metadata_age import ADMIN_SETTINGS
 from connect.definitions.validation import connector_class
 from connect.herder.offsets import (
     Offsets,
@@ -23,7 +24,6 @@ from connect.worker.kafka_offset_store import offsets_of
 from connect.worker.offset_store import OffsetStore
 from millrace.connect.connectors import SinkConnector, SourceConnector, TopicPartition
 from millrace.connect.errors import ConnectException
-from millrace.stale_metadata import ADMIN_SETTINGS
 
 log = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
+from common.kafka.metadata_age import ADMIN_SETTINGS
 from connect.errors.dead_letters import (
     PARTITION_COUNT,
     DeadLetterSettings,
@@ -21,7 +22,6 @@ from connect.worker.topics import TopicGroup, create_topic
 from millrace.connect.connectors import TopicPartition
 from millrace.connect.data.records import SourceRecord
 from millrace.connect.errors import ConnectException
-from millrace.stale_metadata import ADMIN_SETTINGS
 
 log = logging.getLogger(__name__)
 

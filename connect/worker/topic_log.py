@@ -24,12 +24,12 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
+from common.kafka.listed_offsets import listed_offset
+from common.kafka.metadata_age import ADMIN_SETTINGS
 from connect.clock import now_ms
 from connect.worker.client_settings import CONSUMER_DEFAULTS, PRODUCER_DEFAULTS
 from connect.worker.topics import TopicGroup, create_topic
 from millrace.connect.errors import ConnectException
-from millrace.listed_offsets import listed_offset
-from millrace.stale_metadata import ADMIN_SETTINGS
 
 log = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from common.kafka.metadata_age import ADMIN_SETTINGS
 from connect.definitions.plugged import aliases
 from connect.worker.client_settings import with_prefix
 from millrace.connect.errors import ConfigException, ConnectException
-from millrace.stale_metadata import ADMIN_SETTINGS
 
 PREFIX: Final = "topic.creation."
 _DEFAULT: Final = "default"

@@ -137,7 +137,7 @@ async def start_mirror(
     }
     file = folder / "mm2.properties"
     file.write_text("".join(f"{name}={value}\n" for name, value in told.items()))
-    await children.start("mirror", "connect.mirror", str(file))
+    await children.start("mirror", "mirror", str(file))
     numbers = zip(PROGRAMS, (page_port, mirror_port), strict=True)
     pages = {name: f"http://127.0.0.1:{port}" for name, port in numbers}
     return Mirror(source_servers, standby, pages)

@@ -15,7 +15,7 @@ from aiokafka.structs import ConsumerRecord
 
 from millrace.demo.registry import RegistryReader
 from millrace.demo.report import CHECKS, ENDS, JUDGED
-from millrace.stale_metadata import METADATA_MAX_AGE_MS
+from millrace.metadata_age import METADATA_MAX_AGE_MS
 
 _TOPICS = ("orders", "order-validations", "payments", "order-confirmations")
 

@@ -16,7 +16,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from millrace.demo.registry import RegistryReader, encoder
-from millrace.stale_metadata import METADATA_MAX_AGE_MS
+from millrace.metadata_age import METADATA_MAX_AGE_MS
 
 GROUPS = (
     "orders",

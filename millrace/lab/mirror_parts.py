@@ -15,7 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from millrace.lab.programs import start_program
 from millrace.lab.steps import StepFailedError
-from millrace.stale_metadata import ADMIN_SETTINGS
+from millrace.metadata_age import ADMIN_SETTINGS
 
 TOPIC: Final = "orders"
 PRICES: Final = "prices"
@@ -74,7 +74,7 @@ class Mirror:
         """Start it. Raises StepFailedError when it does not start."""
         log_path = self._folder / "log"
         with log_path.open("w") as log:
-            self._process = start_program("connect.mirror", str(self.file), stderr=log)
+            self._process = start_program("mirror", str(self.file), stderr=log)
         assert self._process.stdout is not None
         if "ready on" not in self._process.stdout.readline():
             raise StepFailedError(f"the mirror did not start: {log_path.read_text()[-500:]}")

@@ -14,7 +14,7 @@ from typing import Any, Self
 import aiokafka
 from aiokafka.errors import KafkaError
 
-from millrace.stale_metadata import METADATA_MAX_AGE_MS
+from millrace.metadata_age import METADATA_MAX_AGE_MS
 
 PAUSE_SECONDS = 0.02
 READ_MS = 200

@@ -8,7 +8,7 @@
 
 The names are those of MirrorMaker 2's client library (connect-mirror-client), in Python's spelling;
 what is read and written are its formats, so that it does not matter whose mirror ran. The mirror
-itself is Connect's: connect/mirror/.
+itself is Connect's: mirror/.
 """
 
 from millrace.connect.connectors import TopicPartition

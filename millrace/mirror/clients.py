@@ -11,9 +11,9 @@ from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 
 from millrace.connect.connectors import TopicPartition
+from millrace.metadata_age import ADMIN_SETTINGS
 from millrace.mirror.policies import replication_policy
 from millrace.mirror.records import Checkpoint, MirrorRecordError, OffsetAndMetadata
-from millrace.stale_metadata import ADMIN_SETTINGS
 
 _TIMEOUT_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.1

@@ -14,6 +14,6 @@
 Start with `python -m schemas.registry --help`.
 """
 
-from pages.certificates import read_when_needed
+from common.http.certificates import read_when_needed
 
 read_when_needed()

@@ -10,7 +10,7 @@ import sys
 
 from aiohttp import web
 
-from pages.serving import Site
+from common.http.serving import Site
 from schemas.registry.compatibility import LEVELS
 from schemas.registry.leader import Identity, Leadership
 from schemas.registry.rest.app import build_app

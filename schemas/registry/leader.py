@@ -25,8 +25,8 @@ from aiokafka.protocol.group import (
     SyncGroupRequest,
 )
 
+from common.kafka.brokers import find_coordinator
 from schemas.registry.records import compact_json, parse_object
-from transactions.brokers import find_coordinator
 
 PROTOCOL_TYPE: Final = "sr"
 PROTOCOL: Final = "v0"

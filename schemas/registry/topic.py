@@ -26,12 +26,12 @@ from aiokafka.errors import (
 )
 from aiokafka.structs import ConsumerRecord
 
-from millrace.stale_metadata import METADATA_MAX_AGE_MS
+from common.kafka.metadata_age import METADATA_MAX_AGE_MS
+from common.kafka.stopping import stop
 from schemas.registry.changes import Change
 from schemas.registry.domain import Registry
 from schemas.registry.records import Record
 from schemas.registry.refusals import operation_timeout, schema_too_large
-from schemas.stopping import stop
 
 TOPIC = "_schemas"
 _PARTITION = TopicPartition(TOPIC, 0)

@@ -13,7 +13,15 @@ from functools import partial
 
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
-from schemas.wire import EventWriter
+from common.kafka.reading import ReadToEnd, read_to_end
+from common.process.telemetry import Metrics, child_headers, trace_headers, traceparent_of
+from common.processing.outbox import Outbox
+from common.processing.processor import Processor
+from common.processing.runner import Running
+from common.processing.worker import Inputs
+from common.registry.events import Events
+from common.registry.wire import EventWriter
+from schemas.topics import ORDER_DECISIONS, ORDER_VALIDATIONS, ORDERS
 from services.aggregator.domain import (
     Case,
     CheckResult,
@@ -24,13 +32,6 @@ from services.aggregator.domain import (
 )
 from services.aggregator.settings import AggregatorSettings
 from services.aggregator.store import CHANGELOG, CaseStore
-from services.common.events import Events
-from services.common.kafka import ORDER_DECISIONS, ORDER_VALIDATIONS, ORDERS, ReadToEnd, read_to_end
-from services.common.outbox import Outbox
-from services.common.processor import Processor
-from services.common.runner import Running
-from services.common.telemetry import Metrics, child_headers, trace_headers, traceparent_of
-from services.common.worker import Inputs
 
 APPLICATION = "aggregator"
 

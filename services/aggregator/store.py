@@ -7,10 +7,11 @@ that arrives late or again must find its case: per partition the last `CLOSED_CA
 import heapq
 from collections.abc import Iterable
 
+from common.kafka.reading import ReadToEnd
+from common.processing.changelog import Store, changelog_of
+from common.processing.outbox import Outbox
+from schemas.topics import ORDER_DECISIONS
 from services.aggregator.domain import Case, from_row, to_row
-from services.common.changelog import Store
-from services.common.kafka import ORDER_DECISIONS, ReadToEnd, changelog_of
-from services.common.outbox import Outbox
 
 CHANGELOG = changelog_of("aggregator", "cases", beside=ORDER_DECISIONS)
 CLOSED_CASES_KEPT = 10_000

@@ -1,6 +1,6 @@
 """`python -m services.email`: write to customers until SIGTERM."""
 
-from services.common.runner import run_service
+from common.processing.runner import run_service
 from services.email.app import APPLICATION, assemble
 from services.email.settings import EmailSettings
 

@@ -15,25 +15,20 @@ from functools import partial
 
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
-from schemas.wire import EventWriter, MalformedEventError
-from services.common import clock
-from services.common.errands import ErrandStore
-from services.common.events import Events
-from services.common.kafka import (
-    CUSTOMERS,
-    ORDER_CONFIRMATIONS,
-    ORDERS,
-    ReadToEnd,
-    changelog_of,
-    read_to_end,
-)
-from services.common.outbox import Outbox
-from services.common.processor import Processor
-from services.common.runner import Running
-from services.common.settings import Settings
-from services.common.table import FollowedTable
-from services.common.telemetry import Metrics, child_headers, trace_headers, traceparent_of
-from services.common.worker import Inputs
+from common.kafka.reading import ReadToEnd, read_to_end
+from common.process import clock
+from common.process.telemetry import Metrics, child_headers, trace_headers, traceparent_of
+from common.processing.changelog import changelog_of
+from common.processing.errands import ErrandStore
+from common.processing.outbox import Outbox
+from common.processing.processor import Processor
+from common.processing.runner import Running
+from common.processing.settings import Settings
+from common.processing.table import FollowedTable
+from common.processing.worker import Inputs
+from common.registry.events import Events
+from common.registry.wire import EventWriter, MalformedEventError
+from schemas.topics import CUSTOMERS, ORDER_CONFIRMATIONS, ORDERS
 from services.email.domain import (
     TOLD,
     Letter,

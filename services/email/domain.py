@@ -16,7 +16,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from services.common.retries import retry_delay_ms
+from common.processing.retries import retry_delay_ms
 
 TOLD = frozenset({"PAID", "SHIPPED", "FAILED", "CANCELLED"})
 LINES_SHOWN = 20

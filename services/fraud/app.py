@@ -22,24 +22,19 @@ from typing import NamedTuple
 
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
-from services.common.changelog import Store
-from services.common.events import Event, Events
-from services.common.kafka import (
-    ORDER_VALIDATIONS,
-    ORDERS,
-    ReadToEnd,
-    Topic,
-    changelog_of,
-    read_to_end,
-)
-from services.common.outbox import Outbox
-from services.common.processor import Processor
-from services.common.runner import Running
-from services.common.settings import Settings
-from services.common.telemetry import Headers, child_headers
-from services.common.verdicts import PASSED, Verdict, VerdictPublisher
-from services.common.worker import Inputs
+from common.kafka.reading import ReadToEnd, read_to_end
+from common.kafka.topics import Topic
+from common.process.telemetry import Headers, child_headers
+from common.processing.changelog import Store, changelog_of
+from common.processing.outbox import Outbox
+from common.processing.processor import Processor
+from common.processing.runner import Running
+from common.processing.settings import Settings
+from common.processing.worker import Inputs
+from common.registry.events import Event, Events
+from schemas.topics import ORDER_VALIDATIONS, ORDERS
 from services.fraud.domain import History, from_row, judge, to_row
+from services.verdicts import PASSED, Verdict, VerdictPublisher
 
 APPLICATION = "fraud"
 BY_CUSTOMER = Topic("fraud-orders-by-customer-repartition")

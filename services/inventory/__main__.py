@@ -1,7 +1,7 @@
 """`python -m services.inventory`: judge and reserve stock until SIGTERM."""
 
-from services.common.runner import run_service
-from services.common.settings import Settings
+from common.processing.runner import run_service
+from common.processing.settings import Settings
 from services.inventory.app import APPLICATION, assemble
 
 if __name__ == "__main__":

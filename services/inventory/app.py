@@ -29,26 +29,21 @@ from functools import partial
 
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
-from schemas.wire import EventWriter, MalformedEventError
-from services.common.assignment import single_owner
-from services.common.clock import timestamp_ms
-from services.common.events import Event, Events
-from services.common.kafka import (
-    ORDER_VALIDATIONS,
-    ORDERS,
-    WAREHOUSE_INVENTORY,
-    ReadToEnd,
-    read_to_end,
-)
-from services.common.outbox import Outbox
-from services.common.processor import Processor
-from services.common.runner import Running
-from services.common.settings import Settings
-from services.common.telemetry import child_headers
-from services.common.verdicts import Verdict, VerdictPublisher
-from services.common.worker import Inputs
+from common.kafka.assignment import single_owner
+from common.kafka.reading import ReadToEnd, read_to_end
+from common.process.clock import timestamp_ms
+from common.process.telemetry import child_headers
+from common.processing.outbox import Outbox
+from common.processing.processor import Processor
+from common.processing.runner import Running
+from common.processing.settings import Settings
+from common.processing.worker import Inputs
+from common.registry.events import Event, Events
+from common.registry.wire import EventWriter, MalformedEventError
+from schemas.topics import ORDER_VALIDATIONS, ORDERS, WAREHOUSE_INVENTORY
 from services.inventory.domain import Entry
 from services.inventory.store import CHANGELOG, LedgerStore
+from services.verdicts import Verdict, VerdictPublisher
 
 log = logging.getLogger(__name__)
 

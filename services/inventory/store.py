@@ -8,8 +8,10 @@ import json
 
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
-from services.common.kafka import ORDER_VALIDATIONS, ReadToEnd, changelog_of
-from services.common.outbox import Outbox
+from common.kafka.reading import ReadToEnd
+from common.processing.changelog import changelog_of
+from common.processing.outbox import Outbox
+from schemas.topics import ORDER_VALIDATIONS
 from services.inventory.domain import Entry, Ledger, entry_from_row, entry_to_row
 
 CHANGELOG = changelog_of("inventory", "ledger", partition_count=1, beside=ORDER_VALIDATIONS)

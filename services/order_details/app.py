@@ -10,16 +10,16 @@ from typing import Protocol
 
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
-from services.common.events import Events
-from services.common.kafka import ORDER_VALIDATIONS, ORDERS, PRODUCTS
-from services.common.outbox import Outbox
-from services.common.processor import Processor
-from services.common.runner import Running
-from services.common.settings import Settings
-from services.common.table import FollowedTable
-from services.common.verdicts import PASSED, Verdict, VerdictPublisher
-from services.common.worker import Inputs
+from common.processing.outbox import Outbox
+from common.processing.processor import Processor
+from common.processing.runner import Running
+from common.processing.settings import Settings
+from common.processing.table import FollowedTable
+from common.processing.worker import Inputs
+from common.registry.events import Events
+from schemas.topics import ORDER_VALIDATIONS, ORDERS, PRODUCTS
 from services.order_details.domain import Breach, find_breaches
+from services.verdicts import PASSED, Verdict, VerdictPublisher
 
 APPLICATION = "order-details"
 

@@ -1,6 +1,6 @@
 """`python -m services.orders`: take orders until SIGTERM."""
 
-from services.common.runner import run_service
+from common.processing.runner import run_service
 from services.orders.app import assemble
 from services.orders.routes import add_routes
 from services.orders.settings import OrdersSettings

@@ -19,11 +19,12 @@ all, and two could write about one order.
 from dataclasses import dataclass
 from functools import partial
 
-from services.common.assignment import Directory, advertising_range
-from services.common.events import Events
-from services.common.kafka import ORDER_COMMANDS, ORDERS, read_to_end
-from services.common.processor import Processor
-from services.common.runner import Running
+from common.kafka.assignment import Directory, advertising_range
+from common.kafka.reading import read_to_end
+from common.processing.processor import Processor
+from common.processing.runner import Running
+from common.registry.events import Events
+from schemas.topics import ORDER_COMMANDS, ORDERS
 from services.orders.desk import OrderDesk
 from services.orders.settings import OrdersSettings
 from services.orders.worker import APPLICATION, OrdersWorker

@@ -14,13 +14,14 @@ from typing import TypeVar
 
 from aiokafka.errors import KafkaError
 
-from schemas.wire import EventWriter
-from services.common import clock
-from services.common.kafka import ORDER_COMMANDS, ORDERS, PARTITION_COUNT, Topic
-from services.common.outbox import Outgoing
-from services.common.processor import Processor
-from services.common.requests import NotAcceptedError
-from services.common.telemetry import Headers, new_traceparent, parse_trace_id, trace_headers
+from common.kafka.topics import PARTITION_COUNT, Topic
+from common.process import clock
+from common.process.telemetry import Headers, new_traceparent, parse_trace_id, trace_headers
+from common.processing.outbox import Outgoing
+from common.processing.processor import Processor
+from common.processing.requests import NotAcceptedError
+from common.registry.wire import EventWriter
+from schemas.topics import ORDER_COMMANDS, ORDERS
 from services.orders.domain import Command, OrderEvent, OrderState
 from services.orders.ids import NewIds, partition_of
 from services.orders.requests import OrderRequest

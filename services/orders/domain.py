@@ -18,7 +18,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from services.common.json_values import moment, money
+from services.json_values import moment, money
 
 OrderEvent = dict[str, Any]
 """An event of schema millrace.orders.OrderEvent."""

@@ -9,8 +9,8 @@ An id that is made of an Idempotency-Key lies where it lies: any instance must f
 import uuid
 from collections.abc import Callable, Collection
 
-from services.common.kafka import PARTITION_COUNT
-from transactions import rules
+from common.kafka.topics import PARTITION_COUNT
+from common.kafka.transactions import rules
 
 TOGETHER_SECONDS = 0.25
 """Some batches long. With several instances each partition's share of the time is still even."""

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from aiohttp import web
 
-from pages.front import HTML, badge, is_wanted
-from pages.neighbours import LOOK, navigation, parse_neighbours
-from services.common.web import ProblemError, Readiness
+from common.http.front import HTML, badge, is_wanted
+from common.http.neighbours import LOOK, navigation, parse_neighbours
+from common.http.web import ProblemError, Readiness
 
 _PAGE = Path(str(files(__package__))) / "page"
 _ASSETS = {

@@ -14,12 +14,12 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from services.common import clock, traces
-from services.common.kafka import ORDERS
-from services.common.runner import Running
-from services.common.telemetry import new_traceparent, parse_trace_id
-from services.common.traces import TRACEPARENT
-from services.common.web import ProblemError, unavailable
+from common.http.web import ProblemError, unavailable
+from common.process import clock, traces
+from common.process.telemetry import new_traceparent, parse_trace_id
+from common.process.traces import TRACEPARENT
+from common.processing.runner import Running
+from schemas.topics import ORDERS
 from services.orders.app import OrdersService
 from services.orders.desk import BrokerUnavailableError, KeyReusedError
 from services.orders.domain import Command, OrderEvent, is_judged, is_possible, to_json

@@ -17,21 +17,21 @@ from typing import Any
 
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
-from schemas.wire import EventReader, EventWriter, MalformedEventError
-from services.common import clock
-from services.common.events import Event, Events
-from services.common.kafka import (
+from common.kafka.reading import ReadToEnd
+from common.process import clock
+from common.process.telemetry import Metrics, child_headers
+from common.processing.outbox import Outbox
+from common.processing.worker import Inputs
+from common.registry.events import Event, Events
+from common.registry.wire import EventReader, EventWriter, MalformedEventError
+from schemas.topics import (
     ORDER_COMMANDS,
     ORDER_DECISIONS,
     ORDER_VALIDATIONS,
     ORDERS,
     PAYMENTS,
     SHARED_TOPICS,
-    ReadToEnd,
 )
-from services.common.outbox import Outbox
-from services.common.telemetry import Metrics, child_headers
-from services.common.worker import Inputs
 from services.orders.domain import (
     OrderEvent,
     OrderState,

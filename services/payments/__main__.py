@@ -1,6 +1,6 @@
 """`python -m services.payments`: charge validated orders until SIGTERM."""
 
-from services.common.runner import run_service
+from common.processing.runner import run_service
 from services.payments.app import APPLICATION, assemble
 from services.payments.settings import PaymentsSettings
 

@@ -15,16 +15,18 @@ from typing import NamedTuple
 
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
-from schemas.wire import EventWriter
-from services.common import clock
-from services.common.errands import AwayError, ErrandStore
-from services.common.events import Events
-from services.common.kafka import ORDERS, PAYMENTS, ReadToEnd, changelog_of, read_to_end
-from services.common.outbox import Outbox
-from services.common.processor import Processor
-from services.common.runner import Running
-from services.common.telemetry import Metrics, child_headers, trace_headers, traceparent_of
-from services.common.worker import Inputs
+from common.kafka.reading import ReadToEnd, read_to_end
+from common.process import clock
+from common.process.telemetry import Metrics, child_headers, trace_headers, traceparent_of
+from common.processing.changelog import changelog_of
+from common.processing.errands import AwayError, ErrandStore
+from common.processing.outbox import Outbox
+from common.processing.processor import Processor
+from common.processing.runner import Running
+from common.processing.worker import Inputs
+from common.registry.events import Events
+from common.registry.wire import EventWriter
+from schemas.topics import ORDERS, PAYMENTS
 from services.payments.domain import (
     Happening,
     Payment,

@@ -1,6 +1,6 @@
 """`python -m services.search`: index orders and answer questions about them until SIGTERM."""
 
-from services.common.runner import run_service
+from common.processing.runner import run_service
 from services.search.app import APPLICATION, assemble
 from services.search.routes import add_routes
 from services.search.settings import SearchSettings

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
-from services.common import traces
-from services.common.events import Events
-from services.common.kafka import ORDERS, Topic
-from services.common.outbox import Outbox
-from services.common.processor import Processor
-from services.common.runner import Running
-from services.common.telemetry import Headers, child_headers
-from services.common.worker import Inputs
+from common.kafka.topics import Topic
+from common.process import traces
+from common.process.telemetry import Headers, child_headers
+from common.processing.outbox import Outbox
+from common.processing.processor import Processor
+from common.processing.runner import Running
+from common.processing.worker import Inputs
+from common.registry.events import Events
+from schemas.topics import ORDERS
 from services.search.domain import Document, document_of, newest
 from services.search.index import OrderIndex, choose_index
 from services.search.settings import SearchSettings

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from services.common.json_values import moment, money
+from services.json_values import moment, money
 
 STATES = ("CREATED", "VALIDATED", "FAILED", "PAID", "SHIPPED", "CANCELLED")
 LIMIT_DEFAULT = 20

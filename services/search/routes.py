@@ -2,8 +2,8 @@
 
 from aiohttp import web
 
-from services.common.runner import Running
-from services.common.web import ProblemError, unavailable
+from common.http.web import ProblemError, unavailable
+from common.processing.runner import Running
 from services.search.app import SearchService
 from services.search.away import IndexAwayError
 from services.search.domain import WrongQuestionError, answer, read_question

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from services.common.settings import Settings, setting
+from common.process.settings import setting
+from common.processing.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,6 @@ A process of its own that never imports Spark. `feed` follows the store, `app` s
 what the browser gets; plotly.js comes out of the installed plotly package.
 """
 
-from pages.certificates import read_when_needed
+from common.http.certificates import read_when_needed
 
 read_when_needed()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from pages.serving import serve_on
+from common.http.serving import serve_on
 from spark_analytics.dashboard.app import FEED_KEY, STOPPING_KEY, build_dashboard
 from spark_analytics.settings import Settings, read_settings
 from spark_analytics.web import announce, configure_logging

@@ -13,7 +13,7 @@ from typing import Any
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from pages.neighbours import LOOK, navigation, parse_neighbours
+from common.http.neighbours import LOOK, navigation, parse_neighbours
 from spark_analytics.dashboard.feed import Feed
 from spark_analytics.serving.reader import ServingReader
 from spark_analytics.web import Handler, build_app

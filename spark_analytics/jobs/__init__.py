@@ -6,6 +6,6 @@ one `transform(df, ...) -> df` of column expressions, tested on ten rows. `micro
 together, `application` runs it. Customer segments are a batch over the history.
 """
 
-from pages.certificates import read_when_needed
+from common.http.certificates import read_when_needed
 
 read_when_needed()

@@ -13,9 +13,9 @@ import sys
 
 from aiohttp import web
 
-from pages.front import FrontPage, Step
-from pages.neighbours import parse_neighbours
-from pages.serving import front_page_handler, serve_on
+from common.http.front import FrontPage, Step
+from common.http.neighbours import parse_neighbours
+from common.http.serving import front_page_handler, serve_on
 from spark_analytics.jobs.metrics import JobMetrics
 from spark_analytics.jobs.settings import JobSettings
 from spark_analytics.jobs.stream import OrderStream

@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from schemas import loader
-from schemas.wire import EventReader, MalformedEventError, UnknownSchemaError, projection
+from common.registry import loader
+from common.registry.wire import EventReader, MalformedEventError, UnknownSchemaError, projection
 from spark_analytics.jobs.events import EVENT
 from spark_analytics.jobs.topics import DECISIONS, ORDERS, PRODUCTS, VALIDATIONS
 

@@ -3,7 +3,7 @@
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from millrace.stale_metadata import ADMIN_SETTINGS
+from common.kafka.metadata_age import ADMIN_SETTINGS
 from spark_analytics.jobs.topics import INPUTS
 
 _METADATA_SECONDS = 2.0

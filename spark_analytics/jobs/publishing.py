@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from millrace.stale_metadata import ADMIN_SETTINGS
+from common.kafka.metadata_age import ADMIN_SETTINGS
 from spark_analytics.jobs.topics import RESULTS
 from spark_analytics.serving.writer import PUBLISHED_KEYS, ServingWriter
 

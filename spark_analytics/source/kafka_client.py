@@ -15,8 +15,8 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from millrace.listed_offsets import listed_offset
-from millrace.stale_metadata import ADMIN_SETTINGS
+from common.kafka.listed_offsets import listed_offset
+from common.kafka.metadata_age import ADMIN_SETTINGS
 from spark_analytics.source.offsets import Offsets, TopicPartition
 from spark_analytics.source.options import SourceOptions
 

@@ -24,8 +24,8 @@ import psycopg
 from elasticsearch import Elasticsearch as Client
 from pyarrow import parquet
 
-from connect.mirror.whole_topic import whole_topic
 from millrace.testing import LocalBroker
+from mirror.whole_topic import whole_topic
 from tests.lib.connect_worker import ConnectWorker
 from tests.lib.elasticsearch_server import Elasticsearch
 from tests.lib.postgresql import PostgreSql

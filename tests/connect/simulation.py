@@ -7,7 +7,7 @@ import argparse
 import sys
 
 from tests.connect import test_cluster_simulation, test_fencing, test_group, test_herder
-from tests.connect.mirror import test_mirror_simulation
+from tests.mirror import test_mirror_simulation
 
 SIMULATIONS = (
     test_herder.test_nothing_runs_twice_and_everything_comes_to_what_is_wanted,

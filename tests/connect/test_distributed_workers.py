@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
-from connect.mirror.whole_topic import whole_topic
 from millrace.testing import LocalBroker
+from mirror.whole_topic import whole_topic
 from tests.lib.connect_worker import ConnectWorker, eventually
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from connect.mirror.whole_topic import whole_topic
 from connect.worker.boundaries import (
     ConnectorBoundary,
     Ending,
@@ -18,6 +17,7 @@ from connect.worker.boundaries import (
 from millrace.connect import SourceRecord
 from millrace.connect.errors import ConnectException
 from millrace.testing import LocalBroker
+from mirror.whole_topic import whole_topic
 from tests.connect import exactly_once_databases
 from tests.connect.exactly_once import BROKER, Reader, settings_of, walk
 from tests.lib.connect_worker import ConnectWorker, eventually

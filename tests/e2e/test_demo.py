@@ -19,9 +19,9 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from connect.mirror.whole_topic import whole_topic
 from millrace.demo.services import SERVICES
 from millrace.testing import LocalBroker
+from mirror.whole_topic import whole_topic
 from tests.e2e.oracle import expect
 from tests.lib.pipeline_processes import call
 from tests.lib.process_tree import processes_below

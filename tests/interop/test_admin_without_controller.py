@@ -7,7 +7,7 @@ import time
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from millrace.stale_metadata import ADMIN_SETTINGS
+from common.kafka.metadata_age import ADMIN_SETTINGS
 from millrace.testing import LocalCluster
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]

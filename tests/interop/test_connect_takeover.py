@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from connect.mirror.whole_topic import whole_topic
 from millrace.testing import LocalBroker
+from mirror.whole_topic import whole_topic
 from tests.lib.apache_connect import ApacheWorker, connect_libs
 from tests.lib.connect_worker import ConnectWorker, eventually
 

@@ -14,7 +14,6 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from connect.mirror.offset_sync_store import OffsetSyncStore
 from millrace.mirror import (
     Checkpoint,
     Heartbeat,
@@ -23,6 +22,7 @@ from millrace.mirror import (
     TopicPartition,
 )
 from millrace.testing import LocalBroker
+from mirror.offset_sync_store import OffsetSyncStore
 from tests.lib.apache_kafka import kafka_libs, running_node
 from tests.lib.apache_mirror_maker import ApacheMirrorMaker, ask_classes, mirror_libs
 from tests.lib.connect_worker import eventually

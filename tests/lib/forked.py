@@ -2,5 +2,5 @@
 
 from millrace.forked_process import ForkServer
 
-CONNECT = ForkServer(("connect.start", "connect.mirror.__main__", "connect.worker.standalone"))
+CONNECT = ForkServer(("connect.start", "mirror.__main__", "connect.worker.standalone"))
 STREAMS = ForkServer(("streams.app", "streams.web"))

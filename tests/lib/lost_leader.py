@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_INVALID, TopicPartition
 
 
 class LostLeader:
-    """Answers as librdkafka does then: `tests/millrace/test_listed_offsets.py` shows it."""
+    """Answers as librdkafka does then: `tests/common/kafka/test_listed_offsets.py` shows it."""
 
     def list_offsets(self, asked: Iterable[TopicPartition], **_: Any) -> Any:
         futures: dict[TopicPartition, Future[Any]] = {at: Future() for at in asked}

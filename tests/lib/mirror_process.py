@@ -59,7 +59,7 @@ class MirrorProcess:
     def start(self) -> Self:
         with self._log.open("a") as log:
             self.process = CONNECT.start(
-                "connect.mirror", self._arguments, program_environment(), log, is_bound=True
+                "mirror", self._arguments, program_environment(), log, is_bound=True
             )
         self.process.stdin.close()
         for line in self.process.stdout:
@@ -110,7 +110,7 @@ class MirrorProcess:
 def run_mirror(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the program to its end."""
     with TemporaryFile("w+") as errors:
-        process = CONNECT.start("connect.mirror", arguments, program_environment(), errors)
+        process = CONNECT.start("mirror", arguments, program_environment(), errors)
         process.stdin.close()
         with process.stdout:
             said = process.stdout.read()

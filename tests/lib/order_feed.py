@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from services.common.events import Events
-from services.common.telemetry import new_traceparent, trace_headers
+from common.process.telemetry import new_traceparent, trace_headers
+from common.registry.events import Events
 from tests.lib.pipeline_bus import Bus, Group, Instance
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from schemas import loader
-from schemas.wire import EventWriter
+from common.registry import loader
+from common.registry.wire import EventWriter
 
 SCHEMA_IDS = {
     "orders": (11, "orders/order_event"),

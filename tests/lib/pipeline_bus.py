@@ -15,10 +15,10 @@ from typing import Any
 from aiokafka.partitioner import murmur2
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
-from schemas.wire import EventReader
-from services.common.events import Events
-from services.common.kafka import Topic
-from services.common.outbox import Outbox
+from common.kafka.topics import Topic
+from common.processing.outbox import Outbox
+from common.registry.events import Events
+from common.registry.wire import EventReader
 
 
 class FakeRegistry:

@@ -19,12 +19,12 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
+from common.registry import loader
+from common.registry.wire import EventReader, EventWriter, schema_id_of
 from millrace.cluster_layout import free_ports
 from millrace.forked_process import SERVICES as FORKED_SERVICES
 from millrace.forked_process import ForkServer
 from millrace.launch import program_environment
-from schemas import loader
-from schemas.wire import EventReader, EventWriter, schema_id_of
 
 JUDGES = ("orders", "fraud", "inventory", "order_details", "aggregator")
 """What it takes to judge an order; nobody asks for money."""

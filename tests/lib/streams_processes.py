@@ -12,7 +12,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from schemas.wire import EventWriter
+from common.registry.wire import EventWriter
 from streams.records import PARTITION_COUNT
 from streams.topics import INPUTS, ensure_topics
 from tests.lib.forked import STREAMS

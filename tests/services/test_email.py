@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from services.common.telemetry import Metrics
+from common.process.telemetry import Metrics
 from services.email.app import EmailWorker
 from services.email.mailbox import (
     Delivery,

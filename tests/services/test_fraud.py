@@ -6,11 +6,11 @@ import random
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from services.common.telemetry import Metrics, new_traceparent, trace_headers
-from services.common.verdicts import VerdictPublisher
+from common.process.telemetry import Metrics, new_traceparent, trace_headers
 from services.fraud.app import BY_CUSTOMER, CHANGELOG, FraudWorker
 from services.orders.desk import created_event
 from services.orders.requests import OrderRequest
+from services.verdicts import VerdictPublisher
 from tests.lib.pipeline_bus import Bus, Group, Instance, decode_all, fake_events
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -4,12 +4,12 @@ import asyncio
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from services.common.outbox import Outbox
-from services.common.telemetry import Metrics, new_traceparent
-from services.common.verdicts import VerdictPublisher
+from common.process.telemetry import Metrics, new_traceparent
+from common.processing.outbox import Outbox
 from services.inventory.app import InventoryWorker
 from services.orders.desk import created_event
 from services.orders.requests import OrderRequest
+from services.verdicts import VerdictPublisher
 from tests.lib.pipeline_bus import Bus, decode_all, fake_events, record
 
 TRACE = new_traceparent("1" * 32, "2" * 16)

@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.kafka import PARTITION_COUNT
+from common.kafka.topics import PARTITION_COUNT
 from services.orders.ids import TOGETHER_SECONDS, NewIds, id_for_key, partition_of
 
 ALL = list(range(PARTITION_COUNT))

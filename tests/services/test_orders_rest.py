@@ -11,11 +11,11 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from aiokafka.errors import KafkaTimeoutError
 
-from services.common.assignment import Directory
-from services.common.outbox import Outgoing
-from services.common.runner import Running
-from services.common.telemetry import Metrics
-from services.common.web import build_app
+from common.http.web import build_app
+from common.kafka.assignment import Directory
+from common.process.telemetry import Metrics
+from common.processing.outbox import Outgoing
+from common.processing.runner import Running
 from services.orders.app import OrdersService
 from services.orders.desk import OrderDesk
 from services.orders.ids import partition_of

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
+from common.process.telemetry import Metrics, new_traceparent, trace_headers
+from common.processing.errands import AwayError
 from services.aggregator.app import AggregatorWorker
-from services.common.errands import AwayError
-from services.common.telemetry import Metrics, new_traceparent, trace_headers
-from services.common.verdicts import VerdictPublisher
 from services.email.app import EmailWorker
 from services.email.domain import TOLD
 from services.email.mailbox import DELIVERED, Delivery, Fate, Mail
@@ -29,6 +28,7 @@ from services.orders.requests import OrderRequest
 from services.orders.worker import OrdersWorker
 from services.payments.app import PaymentsWorker
 from services.payments.provider import Charged, Declined, SimulatedProvider
+from services.verdicts import VerdictPublisher
 from tests.lib.pipeline_bus import (
     Bus,
     CrashError,

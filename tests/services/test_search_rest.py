@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from services.common.runner import Running
-from services.common.web import build_app
+from common.http.web import build_app
+from common.processing.runner import Running
 from services.orders.searching import add_search
 from services.orders.settings import OrdersSettings
 from services.search.app import SearchService

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from millrace.stale_metadata import METADATA_MAX_AGE_MS
+from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from streams.app import build_app
 from streams.settings import Settings
 from streams.telemetry import Metrics

@@ -9,7 +9,8 @@ import faust
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from schemas.wire import MalformedEventError
+from common.kafka.transactions.rules import Member
+from common.registry.wire import MalformedEventError
 from streams.codec import Codec
 from streams.delivery import ATTEMPTS, Delivery
 from streams.log_reader import Range
@@ -20,7 +21,6 @@ from streams.settings import Settings, read_settings
 from streams.telemetry import Metrics
 from streams.topology import Record
 from streams.writer import Changes, SupersededError, WriteFailedError, Writer
-from transactions.rules import Member
 
 ORDERS = TopicPartition("orders", 0)
 

@@ -9,13 +9,13 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from common.kafka.transactions.producer import TransactionalProducer
+from common.kafka.transactions.rules import Member
 from millrace.testing import LocalBroker
 from streams.log_reader import LogReader
 from streams.micro_batch import Message
 from streams.positions import TopicPartition
 from streams.writer import Changes, SupersededError, WriteFailedError, Writer
-from transactions.producer import TransactionalProducer
-from transactions.rules import Member
 
 pytestmark = [pytest.mark.interop]
 

@@ -17,7 +17,7 @@ import h11
 from broker.server.clock import monotonic_seconds
 from broker.server.network.listener import bind
 from broker.server.network.turns import Turns
-from pages.accepting import ProtocolServer
+from common.http.accepting import ProtocolServer
 
 log = logging.getLogger("millrace.http")
 

@@ -1,6 +1,6 @@
 """A listening socket: accepts connections up to a limit and closes those that idle too long.
 
-Clients never take the last file descriptors, which the logs need (`pages.accepting`).
+Clients never take the last file descriptors, which the logs need (`common.http.accepting`).
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable
 
 from broker.server.network.connection import Connection
-from pages.accepting import Accepting
+from common.http.accepting import Accepting
 
 log = logging.getLogger("millrace.listener")
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 
 from aiohttp import web
 
-from pages.neighbours import parse_neighbours
+from common.http.neighbours import parse_neighbours
 from schemas.registry.forwarding import Writes
 from schemas.registry.leader import Leadership
 from schemas.registry.rest import schemas, settings, subjects

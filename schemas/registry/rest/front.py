@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
-from pages.front import FrontPage, Link, Step
-from pages.serving import Handler, front_page_handler
+from common.http.front import FrontPage, Link, Step
+from common.http.serving import Handler, front_page_handler
 from schemas.registry.rest.answers import TOPIC_KEY, WRITES_KEY
 from schemas.registry.rest.settings import get_root
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from aiokafka.errors import KafkaError
 
-from schemas.wire import EventReader
+from common.registry.wire import EventReader
 from spark_analytics.serving.layout import connect_reader
 from spark_analytics.serving.reader import ServingReader
 from tests.chaos.pipeline.checker import Charge, Facts, Placed, Sold

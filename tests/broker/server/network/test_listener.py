@@ -9,8 +9,8 @@ import pytest
 
 from broker.server.network.connection import Peer
 from broker.server.network.listener import Listener
-from pages import accepting
-from pages.accepting import QUIET_SECONDS, RETRY_SECONDS
+from common.http import accepting
+from common.http.accepting import QUIET_SECONDS, RETRY_SECONDS
 
 
 class Loop:

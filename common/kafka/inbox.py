@@ -1,0 +1,140 @@
+"""What a consumer has fetched, taken from it at once.
+
+aiokafka asks a broker for nothing of a partition whose last records nobody has taken yet, and after
+a tenth of a second it asks that broker for the other partitions alone: for as long as that fetch
+waits, up to half a second, the partition left out brings nothing, whatever is written to it. A
+service that commits a batch meanwhile would meet this at every hop of an order. So records are
+taken as they come and wait here; every fetch then asks for everything.
+
+Who begins a batch only now and then is not served by that: for it the broker would answer, and this
+process take, a fetch of every few records. So its records are taken as often as it wants them, and
+one fetch of each broker lies ready by then.
+"""
+
+import asyncio
+from collections import defaultdict, deque
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer
+from aiokafka.structs import ConsumerRecord, TopicPartition
+
+from common.kafka.stopping import stop
+
+_RECORDS_MAX = 2_000
+_POLL_MS = 500
+
+
+class Inbox:
+    """A consumer whose records wait in memory, `_RECORDS_MAX` of them and one fetch more at most.
+
+    Positions are those of the records that were taken from here.
+    """
+
+    def __init__(self, consumer: AIOKafkaConsumer, interval_ms: int = 0) -> None:
+        self._consumer = consumer
+        self._interval_seconds = interval_ms / 1000
+        self._records: dict[TopicPartition, deque[ConsumerRecord]] = defaultdict(deque)
+        self._arrived = asyncio.Event()
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+        self._draining: asyncio.Future[None] | None = None
+
+    async def start(self) -> None:
+        """Connect, and take what comes."""
+        await self._consumer.start()
+        self._draining = asyncio.ensure_future(self._drain())
+
+    async def stop(self) -> None:
+        """Stop taking, leave the group, disconnect."""
+        if self._draining is not None:
+            self._draining.cancel()
+            await asyncio.wait([self._draining])
+        await stop(self._consumer)
+
+    def assignment(self) -> set[TopicPartition]:
+        """Return the partitions that are held."""
+        held: set[TopicPartition] = self._consumer.assignment()
+        return held
+
+    def highwater(self, partition: TopicPartition) -> int | None:
+        """Return where a partition ended at the last fetch; None before the first."""
+        offset: int | None = self._consumer.highwater(partition)
+        return offset
+
+    def membership(self) -> tuple[int, str]:
+        """Return the generation of the group and the member's id in it.
+
+        aiokafka tells it in no other way.
+        """
+        coordinator: Any = self._consumer._coordinator  # noqa: SLF001
+        return coordinator.generation, coordinator.member_id
+
+    def forget(self) -> None:
+        """Drop what waits here: it was fetched for an assignment that is over."""
+        self._records.clear()
+        self._has_room.set()
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Go on at an offset; what waits of the partition is dropped."""
+        self._records.pop(partition, None)
+        self._consumer.seek(partition, offset)
+
+    async def position(self, partition: TopicPartition) -> int:
+        """Return the offset of the next record that is taken."""
+        waiting = self._records.get(partition)
+        return int(waiting[0].offset if waiting else await self._consumer.position(partition))
+
+    async def getmany(
+        self, *partitions: TopicPartition, timeout_ms: int, max_records: int | None = None
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """Take records of these partitions, by default of all, as soon as there are any."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        while not (found := self._take(partitions, max_records)) and loop.time() < deadline:
+            if self._draining is not None and self._draining.done():
+                self._draining.result()
+            self._arrived.clear()
+            # Others' records may fill the inbox; who waits for these must not wait for that.
+            self._has_room.set()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await self._arrived.wait()
+            except TimeoutError:
+                break
+        return found
+
+    def _take(
+        self, partitions: tuple[TopicPartition, ...], max_records: int | None
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+        found: dict[TopicPartition, list[ConsumerRecord]] = {}
+        room = max_records if max_records is not None else _RECORDS_MAX
+        for partition in partitions or tuple(self._records):
+            waiting = self._records.get(partition)
+            if waiting and room:
+                count = min(len(waiting), room)
+                found[partition] = [waiting.popleft() for _ in range(count)]
+                room -= count
+                # Next time the others come first.
+                self._records[partition] = self._records.pop(partition)
+        if self._count() < _RECORDS_MAX:
+            self._has_room.set()
+        return found
+
+    def _count(self) -> int:
+        return sum(map(len, self._records.values()))
+
+    async def _drain(self) -> None:
+        try:
+            while True:
+                await self._has_room.wait()
+                batches = await self._consumer.getmany(timeout_ms=_POLL_MS)
+                for partition, records in batches.items():
+                    self._records[partition].extend(records)
+                if batches:
+                    self._arrived.set()
+                    if self._count() >= _RECORDS_MAX:
+                        self._has_room.clear()
+                    await asyncio.sleep(self._interval_seconds)
+        finally:
+            # Whoever waits learns of a failure.
+            self._arrived.set()

@@ -1,0 +1,115 @@
+"""How to read partitions to their end."""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.structs import ConsumerRecord
+
+from common.kafka.metadata_age import METADATA_MAX_AGE_MS
+from common.kafka.stopping import stop
+from common.process.clock import now_seconds
+
+log = logging.getLogger(__name__)
+
+Replay = Callable[[ConsumerRecord], Awaitable[None]]
+ReadToEnd = Callable[[Iterable[TopicPartition], Replay], Awaitable[dict[TopicPartition, int]]]
+"""`read_to_end` with the broker's address given."""
+
+
+class EndOffsets:
+    """Tells where partitions end, over a connection of its own.
+
+    A broker answers the requests of one connection in order, so on a consumer's connection the
+    answer would wait behind a fetch that waits for records.
+    """
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap_servers)
+
+    async def start(self) -> None:
+        await self._consumer.start()
+
+    async def stop(self) -> None:
+        await stop(self._consumer)
+
+    async def of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        offsets: dict[TopicPartition, int] = await self._consumer.end_offsets(list(partitions))
+        return offsets
+
+    async def ping(self) -> None:
+        """Return if a broker answers."""
+        await self._consumer.topics()
+
+
+_PROGRESS_SECONDS = 2.0
+_POLL_MS = 50
+"""After so long it is looked again where a reader is: what is no record is passed in silence, and a
+changelog ends with the end of a transaction."""
+
+Progress = Callable[[str, int, int], None]
+"""Is told, now and then, of a topic how many offsets were read of how many."""
+
+
+def _no_progress(topic: str, read: int, total: int) -> None:
+    """Tell nobody."""
+
+
+async def read_to_end(
+    bootstrap_servers: str,
+    partitions: Iterable[TopicPartition],
+    replay: Replay,
+    *,
+    show: Progress = _no_progress,
+) -> dict[TopicPartition, int]:
+    """Replay the partitions from the beginning to where they end now; return where that is.
+
+    The end is that of everything written: what is still in a transaction is waited for. Offsets
+    may be committed a moment before the rows that are in the same transaction can be read.
+    """
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=bootstrap_servers,
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+        fetch_max_wait_ms=100,
+        metadata_max_age_ms=METADATA_MAX_AGE_MS,
+    )
+    asker = EndOffsets(bootstrap_servers)
+    await asker.start()
+    try:
+        await consumer.start()
+        end_offsets = await asker.of(partitions)
+        consumer.assign(list(end_offsets))
+        shown_at = now_seconds()
+        while behind := await _behind(consumer, end_offsets):
+            for records in (await consumer.getmany(*behind, timeout_ms=_POLL_MS)).values():
+                for record in records:
+                    await replay(record)
+            if now_seconds() - shown_at >= _PROGRESS_SECONDS:
+                shown_at = now_seconds()
+                await _show(consumer, end_offsets, show)
+        await _show(consumer, end_offsets, show)
+        return {partition: await consumer.position(partition) for partition in end_offsets}
+    finally:
+        await stop(consumer, asker)
+
+
+async def _show(
+    consumer: AIOKafkaConsumer, end_offsets: dict[TopicPartition, int], show: Progress
+) -> None:
+    for topic in sorted({partition.topic for partition in end_offsets}):
+        ends = {p: end for p, end in end_offsets.items() if p.topic == topic}
+        read = sum([min(await consumer.position(p), end) for p, end in ends.items()])
+        total = sum(ends.values())
+        log.info("state is read back topic=%s offsets=%d of=%d", topic, read, total)
+        show(topic, read, total)
+
+
+async def _behind(
+    consumer: AIOKafkaConsumer, end_offsets: dict[TopicPartition, int]
+) -> list[TopicPartition]:
+    return [
+        partition
+        for partition, end_offset in end_offsets.items()
+        if end_offset and await consumer.position(partition) < end_offset
+    ]

@@ -1,0 +1,1 @@
+"""What every process has: clock, settings, log lines, metrics, traces, garbage collector."""

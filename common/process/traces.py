@@ -1,0 +1,156 @@
+"""Spans of what becomes of an order, for OpenTelemetry: from the POST to payment, mail and index.
+
+Off, and then free, unless `OTEL_TRACES_EXPORTER` is `console` (to standard error) or `otlp` (to
+where `OTEL_EXPORTER_OTLP_ENDPOINT` says), which needs `millrace[tracing]`. An event carries in its
+`traceparent` the id of the span that made it, and that id is derived, not drawn (`telemetry`): so a
+span is told after the fact, when the event is committed, with the id that its event has had all
+along, and an event that is made again after a crash is the same span again.
+
+A span begins with the batch its record came in and ends with the commit. What was not committed is
+no span.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from common.process import clock
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+
+EXPORTER_VARIABLE = "OTEL_TRACES_EXPORTER"
+TRACEPARENT = "traceparent"
+"""The header of an event that carries the trace context."""
+_MOST_PENDING = 100_000
+"""Events that are being made at a time; more belong to no batch that will be committed."""
+
+Headers = Iterable[tuple[str, bytes]]
+
+
+class UnknownExporterError(Exception):
+    """`OTEL_TRACES_EXPORTER` names something else than console, otlp or none."""
+
+
+class Recorder:
+    """Knows of each event under way what it was made of, and makes a span of it when it is safe."""
+
+    def __init__(self, service: str, processor: "SpanProcessor") -> None:
+        from opentelemetry.sdk.resources import Resource
+
+        self._processor = processor
+        self._resource = Resource.create({"service.name": service, "service.namespace": "millrace"})
+        self._parents: dict[bytes, bytes] = {}
+        self._begun_ns = 0
+
+    def begin_batch(self) -> None:
+        self._begun_ns = clock.timestamp_ns()
+
+    def note(self, parent: bytes, child: bytes) -> None:
+        """Take note that an event with one traceparent is made of one with another."""
+        if len(self._parents) >= _MOST_PENDING:
+            self._parents.clear()
+        self._parents[child] = parent
+
+    def forget(self) -> None:
+        """What was under way is not committed."""
+        self._parents.clear()
+
+    def finish(self, headers: Headers, name: str, attributes: Mapping[str, str]) -> None:
+        """Make the span of an event that is committed, if it belongs to a trace."""
+        for header, value in headers:
+            if header == TRACEPARENT and (parent := self._parents.pop(value, None)) is not None:
+                self._tell(value.decode(), parent.decode(), name, self._begun_ns, attributes)
+
+    def tell_request(
+        self, traceparent: str, *, is_new: bool, begun_ns: int, attributes: Mapping[str, str]
+    ) -> None:
+        """Make the span of a POST: the first of a trace that is new, else below its client's."""
+        name = "orders POST"
+        if is_new:
+            self._tell(traceparent, None, name, begun_ns, attributes)
+        else:
+            own = traceparent[:36] + clock.random_hex(8) + traceparent[52:]
+            self._tell(own, traceparent, name, begun_ns, attributes)
+
+    def _tell(
+        self,
+        traceparent: str,
+        parent: str | None,
+        name: str,
+        begun_ns: int,
+        attributes: Mapping[str, str],
+    ) -> None:
+        from opentelemetry.sdk.trace import ReadableSpan
+
+        self._processor.on_end(
+            ReadableSpan(
+                name,
+                context=_context(traceparent),
+                parent=None if parent is None else _context(parent),
+                resource=self._resource,
+                attributes=attributes,
+                start_time=begun_ns,
+                end_time=clock.timestamp_ns(),
+            )
+        )
+
+    def shut_down(self) -> None:
+        """Send what is left."""
+        self._processor.shutdown()
+
+
+def _context(traceparent: str) -> Any:
+    from opentelemetry.trace import SpanContext, TraceFlags
+
+    _, trace_id, span_id, flags = traceparent.split("-")
+    return SpanContext(
+        int(trace_id, 16),
+        int(span_id, 16),
+        is_remote=True,
+        trace_flags=TraceFlags(int(flags, 16) | 1),
+    )
+
+
+def make_recorder(service: str, environment: Mapping[str, str] | None = None) -> Recorder | None:
+    """Return what records this service's spans, None where nobody asked for them.
+
+    Raises UnknownExporterError, and ImportError without `millrace[tracing]`.
+    """
+    name = (os.environ if environment is None else environment).get(EXPORTER_VARIABLE, "")
+    if name in {"", "none"}:
+        return None
+    if name not in _PROCESSORS:
+        raise UnknownExporterError(f"{EXPORTER_VARIABLE}={name}: there are console, otlp and none")
+    return Recorder(service, _PROCESSORS[name]())
+
+
+def _console() -> "SpanProcessor":
+    import sys
+
+    from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+
+    return SimpleSpanProcessor(ConsoleSpanExporter(out=sys.stderr, formatter=_one_line))
+
+
+def _one_line(span: "ReadableSpan") -> str:
+    return f"span {span.to_json(indent=None)}\n"
+
+
+def _otlp() -> "SpanProcessor":
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    return BatchSpanProcessor(OTLPSpanExporter())
+
+
+_PROCESSORS: Mapping[str, Callable[[], "SpanProcessor"]] = {"console": _console, "otlp": _otlp}
+
+recorder: Recorder | None = None
+"""That of this process, which is one service."""
+
+
+def configure(service: str) -> None:
+    """Have this process record spans, if its environment asks for that."""
+    global recorder
+    recorder = make_recorder(service)

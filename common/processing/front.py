@@ -1,0 +1,58 @@
+"""What a service shows a browser at `/`, unless it has a page of its own there."""
+
+from importlib import import_module
+
+from aiohttp import web
+
+from common.http.front import FrontPage, Link, Step
+from common.http.neighbours import parse_neighbours
+from common.http.serving import front_page_handler
+from common.http.web import Readiness
+from common.processing.settings import Settings
+
+_OPENAPI = Link("/openapi.json", "/openapi.json", "its interface, as OpenAPI 3.1")
+
+
+def add_front_page(
+    app: web.Application, name: str, settings: Settings, readiness: Readiness
+) -> None:
+    """Add the page to a service's application, as the last of its routes."""
+    paths = {resource.canonical for resource in app.router.resources()}
+    if "/" in paths:
+        return
+    package = name.replace("-", "_")
+    page = FrontPage(
+        name=package,
+        title=name.replace("-", " ").capitalize(),
+        what=_what(package),
+        steps=_steps(parse_neighbours(settings.neighbours)),
+        links=[_OPENAPI] if "/openapi.json" in paths else [],
+        neighbours=parse_neighbours(settings.neighbours),
+    )
+    facts = {
+        "Kafka": settings.bootstrap_servers.replace(",", ", "),
+        "Schema registry": settings.registry_url,
+    }
+
+    async def state(_: web.Request) -> tuple[list[str], dict[str, str]]:
+        return await readiness(), facts
+
+    app.router.add_get("/", front_page_handler(page, state))
+
+
+def _what(package: str) -> str:
+    """Return what a service says of itself, which is the first paragraph of its docstring."""
+    text = import_module(f"services.{package}").__doc__ or ""
+    return " ".join(text.partition("\n\n")[0].split())
+
+
+def _steps(neighbours: dict[str, str]) -> list[Step]:
+    steps = [Step("See what it has done, in numbers.", "curl -s {origin}/metrics | grep ^millrace")]
+    if "orders" in neighbours:
+        place = (
+            f"curl -s {neighbours['orders']}/v1/orders -H 'Content-Type: application/json' -d "
+            """'{"customer_id": "17850", "lines": [{"product_id": "85123A", "quantity": 6, """
+            """"unit_price": "2.55"}]}'"""
+        )
+        steps.insert(0, Step("Place an order, on the orders page or so:", place))
+    return steps

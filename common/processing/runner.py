@@ -1,0 +1,155 @@
+"""Start a service, say when it is ready, stop it cleanly.
+
+Order at start: HTTP first (so probes are answered and the instance knows its own URL), then the
+registry, then Kafka. One line on standard output says that the service is ready. SIGTERM or
+SIGINT: HTTP stops taking requests, the batch in hand is finished, offsets are committed, the
+group is left.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from aiohttp import web
+
+from common.http.serving import serve_on
+from common.http.web import build_app
+from common.process import clock, traces
+from common.process.collector import collect_seldom
+from common.process.log_lines import configure_logging
+from common.process.settings import read_settings
+from common.process.telemetry import Metrics
+from common.processing.faults import add_fault_switch
+from common.processing.front import add_front_page
+from common.processing.processor import Processor
+from common.processing.settings import Settings
+from common.processing.table import FollowedTable
+from common.registry.client import SchemaRegistryClient
+from common.registry.events import Events
+
+log = logging.getLogger(__name__)
+
+_READY_POLL_SECONDS = 0.05
+_BODY_LIMIT_BYTES = 2 << 20
+
+S = TypeVar("S", bound=Settings)
+
+
+@dataclass
+class Running:
+    """The parts of a service that run; filled by the service's `assemble`."""
+
+    metrics: Metrics = field(default_factory=Metrics)
+    processor: Processor | None = None
+    tables: list[FollowedTable] = field(default_factory=list)
+    service: Any = None
+    """What the service's own routes work with."""
+
+    async def missing(self) -> list[str]:
+        """Return what stands between this service and its work."""
+        missing = []
+        if self.processor is None or not self.processor.is_restored:
+            missing.append("partitions and their state")
+        if not all(table.is_loaded for table in self.tables):
+            missing.append("tables")
+        if not missing and self.processor and not await self.processor.is_broker_reachable():
+            missing.append("the broker")
+        return missing
+
+
+Assemble = Callable[[S, str, Events, Running], Awaitable[None]]
+"""Builds the parts from settings, own URL and events, and puts them into `Running`."""
+AddRoutes = Callable[[web.Application, S, Running], None]
+
+
+def run_service(
+    name: str,
+    kind: type[S],
+    assemble: Assemble[S],
+    add_routes: AddRoutes[S] | None = None,
+) -> None:
+    """Run a service as this process."""
+    settings = read_settings(kind, sys.argv[1:], os.environ)
+    configure_logging()
+    traces.configure(name)
+    collect_seldom()
+    try:
+        asyncio.run(_serve(name, settings, assemble, add_routes))
+    finally:
+        if traces.recorder is not None:
+            traces.recorder.shut_down()
+
+
+async def _serve(
+    name: str, settings: S, assemble: Assemble[S], add_routes: AddRoutes[S] | None
+) -> None:
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    running = Running()
+    app = build_app(running.metrics, running.missing, _BODY_LIMIT_BYTES)
+    if add_routes is not None:
+        add_routes(app, settings, running)
+    if settings.allow_faults:
+        add_fault_switch(app, lambda: running.processor)
+    add_front_page(app, name, settings, running.missing)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
+    await runner.setup()
+    try:
+        await serve_on(runner, settings.http_host, settings.http_port)
+        url = f"http://{settings.http_host}:{runner.addresses[0][1]}"
+        async with SchemaRegistryClient(settings.registry_url) as registry:
+            await _work(
+                name,
+                url,
+                running,
+                assemble(settings, settings.advertised_url or url, Events(registry), running),
+                stopping,
+            )
+    finally:
+        await runner.cleanup()
+        log.info("service stopped name=%s", name)
+
+
+async def _work(
+    name: str, url: str, running: Running, assembling: Awaitable[None], stopping: asyncio.Event
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        work = group.create_task(_assemble_and_run(name, url, running, assembling))
+        await stopping.wait()
+        log.info("service stopping name=%s: finishing the batch, committing, leaving", name)
+        if running.processor is None:
+            work.cancel()
+        else:
+            running.processor.stop()
+
+
+async def _assemble_and_run(
+    name: str, url: str, running: Running, assembling: Awaitable[None]
+) -> None:
+    await assembling
+    assert running.processor is not None
+    async with asyncio.TaskGroup() as group:
+        helpers = [group.create_task(table.run()) for table in running.tables]
+        helpers.append(group.create_task(_announce(name, url, running)))
+        processing = group.create_task(running.processor.run())
+        await asyncio.wait([processing])
+        if processing.cancelled():  # by itself: a task group would take that for its end
+            raise RuntimeError("the processing was cancelled by something within it")
+        for helper in helpers:
+            helper.cancel()
+
+
+async def _announce(name: str, url: str, running: Running) -> None:
+    started = clock.now_seconds()
+    # What is waited for lies with Kafka, so there is no event to wait on.
+    while await running.missing():  # noqa: ASYNC110
+        await asyncio.sleep(_READY_POLL_SECONDS)
+    sys.stdout.write(f"millrace {name} ready on {url}\n")
+    sys.stdout.flush()
+    log.info("service ready name=%s after_seconds=%.2f", name, clock.now_seconds() - started)

@@ -1,0 +1,5 @@
+"""Events as bytes, with the schema registry behind.
+
+`wire` is the wire format, `loader` reads the schema files, `client` asks the registry, `events`
+reads and writes events by the names of their schemas.
+"""

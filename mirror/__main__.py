@@ -1,0 +1,144 @@
+"""`millrace mirror mm2.properties`: follow clusters until SIGTERM, or copy them once.
+
+`millrace mirror status mm2.properties` tells how flows stand, whoever mirrors.
+"""
+
+import argparse
+import asyncio
+import json
+import logging
+import signal
+import sys
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from common.process.collector import collect_seldom
+from connect.config_providers.properties import parse_properties
+from connect.herder.names import RefusalError
+from connect.plugins.scan import find_plugins
+from millrace.connect.errors import ConfigException, KafkaException
+from mirror.dedicated import FlowWorker
+from mirror.front import Front, address
+from mirror.mirror_maker_settings import MirrorMakerSettings, Pair
+from mirror.one_copy import copy_once, ranges, verify
+from mirror.status import flow_status, status_body, status_lines
+
+_ONCE: Final = {"offset.flush.interval.ms": "1000"}
+
+
+def parse_arguments(arguments: list[str]) -> argparse.Namespace:
+    is_status = arguments[:1] == ["status"]
+    name = "millrace mirror status" if is_status else "millrace mirror"
+    parser = argparse.ArgumentParser(prog=name, description=__doc__)
+    parser.add_argument("config", type=Path, metavar="mm2.properties", help="clusters and flows")
+    parser.add_argument(
+        "--clusters", nargs="+", default=[], help="only flows into these clusters (all)"
+    )
+    if is_status:
+        parser.add_argument("--json", action="store_true", help="for programs")
+    else:
+        parser.add_argument(
+            "--once",
+            action="store_true",
+            help="copy up to where the sources end now, compare all of it, and end",
+        )
+    options = parser.parse_args(arguments[1:] if is_status else arguments)
+    options.is_status = is_status
+    return options
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def read_file(path: Path) -> MirrorMakerSettings:
+    """Raises ConfigException for a file that cannot be read."""
+    try:
+        return MirrorMakerSettings(parse_properties(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigException(f"{path} cannot be read: {error}") from error
+
+
+def chosen(told: MirrorMakerSettings, clusters: Sequence[str]) -> list[Pair]:
+    """Return the flows that lead to some clusters. Raises ConfigException when none does."""
+    pairs = [each for each in told.flows() if not clusters or each.target in clusters]
+    if not pairs:
+        raise ConfigException(f"No flows lead to {', '.join(clusters)}")
+    return pairs
+
+
+async def serve(options: argparse.Namespace) -> int:
+    """Mirror until told to stop. Raises KafkaException or OSError for what cannot be started."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    told = read_file(options.config)
+    if options.once:
+        told = MirrorMakerSettings({**_ONCE, **told.written})
+    pairs = chosen(told, options.clusters)
+    listener = told.written.get("listeners")
+    host, _ = address(listener)
+    plugins = find_plugins([])
+    flows = [FlowWorker(pair, told, plugins, host) for pair in pairs]
+    wanted = await asyncio.to_thread(ranges, told, pairs) if options.once else []
+    front = Front(listener, flows)
+    await front.start()
+    say(f"millrace mirror ready on {front.url}: {', '.join(map(str, pairs))}")
+    ends: list[Coroutine[Any, Any, object]] = [stopping.wait()]
+    if options.once:
+        ends.append(copy_once(flows, wanted, say))
+    try:
+        await _run_until(flows, ends)
+    finally:
+        await front.stop()
+    say("millrace mirror stopped")
+    if options.once and not stopping.is_set():
+        return 0 if await asyncio.to_thread(verify, told, wanted, say) else 1
+    return 0
+
+
+async def _run_until(
+    flows: Sequence[FlowWorker], ends: Sequence[Coroutine[Any, Any, object]]
+) -> None:
+    """Run flows until one of the ends is reached. Raises what a flow or an end raises."""
+    running = [asyncio.ensure_future(each.run()) for each in flows]
+    ending = [asyncio.ensure_future(each) for each in ends]
+    try:
+        await asyncio.wait([*running, *ending], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in (*ending, *running):
+            each.cancel()
+        outcomes = await asyncio.gather(*ending, *running, return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            raise outcome
+
+
+def show_status(options: argparse.Namespace) -> int:
+    told = read_file(options.config)
+    found = [flow_status(told, pair) for pair in chosen(told, options.clusters)]
+    if options.json:
+        say(json.dumps([status_body(each) for each in found], indent=2))
+    else:
+        for each in found:
+            say("\n".join(status_lines(each)))
+    return 0
+
+
+def main() -> int:
+    options = parse_arguments(sys.argv[1:])
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    try:
+        if options.is_status:
+            return show_status(options)
+        collect_seldom()
+        return asyncio.run(serve(options))
+    except (KafkaException, RefusalError, OSError) as error:
+        sys.stderr.write(f"millrace mirror: {error}\n")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""How far groups are in the target: which checkpoints are news, which offsets to commit: pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from millrace.connect.connectors import TopicPartition
+from millrace.mirror.records import Checkpoint, OffsetAndMetadata, OffsetSync
+from mirror.flow import Flow
+from mirror.offset_sync_store import OffsetSyncStore
+
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupInTarget:
+    """A group as the target knows it: its offsets, and whether nobody reads with it."""
+
+    is_idle: bool
+    offsets: Offsets
+
+
+def reversed_sync(flow: Flow, sync: OffsetSync) -> OffsetSync | None:
+    """Return what a sync of the opposite flow says of its copy, seen from the copy.
+
+    With it groups go back to the original: they have read the record at the copy's offset. None
+    where names do not tell a copy from its original.
+    """
+    topic, partition = sync.topic_partition
+    copy = flow.policy.format_remote_topic(flow.target, topic)
+    if copy == topic:
+        return None
+    return OffsetSync(TopicPartition(copy, partition), sync.downstream_offset, sync.upstream_offset)
+
+
+class Checkpoints:
+    """Owns the last checkpoint of every group and partition."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._last: dict[str, dict[TopicPartition, Checkpoint]] = {}
+
+    def replay(self, checkpoint: Checkpoint) -> None:
+        of_group = self._last.setdefault(checkpoint.consumer_group_id, {})
+        of_group[checkpoint.topic_partition] = checkpoint
+
+    def found(self, group: str, offsets: Offsets, syncs: OffsetSyncStore) -> list[Checkpoint]:
+        """Return what has to be written of a group's offsets in the source; replay it then."""
+        made = []
+        for at, (upstream_offset, metadata) in sorted(offsets.items()):
+            if not self._flow.checkpoints(at.topic):
+                continue
+            downstream_offset = syncs.translate(at, upstream_offset)
+            if downstream_offset is None:
+                continue
+            remote = self._flow.remote_partition(at)
+            new = Checkpoint(group, remote, upstream_offset, downstream_offset, metadata)
+            if self._is_news(new):
+                made.append(new)
+        return made
+
+    def _is_news(self, new: Checkpoint) -> bool:
+        last = self._last.get(new.consumer_group_id, {}).get(new.topic_partition)
+        # As older syncs are forgotten, one offset is translated less exactly than before: back
+        # goes only what went back in the source.
+        return (
+            last is None
+            or new.upstream_offset < last.upstream_offset
+            or new.downstream_offset > last.downstream_offset
+        )
+
+    def to_commit(self, group: str, in_target: GroupInTarget | None) -> dict[TopicPartition, int]:
+        """Return the offsets that a group should have in the target.
+
+        None of a group that reads there: its own offsets count. Forward only, since what was read
+        in the target need not be read again.
+        """
+        if in_target is not None and not in_target.is_idle:
+            return {}
+        there = {} if in_target is None else in_target.offsets
+        found = {}
+        for at, checkpoint in sorted(self._last.get(group, {}).items()):
+            committed = there.get(at)
+            if committed is None or committed.offset < checkpoint.downstream_offset:
+                found[at] = checkpoint.downstream_offset
+        return found

@@ -1,0 +1,131 @@
+"""The settings of the mirror's three connectors, under MirrorMaker 2's names."""
+
+from typing import Any, Final
+
+from millrace.connect.config.config_def import NO_DEFAULT_VALUE, ConfigDef
+from millrace.connect.config.types import Importance, Type
+from millrace.connect.config.validators import Range, ValidString
+from millrace.mirror.policies import (
+    INTERNAL_TOPIC_SEPARATOR_ENABLED,
+    POLICY_CLASS,
+    SEPARATOR,
+)
+from mirror.filters import CONFIG_PROPERTIES_EXCLUDE, GROUPS_EXCLUDE, TOPICS_EXCLUDE
+
+_Setting = tuple[str, Type, Any, str]
+
+
+_PACKAGE: Final = "org.apache.kafka.connect.mirror"
+_CLASSES: Final = {
+    "topic.filter.class": f"{_PACKAGE}.DefaultTopicFilter",
+    "group.filter.class": f"{_PACKAGE}.DefaultGroupFilter",
+    "config.property.filter.class": f"{_PACKAGE}.DefaultConfigPropertyFilter",
+    "forwarding.admin.class": "org.apache.kafka.clients.admin.ForwardingAdmin",
+}
+"""What may be another class of Java in MirrorMaker 2, and none other here."""
+
+
+def _fixed(name: str) -> _Setting:
+    return (name, Type.STRING, _CLASSES[name], "Kafka's own: there is no other here.")
+
+
+_COMMON: Final[tuple[_Setting, ...]] = (
+    ("enabled", Type.BOOLEAN, True, "Whether this flow is mirrored."),
+    ("source.cluster.alias", Type.STRING, NO_DEFAULT_VALUE, "What the source is called."),
+    ("target.cluster.alias", Type.STRING, "target", "What the target is called."),
+    ("admin.timeout.ms", Type.LONG, 60_000, "How long one administrative request may take."),
+    (
+        POLICY_CLASS,
+        Type.STRING,
+        "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
+        "How mirrored topics are called: DefaultReplicationPolicy or IdentityReplicationPolicy.",
+    ),
+    (SEPARATOR, Type.STRING, ".", "What stands between an alias and a topic."),
+    (
+        INTERNAL_TOPIC_SEPARATOR_ENABLED,
+        Type.BOOLEAN,
+        True,
+        "Whether it stands in the names of the mirror's own topics too.",
+    ),
+    _fixed("forwarding.admin.class"),
+)
+_TOPICS: Final[tuple[_Setting, ...]] = (
+    ("topics", Type.LIST, ".*", "Topics to mirror: names and regular expressions."),
+    ("topics.exclude", Type.LIST, TOPICS_EXCLUDE, "Topics that are left out all the same."),
+    _fixed("topic.filter.class"),
+    ("consumer.poll.timeout.ms", Type.LONG, 1_000, "How long one poll of the source waits."),
+    ("offset-syncs.topic.location", Type.STRING, "source", "Which cluster holds offset syncs."),
+    ("emit.offset-syncs.enabled", Type.BOOLEAN, True, "Whether offset syncs are written."),
+)
+
+
+def _follows(name: str, seconds: int, doc: str, *, is_enabled: bool = True) -> tuple[_Setting, ...]:
+    """Define what is done every so often, and whether it is."""
+    return (
+        (f"{name}.enabled", Type.BOOLEAN, is_enabled, f"Whether {doc}."),
+        (f"{name}.interval.seconds", Type.LONG, seconds, f"How often {doc}."),
+    )
+
+
+_SOURCE: Final[tuple[_Setting, ...]] = (
+    ("replication.factor", Type.INT, 2, "Replicas of topics that are made in the target."),
+    (
+        "config.properties.exclude",
+        Type.LIST,
+        CONFIG_PROPERTIES_EXCLUDE,
+        "Settings of topics that do not follow the source.",
+    ),
+    _fixed("config.property.filter.class"),
+    ("use.defaults.from", Type.STRING, "target", "Whose defaults count: source or target."),
+    ("offset-syncs.topic.replication.factor", Type.SHORT, 3, "Replicas of that topic."),
+    ("offset.lag.max", Type.LONG, 100, "After how many records an offset sync is due."),
+    (
+        "heartbeats.replication.enabled",
+        Type.BOOLEAN,
+        True,
+        "Whether heartbeats are mirrored whatever `topics` says.",
+    ),
+    *_follows("refresh.topics", 600, "new topics and partitions are looked for"),
+    *_follows("sync.topic.configs", 600, "topics' settings follow the source"),
+    *_follows("sync.topic.acls", 600, "topics' access rules follow the source"),
+)
+_CHECKPOINT: Final[tuple[_Setting, ...]] = (
+    ("groups", Type.LIST, ".*", "Groups to mirror: names and regular expressions."),
+    ("groups.exclude", Type.LIST, GROUPS_EXCLUDE, "Groups that are left out all the same."),
+    _fixed("group.filter.class"),
+    ("checkpoints.topic.replication.factor", Type.SHORT, 3, "Replicas of that topic."),
+    *_follows("refresh.groups", 600, "new groups are looked for"),
+    *_follows("emit.checkpoints", 60, "groups' offsets are written as checkpoints"),
+    *_follows(
+        "sync.group.offsets",
+        60,
+        "offsets are committed in the target, for groups that nobody reads with there",
+        is_enabled=False,
+    ),
+)
+_HEARTBEAT: Final[tuple[_Setting, ...]] = (
+    ("heartbeats.topic.replication.factor", Type.SHORT, 3, "Replicas of that topic."),
+    *_follows("emit.heartbeats", 1, "heartbeats are written"),
+)
+_VALIDATORS: Final[dict[str, Any]] = {
+    "offset-syncs.topic.location": ValidString("source", "target"),
+    "use.defaults.from": ValidString("source", "target"),
+    "offset.lag.max": Range(0),
+    "consumer.poll.timeout.ms": Range(0),
+    "admin.timeout.ms": Range(1),
+    **{name: ValidString(kafkas) for name, kafkas in _CLASSES.items()},
+}
+
+
+def _definition(*settings: _Setting) -> ConfigDef:
+    definition = ConfigDef()
+    for name, kind, default, doc in settings:
+        importance = Importance.HIGH if name.endswith(".alias") else Importance.LOW
+        validator = _VALIDATORS.get(name)
+        definition.define(name, kind, importance, doc, default=default, validator=validator)
+    return definition
+
+
+SOURCE: Final = _definition(*_COMMON, *_TOPICS, *_SOURCE)
+CHECKPOINT: Final = _definition(*_COMMON, *_TOPICS, *_CHECKPOINT)
+HEARTBEAT: Final = _definition(*_COMMON, *_HEARTBEAT)

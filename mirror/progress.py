@@ -1,0 +1,42 @@
+"""How far the tasks that run here have come, by the figures they give."""
+
+from typing import Any, Final, NamedTuple
+
+from mirror.dedicated import FlowWorker
+
+_OFFSET: Final = "_replication_offset"
+_LAG: Final = "_replication_offset_lag"
+
+At = tuple[str, int]
+"""A topic, by its name in the target, and a partition."""
+
+
+class Progress(NamedTuple):
+    """The first offset of the source that has no copy, and how many have none."""
+
+    offset: int
+    lag: int
+
+
+def progress(flow: FlowWorker) -> dict[At, Progress]:
+    """Tell of every partition that a task here copies."""
+    cluster = flow.cluster
+    counts = () if cluster is None else cluster.worker.task_counts().values()
+    offsets: dict[At, int] = {}
+    lags: dict[At, int] = {}
+    for each in counts:
+        for name, labels, value in each.own_metrics():
+            found = offsets if name.endswith(_OFFSET) else lags if name.endswith(_LAG) else None
+            if found is not None:
+                found[labels["topic"], int(labels["partition"])] = int(value)
+    return {at: Progress(offset, lags[at]) for at, offset in offsets.items()}
+
+
+def by_topic(found: dict[At, Progress]) -> dict[str, Any]:
+    """Say it to a program: of each topic the lag, and each partition's offset."""
+    topics: dict[str, Any] = {}
+    for (topic, partition), each in sorted(found.items()):
+        body = topics.setdefault(topic, {"lag": 0, "offsets": {}})
+        body["lag"] += each.lag
+        body["offsets"][str(partition)] = each.offset
+    return topics

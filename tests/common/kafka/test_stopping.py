@@ -1,0 +1,43 @@
+import asyncio
+
+import pytest
+
+from common.kafka.stopping import stop
+
+
+class CancelsItsOwnTask:
+    """Stops as aiokafka's consumer does while a fetch is backing off."""
+
+    async def stop(self) -> None:
+        fetching = asyncio.ensure_future(asyncio.sleep(3600))
+        fetching.cancel()
+        await fetching
+
+
+class Fails:
+    async def stop(self) -> None:
+        raise OSError("no route")
+
+
+class Notes:
+    def __init__(self) -> None:
+        self.is_stopped = False
+
+    async def stop(self) -> None:
+        self.is_stopped = True
+
+
+def test_whoever_stops_clients_goes_on_whatever_they_raise(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def run() -> bool:
+        last = Notes()
+        await stop(CancelsItsOwnTask(), Fails(), None, last)
+        return last.is_stopped
+
+    with caplog.at_level("INFO"):
+        assert asyncio.run(run())
+    assert [record.getMessage() for record in caplog.records] == [
+        "a client stopped in the middle of its work client=CancelsItsOwnTask",
+        "a client did not stop client=Fails error=OSError('no route')",
+    ]

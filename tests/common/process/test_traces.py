@@ -1,0 +1,101 @@
+"""Spans: made when what they are about is committed, and tied to each other by the events."""
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from common.process import traces
+from common.process.telemetry import Headers, child_headers
+from common.process.traces import TRACEPARENT, Recorder, UnknownExporterError, make_recorder
+
+TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
+ROOT = f"00-{TRACE_ID}-00f067aa0ba902b7-01"
+
+
+@pytest.fixture
+def exporter(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    exporter = InMemorySpanExporter()
+    monkeypatch.setattr(traces, "recorder", Recorder("fraud", SimpleSpanProcessor(exporter)))
+    return exporter
+
+
+def recorder() -> Recorder:
+    assert traces.recorder is not None
+    return traces.recorder
+
+
+def made_of(traceparent: str) -> Headers:
+    return child_headers([(TRACEPARENT, traceparent.encode())], "fraud")
+
+
+def ids(span: ReadableSpan) -> tuple[int, int, int]:
+    """Return trace, span, and the span it is below, 0 for none."""
+    context, parent = span.get_span_context(), span.parent
+    assert context is not None
+    return context.trace_id, context.span_id, 0 if parent is None else parent.span_id
+
+
+def test_an_event_that_is_committed_is_a_span_below_what_it_was_made_of(
+    exporter: InMemorySpanExporter,
+) -> None:
+    recorder().begin_batch()
+    headers = made_of(ROOT)
+    assert exporter.get_finished_spans() == ()
+    recorder().finish(headers, "fraud order-validations", {"a": "b"})
+    (span,) = exporter.get_finished_spans()
+    own = int(headers[0][1].split(b"-")[2], 16)
+    assert ids(span) == (int(TRACE_ID, 16), own, 0x00F067AA0BA902B7)
+    assert span.name == "fraud order-validations"
+    assert dict(span.attributes or {}) == {"a": "b"}
+    assert span.resource.attributes["service.name"] == "fraud"
+    assert span.start_time is not None
+    assert span.end_time is not None
+    assert span.start_time <= span.end_time
+
+
+def test_what_is_not_committed_is_no_span_and_made_again_it_is_the_same_one(
+    exporter: InMemorySpanExporter,
+) -> None:
+    first = made_of(ROOT)
+    recorder().forget()
+    recorder().finish(first, "x", {})
+    assert exporter.get_finished_spans() == ()
+    again = made_of(ROOT)
+    assert again == first
+    recorder().finish(again, "x", {})
+    recorder().finish(again, "x", {})
+    assert len(exporter.get_finished_spans()) == 1
+
+
+def test_an_event_without_a_trace_is_no_span(exporter: InMemorySpanExporter) -> None:
+    recorder().finish([], "x", {})
+    recorder().finish([(TRACEPARENT, ROOT.encode())], "x", {})
+    assert exporter.get_finished_spans() == ()
+
+
+def test_a_post_begins_a_trace_or_joins_its_clients(exporter: InMemorySpanExporter) -> None:
+    recorder().tell_request(ROOT, is_new=True, begun_ns=1, attributes={})
+    recorder().tell_request(ROOT, is_new=False, begun_ns=1, attributes={})
+    new, joined = exporter.get_finished_spans()
+    assert ids(new) == (int(TRACE_ID, 16), 0x00F067AA0BA902B7, 0)
+    trace_id, own, parent = ids(joined)
+    assert (trace_id, parent) == (int(TRACE_ID, 16), 0x00F067AA0BA902B7)
+    assert own != parent
+
+
+def test_nothing_is_recorded_unless_it_is_asked_for() -> None:
+    assert make_recorder("fraud", {}) is None
+    assert make_recorder("fraud", {"OTEL_TRACES_EXPORTER": "none"}) is None
+    with pytest.raises(UnknownExporterError, match="zipkin"):
+        make_recorder("fraud", {"OTEL_TRACES_EXPORTER": "zipkin"})
+
+
+def test_spans_go_to_the_console_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    made = make_recorder("fraud", {"OTEL_TRACES_EXPORTER": "console"})
+    assert made is not None
+    made.tell_request(ROOT, is_new=True, begun_ns=1, attributes={"order.id": "o"})
+    made.shut_down()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("span {")
+    assert TRACE_ID in line
