@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.connectors.elasticsearch.documents import Documents, mapping_of
-from connect.connectors.elasticsearch.sink import CONFIG
+from connect.connectors.elasticsearch.settings import CONFIG
 from connect.connectors.elasticsearch.sink_task import ElasticsearchSinkTask
 from connect.transforms.headers import HeaderFromValue
 from millrace.connect import ConnectException, DataException, RetriableException, Schema, Struct

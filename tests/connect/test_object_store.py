@@ -17,7 +17,8 @@ import fastavro
 from pyarrow import fs, parquet
 
 from connect.connectors.object_store.files import FileSettings, PartitionFiles
-from connect.connectors.object_store.sink import CONFIG, ObjectStoreSinkConnector
+from connect.connectors.object_store.settings import CONFIG
+from connect.connectors.object_store.sink import ObjectStoreSinkConnector
 from connect.connectors.object_store.sink_task import ObjectStoreSinkTask
 from millrace.connect import DataException, RetriableException, Schema, Struct, TopicPartition
 from tests.lib.connect_tasks import SinkSide, sink_record, started_sink

@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from connect.connectors.elasticsearch.sink import indices_of
+from connect.connectors.elasticsearch.settings import indices_of
 from millrace.connect import DataException, Schema, SinkRecord, Struct
 from millrace.connect.data.logical import days_of, milliseconds_of_day, timestamp_ms_of
 from millrace.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Type

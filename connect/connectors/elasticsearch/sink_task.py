@@ -14,7 +14,7 @@ from elastic_transport import ConnectionTimeout, TransportError
 from elasticsearch import ApiError, BadRequestError, Elasticsearch
 
 from connect.connectors.elasticsearch.documents import Documents, Operation, mapping_of
-from connect.connectors.elasticsearch.sink import CONFIG, VERSION
+from connect.connectors.elasticsearch.settings import CONFIG, VERSION
 from millrace.connect import (
     ConnectException,
     DataException,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from connect.connectors.jdbc.sink import KAFKA_COLUMNS
+from connect.connectors.jdbc.sink_settings import KAFKA_COLUMNS
 from connect.connectors.jdbc.table_schemas import column_value
 from millrace.connect import ConnectException, Schema, SinkRecord, Struct
 

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyErro
 
 from connect.connectors.jdbc.connection import engine_of
 from connect.connectors.jdbc.rows import Row, row_of
-from connect.connectors.jdbc.sink import SINK_CONFIG, VERSION
+from connect.connectors.jdbc.sink_settings import SINK_CONFIG, VERSION
 from connect.connectors.jdbc.tables import Tables
 from millrace.connect import ConnectException, RetriableException, SinkRecord, SinkTask
 from millrace.connect.connectors import Settings

@@ -18,7 +18,7 @@ from sqlalchemy.exc import InterfaceError, NoSuchTableError, OperationalError, S
 
 from connect.clock import now_ms, timestamp_ms
 from connect.connectors.jdbc.connection import engine_of
-from connect.connectors.jdbc.source import (
+from connect.connectors.jdbc.source_settings import (
     BOTH,
     BULK,
     INCREMENTING,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connect.connectors.object_store.partitioners import Partitioner, partitioner_of, timestamp_of
-from connect.connectors.object_store.sink import short
+from connect.connectors.object_store.settings import short
 from millrace.connect import DataException, Schema, SinkRecord
 
 EXTENSIONS = {"ParquetFormat": "parquet", "AvroFormat": "avro", "JsonFormat": "json"}

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from connect.connectors.object_store.files import File
-from connect.connectors.object_store.sink import short
+from connect.connectors.object_store.settings import short
 from connect.converters.json_converter import JsonConverter
 from connect.registry_converters.avro_data import to_avro
 from connect.registry_converters.avro_schema import avro_of

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from connect.connectors.object_store.sink import short
+from connect.connectors.object_store.settings import short
 from connect.java.date_format import DateFormat
 from millrace.connect import ConfigException, DataException, SinkRecord, Struct
 from millrace.connect.data.logical import timestamp_ms_of

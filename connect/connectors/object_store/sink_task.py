@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from connect.clock import now_ms
 from connect.connectors.object_store.files import FileSettings, PartitionFiles
 from connect.connectors.object_store.formats import format_of
-from connect.connectors.object_store.sink import CONFIG, VERSION
+from connect.connectors.object_store.settings import CONFIG, VERSION
 from connect.connectors.object_store.store import Store
 from millrace.connect import (
     DataException,

@@ -31,7 +31,7 @@ from connect.connectors.postgresql.pgoutput import (
     Relation,
     message_of,
 )
-from connect.connectors.postgresql.source import CONFIG, VERSION
+from connect.connectors.postgresql.settings import CONFIG, VERSION
 from millrace.connect import (
     ConnectException,
     RecordMetadata,
