@@ -1,4 +1,8 @@
-"""EndTxn: the table in its module cell by cell, both versions of the protocol."""
+"""EndTxn: the table in its module cell by cell, both versions of the protocol.
+
+The cells are those of Apache Kafka 4.3.1, measured on two of its brokers, the one that writes the
+markers stopped meanwhile.
+"""
 
 import pytest
 
@@ -10,20 +14,20 @@ NONE, FENCED = ErrorCode.NONE, ErrorCode.PRODUCER_FENCED
 INVALID, CONCURRENT = ErrorCode.INVALID_TXN_STATE, ErrorCode.CONCURRENT_TRANSACTIONS
 
 V2_TABLE = [
-    # state, commit again, abort again, commit, abort
-    (State.EMPTY, FENCED, FENCED, INVALID, NONE),
-    (State.ONGOING, FENCED, FENCED, NONE, NONE),
-    (State.PREPARE_COMMIT, CONCURRENT, INVALID, FENCED, FENCED),
-    (State.PREPARE_ABORT, INVALID, CONCURRENT, FENCED, FENCED),
-    (State.COMPLETE_COMMIT, NONE, INVALID, INVALID, NONE),
-    (State.COMPLETE_ABORT, INVALID, NONE, INVALID, NONE),
+    # state, commit again, abort again, commit, abort, any other epoch
+    (State.EMPTY, FENCED, FENCED, INVALID, NONE, FENCED),
+    (State.ONGOING, FENCED, FENCED, NONE, NONE, FENCED),
+    (State.PREPARE_COMMIT, CONCURRENT, CONCURRENT, CONCURRENT, CONCURRENT, CONCURRENT),
+    (State.PREPARE_ABORT, CONCURRENT, CONCURRENT, CONCURRENT, CONCURRENT, CONCURRENT),
+    (State.COMPLETE_COMMIT, NONE, INVALID, INVALID, NONE, FENCED),
+    (State.COMPLETE_ABORT, INVALID, NONE, INVALID, NONE, FENCED),
 ]
 V1_TABLE = [
     # state, commit, abort
     (State.EMPTY, INVALID, INVALID),
     (State.ONGOING, NONE, NONE),
-    (State.PREPARE_COMMIT, CONCURRENT, INVALID),
-    (State.PREPARE_ABORT, INVALID, CONCURRENT),
+    (State.PREPARE_COMMIT, CONCURRENT, CONCURRENT),
+    (State.PREPARE_ABORT, CONCURRENT, CONCURRENT),
     (State.COMPLETE_COMMIT, NONE, INVALID),
     (State.COMPLETE_ABORT, INVALID, NONE),
 ]
@@ -44,6 +48,32 @@ def test_every_cell_of_the_table_of_version_2(row, column):
     scenario, producer_id = in_state(row[0])
     producer = producer_id, 4 if column < 2 else 5
     assert scenario.end(producer, commit=column in {0, 2}, version=V2) == row[1 + column]
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("epoch", [-1, 3, 6])
+@pytest.mark.parametrize("row", V2_TABLE, ids=lambda row: row[0].value)
+def test_any_other_epoch_in_version_2(row, epoch, commit):
+    scenario, producer_id = in_state(row[0])
+    assert scenario.end((producer_id, epoch), commit=commit, version=V2) == row[5]
+
+
+@pytest.mark.parametrize("state", [State.PREPARE_COMMIT, State.PREPARE_ABORT])
+def test_while_markers_are_written_even_a_stranger_is_told_to_wait(state):
+    scenario, producer_id = in_state(state)
+    stranger = producer_id + 7000, 5
+    assert scenario.end(stranger, version=V2) == CONCURRENT
+    assert scenario.end(stranger, version=V1) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+def test_a_producer_that_ends_its_next_transaction_at_once_is_not_fenced():
+    scenario = Scenario()
+    first = scenario.begin()
+    scenario.add(first, T0, T1)
+    second = scenario.ended(first)
+    assert scenario.end(second, commit=False) == CONCURRENT
+    scenario.write_markers()
+    assert scenario.ended(second, commit=False) == (second[0], second[1] + 1)
 
 
 @pytest.mark.parametrize("column", range(2))
