@@ -40,6 +40,13 @@ _NOT_YET = {
     "transaction.two.phase.commit.enable": "two-phase commit of transactions",
 }
 
+MIN_INITIAL_REBALANCE_DELAY_MS = 60
+"""An empty group waits at least so long for more members, also where the setting says 0.
+
+Members of one program join within milliseconds, those of librdkafka up to 55 ms apart, for it looks
+after its groups every 50 ms. One that is let in alone handles records until its next heartbeat,
+seconds later, whose partitions then move. A lone member does not feel so short a wait."""
+
 
 @dataclass(frozen=True, slots=True)
 class CleanerConfig:
@@ -218,7 +225,9 @@ def _group_config(values: Values) -> GroupConfig:
     config = GroupConfig(
         group_min_session_timeout_ms=values.integer("group.min.session.timeout.ms", 0),
         group_max_session_timeout_ms=values.integer("group.max.session.timeout.ms", 0),
-        group_initial_rebalance_delay_ms=values.integer("group.initial.rebalance.delay.ms", 0),
+        group_initial_rebalance_delay_ms=max(
+            values.integer("group.initial.rebalance.delay.ms", 0), MIN_INITIAL_REBALANCE_DELAY_MS
+        ),
         group_max_size=values.integer("group.max.size", 1),
         max_batch_bytes=values.integer("message.max.bytes", 0),
         commit_timeout_ms=values.integer("offsets.commit.timeout.ms", 1),

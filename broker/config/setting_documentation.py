@@ -75,7 +75,7 @@ group.coordinator.background.threads How many threads compute assignments and th
 group.coordinator.cached.buffer.max.bytes The largest buffer the group coordinator keeps for its next write.
 group.coordinator.rebalance.protocols The group protocols that are served.
 group.coordinator.threads How many threads the group coordinator has.
-group.initial.rebalance.delay.ms How long an empty group waits for more members before its first rebalance.
+group.initial.rebalance.delay.ms How long an empty group waits for more members before its first rebalance; at least 60 ms.
 group.max.session.timeout.ms The largest session timeout a member of a classic group may ask for.
 group.max.size How many members a classic group may have.
 group.min.session.timeout.ms The smallest session timeout a member of a classic group may ask for.

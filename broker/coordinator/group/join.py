@@ -143,6 +143,9 @@ def require_member_id(step: Step, group: ClassicGroup, member: Member, call: Joi
     if len(group.pending_member_ids) >= MAX_PENDING_MEMBERS:
         raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED)
     group.pending_member_ids.add(member.member_id)
+    if group.initial_delay is not None:
+        # It is about to join: the first generation waits for it once more.
+        group.initial_delay.member_arrived = True
     step.restart_session(group, member)
     code = ErrorCode.MEMBER_ID_REQUIRED
     step.reply(call.token, join_refusal(code, member.member_id, call.context.api_version))

@@ -25,6 +25,12 @@ def test_the_defaults_make_one_node_on_loopback() -> None:
     assert built.internal_topics["__transaction_state"].partition_count == 50
 
 
+def test_an_empty_group_waits_a_moment_for_more_members_even_with_a_delay_of_zero() -> None:
+    for given, waits_ms in (("0", 60), ("59", 60), ("61", 61)):
+        built = config(group_initial_rebalance_delay_ms=given)
+        assert built.group.group_initial_rebalance_delay_ms == waits_ms
+
+
 def test_a_combined_kafka_configuration_is_understood() -> None:
     built = config(
         process_roles="broker,controller",

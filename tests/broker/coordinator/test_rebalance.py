@@ -44,6 +44,20 @@ def test_without_an_initial_delay_the_first_member_need_not_wait():
     assert client.joined().generation_id == 1
 
 
+def test_a_member_that_was_given_its_id_is_waited_for_in_the_first_generation():
+    scenario = Scenario(GroupConfig(group_initial_rebalance_delay_ms=20))
+    first, second = scenario.client(), scenario.client()
+    first.join()
+    scenario.advance(15)
+    second.send_join()
+    second.member_id = second.join_answer().member_id
+    scenario.advance(10)
+    second.send_join()
+    assert first.is_waiting_to_join
+    scenario.advance(40)
+    assert first.joined().generation_id == second.joined().generation_id == 1
+
+
 def test_the_initial_delay_grows_with_arrivals_only_up_to_the_rebalance_timeout():
     scenario = Scenario()
     clients = [scenario.client(rebalance_timeout_ms=10_000) for _ in range(12)]
