@@ -119,6 +119,8 @@ class BrokerConfig:
         node_id, roles = _node_id(values), read_roles(values)
         listeners = read_listeners(values, roles)
         log_dirs = _log_dirs(values)
+        voters, bootstrap_servers = read_voters(values, node_id, roles), _servers(values, roles)
+        is_alone = CONTROLLER in roles and len(voters) <= 1 and not bootstrap_servers
         return cls(
             given=dict(given),
             node_id=node_id,
@@ -127,8 +129,8 @@ class BrokerConfig:
             listeners=listeners.clients,
             advertised_listeners=read_advertised(values, listeners.clients),
             controller_listeners=listeners.controllers,
-            voters=read_voters(values, node_id, roles),
-            bootstrap_servers=_bootstrap_servers(values, roles),
+            voters=voters,
+            bootstrap_servers=bootstrap_servers,
             quorum=read_quorum_config(values),
             replication=read_replication_config(values, listeners.clients),
             heartbeat_interval_ms=values.integer("broker.heartbeat.interval.ms", 1),
@@ -147,7 +149,7 @@ class BrokerConfig:
             replication_factor=values.integer("default.replication.factor", 1),
             auto_create_topics=values.boolean("auto.create.topics.enable"),
             delete_topic=values.boolean("delete.topic.enable"),
-            internal_topics=read_internal_topics(values),
+            internal_topics=read_internal_topics(values, is_alone=is_alone),
             max_frame_bytes=values.integer("socket.request.max.bytes", 1),
             max_fetch_bytes=values.integer("fetch.max.bytes", 1024),
             max_connections=values.integer("max.connections", 0),
@@ -196,7 +198,7 @@ def _log_dirs(values: Values) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _bootstrap_servers(values: Values, roles: frozenset[str]) -> tuple[tuple[str, int], ...]:
+def _servers(values: Values, roles: frozenset[str]) -> tuple[tuple[str, int], ...]:
     servers = read_bootstrap_servers(values)
     if not servers and CONTROLLER not in roles and not values.items("controller.quorum.voters"):
         raise invalid(

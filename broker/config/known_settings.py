@@ -1,9 +1,8 @@
 """Every broker setting of Apache Kafka 4.3 by name, type and default, and three of our own.
 
 The table answers three questions: is a name known, which type has it, what is its default.
-`-` stands for null and `""` for the empty text. Defaults differ from Kafka's where one node on a
-laptop is the normal case: `node.id`, `process.roles`, `listeners` (loopback), `log.dir`, and the
-replication factors of the internal topics. Ours are `http.listener` (health and metrics),
+`-` stands for null and `""` for the empty text. `docs/defaults.md` lists every default that differs
+from Kafka's with the reason. Ours are `http.listener` (health and metrics),
 `http.neighbours` (what its page links to) and `controller.fast.failure.detection.enable` (a node
 whose port refuses connections is gone).
 """
@@ -136,7 +135,7 @@ log.cleaner.delete.retention.ms LONG 86400000
 log.cleaner.enable BOOLEAN true
 log.cleaner.io.buffer.load.factor DOUBLE 0.9
 log.cleaner.io.buffer.size INT 524288
-log.cleaner.io.max.bytes.per.second DOUBLE 1.7976931348623157e308
+log.cleaner.io.max.bytes.per.second DOUBLE 1.7976931348623157E308
 log.cleaner.max.compaction.lag.ms LONG 9223372036854775807
 log.cleaner.min.cleanable.ratio DOUBLE 0.5
 log.cleaner.min.compaction.lag.ms LONG 0
@@ -203,7 +202,7 @@ offsets.retention.check.interval.ms LONG 600000
 offsets.retention.minutes INT 10080
 offsets.topic.compression.codec INT 0
 offsets.topic.num.partitions INT 50
-offsets.topic.replication.factor SHORT 1
+offsets.topic.replication.factor SHORT 3
 offsets.topic.segment.bytes INT 104857600
 principal.builder.class CLASS -
 process.roles LIST broker,controller
@@ -350,9 +349,9 @@ transaction.max.timeout.ms INT 900000
 transaction.partition.verification.enable BOOLEAN true
 transaction.remove.expired.transaction.cleanup.interval.ms INT 3600000
 transaction.state.log.load.buffer.size INT 5242880
-transaction.state.log.min.isr INT 1
+transaction.state.log.min.isr INT 2
 transaction.state.log.num.partitions INT 50
-transaction.state.log.replication.factor SHORT 1
+transaction.state.log.replication.factor SHORT 3
 transaction.state.log.segment.bytes INT 104857600
 transaction.two.phase.commit.enable BOOLEAN false
 transactional.id.expiration.ms INT 604800000

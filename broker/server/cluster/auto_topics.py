@@ -3,9 +3,11 @@
 The controller creates them; who asked is answered when this node knows them, or why there are none.
 """
 
+import logging
 from collections.abc import Callable, Iterable
 
 from broker.config.broker_config import BrokerConfig
+from broker.config.internal_topics import InternalTopic
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.topic_names import validate_topic_name
 from broker.protocol.message import Message
@@ -17,6 +19,8 @@ from broker.protocol.messages.create_topics import (
 )
 from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
 from broker.server.cluster.metadata_waits import MetadataWaits
+
+logger = logging.getLogger(__name__)
 
 CREATE_TOPICS_VERSION = 7
 CREATION_TIMEOUT_MS = 10_000
@@ -97,12 +101,22 @@ class AutoTopics:
                 num_partitions=config.partition_count,
                 replication_factor=config.replication_factor,
             )
-        return CreatableTopic(
-            name=name,
-            num_partitions=internal.partition_count,
-            replication_factor=internal.replication_factor,
-            configs=[
-                CreatableTopicConfig(name=key, value=value)
-                for key, value in internal.settings.items()
-            ],
-        )
+        made = internal.on(len(self._metadata.image.brokers))
+        if made.replication_factor < internal.replication_factor:
+            logger.warning(
+                "internal topic has fewer replicas than by default topic=%s replicas=%d default=%d "
+                "reason=this node is its own and only controller",
+                name, made.replication_factor, internal.replication_factor,
+            )  # fmt: skip
+        return _creatable(name, made)
+
+
+def _creatable(name: str, internal: InternalTopic) -> CreatableTopic:
+    return CreatableTopic(
+        name=name,
+        num_partitions=internal.partition_count,
+        replication_factor=internal.replication_factor,
+        configs=[
+            CreatableTopicConfig(name=key, value=value) for key, value in internal.settings.items()
+        ],
+    )

@@ -171,8 +171,35 @@ def test_the_offsets_topic_has_as_many_replicas_as_is_configured() -> None:
     def topic(**settings: str) -> InternalTopic:
         return config(**settings).internal_topics["__consumer_offsets"]
 
-    assert topic().replication_factor == 1
-    assert topic(offsets_topic_replication_factor="3").replication_factor == 3
+    assert topic().replication_factor == 3
+    assert topic(offsets_topic_replication_factor="2").replication_factor == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "factors"),
+    [
+        ({}, [1, 2, 3, 3]),
+        ({"controller_quorum_voters": "1@a:1", "listeners": "PLAINTEXT://:1,CONTROLLER://:2"},
+         [1, 2, 3, 3]),
+        ({"offsets_topic_replication_factor": "3"}, [3, 3, 3, 3]),
+        ({"controller_quorum_voters": "1@a:1,2@b:1,3@c:1",
+          "listeners": "PLAINTEXT://:1,CONTROLLER://:2"}, [3, 3, 3, 3]),
+        ({"process_roles": "broker", "controller_quorum_voters": "9@a:1"}, [3, 3, 3, 3]),
+        ({"process_roles": "broker", "controller_quorum_bootstrap_servers": "a:1"}, [3, 3, 3, 3]),
+    ],
+)  # fmt: skip
+def test_only_a_node_that_is_alone_makes_internal_topics_with_fewer_replicas(
+    settings: dict[str, str], factors: list[int]
+) -> None:
+    topic = config(**settings).internal_topics["__consumer_offsets"]
+    assert [topic.on(count).replication_factor for count in (1, 2, 3, 5)] == factors
+
+
+def test_fewer_replicas_ask_for_fewer_in_sync() -> None:
+    topic = config().internal_topics["__transaction_state"]
+    assert topic.settings["min.insync.replicas"] == "2"
+    assert topic.on(1).settings["min.insync.replicas"] == "1"
+    assert topic.on(2).settings["min.insync.replicas"] == "2"
 
 
 def test_the_topic_of_transactions_is_made_as_is_configured() -> None:
