@@ -17,15 +17,14 @@ NONE = "(none)"
 
 
 def kafka_defaults(kind: str) -> dict[str, tuple[str, str]]:
-    rows = [line.split("\t") for line in (DOCS / "kafka-4.3.1-defaults.tsv").read_text().splitlines()]
-    return {name: (type_name, value) for row_kind, name, type_name, value in rows if row_kind == kind}
+    lines = (DOCS / "kafka-4.3.1-defaults.tsv").read_text().splitlines()
+    rows = [line.split("\t") for line in lines]
+    return {name: (type_name, value) for row, name, type_name, value in rows if row == kind}
 
 
 def our_defaults(kind: str) -> Mapping[str, tuple[str, str]]:
     if kind == "broker":
-        return {
-            name: (known.type, text(known.default)) for name, known in KNOWN_SETTINGS.items()
-        }
+        return {name: (known.type, text(known.default)) for name, known in KNOWN_SETTINGS.items()}
     return {
         name: (setting.type.name, text(setting.default))
         for name, setting in TOPIC_SETTINGS.items()
@@ -74,9 +73,12 @@ def test_every_type_is_kafkas(kind: str) -> None:
 def test_groups_have_kafkas_settings_but_for_those_that_are_told() -> None:
     lacking = sorted(kafka_defaults("group").keys() - GROUP_SETTINGS.keys())
     assert GROUP_SETTINGS.keys() <= kafka_defaults("group").keys()
-    told = [(name.removesuffix("*"), int(kafka.split()[0])) for name, kafka, _ in told_differences("Groups")]
-    assert [name for name in lacking if not name.startswith(tuple(prefix for prefix, _ in told))] == []
-    for prefix, count in told:
+    told = {
+        name.removesuffix("*"): int(kafka.split()[0])
+        for name, kafka, _ in told_differences("Groups")
+    }
+    assert [name for name in lacking if not name.startswith(tuple(told))] == []
+    for prefix, count in told.items():
         assert len([name for name in lacking if name.startswith(prefix)]) == count
     for name in GROUP_SETTINGS:
         # A group has the default of its broker.
