@@ -26,8 +26,8 @@ class Forwarding(Protocol):
     async def forward(self, request: web.Request, url: str | None) -> web.Response:
         """Raises RefusalError when there is nobody, or it was forwarded twice."""
 
-    async def ask(self, request: web.Request, worker_id: str, path: str) -> Any:
-        """Ask another worker in the name of who asks us; None when it does not answer."""
+    async def ask_all(self, request: web.Request, path: str) -> list[Any]:
+        """Ask the other workers of the group; those that do not answer are left out."""
 
 
 class Alone:
@@ -37,8 +37,9 @@ class Alone:
         del request, url
         raise RefusalError(409, "The worker is stopping.")
 
-    async def ask(self, request: web.Request, worker_id: str, path: str) -> Any:
-        del request, worker_id, path
+    async def ask_all(self, request: web.Request, path: str) -> list[Any]:
+        del request, path
+        return []
 
 
 class Desk:
@@ -91,9 +92,9 @@ class Desk:
     async def require_valid(self, config: Mapping[str, str | None]) -> None:
         require_valid(await self.validated(config))
 
-    async def ask(self, request: web.Request, worker_id: str, path: str) -> Any:
-        """Ask another worker of the cluster; None when it does not answer."""
-        return await self._forwarding.ask(request, worker_id, path)
+    async def ask_all(self, request: web.Request, path: str) -> list[Any]:
+        """Ask the other workers of the group; those that do not answer are left out."""
+        return await self._forwarding.ask_all(request, path)
 
     async def here_or_there(
         self, request: web.Request, decide: Callable[[], T]

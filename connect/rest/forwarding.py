@@ -4,6 +4,7 @@ Users' requests go on as they came, with `forward` in the query. What workers as
 themselves is signed with the session key of the cluster (KIP-507).
 """
 
+import asyncio
 import base64
 import binascii
 import hmac
@@ -22,15 +23,22 @@ from connect.worker.distributed import ALGORITHM, ALGORITHM_HEADER, SIGNATURE, C
 
 log = logging.getLogger(__name__)
 
-_INTERNAL: Final = (("POST", "tasks"), ("PUT", "fence"))
+_TASKS: Final = "/connectors/{connector}/tasks"
+_FENCE: Final = "/connectors/{connector}/fence"
+_INTERNAL: Final = (("POST", _TASKS), ("PUT", _FENCE))
 _KEPT: Final = ("Location", "Content-Type")
 _ASKING: Final = ClientTimeout(total=2)
+EVERYWHERE: Final = "scope=cluster"
+"""In a query: answer for all workers of the group."""
 
 
 def is_internal(request: web.Request) -> bool:
-    """Say whether a request is one of a worker, which its signature tells and not its user."""
-    parts = request.path.strip("/").split("/")
-    return len(parts) == 3 and (request.method, parts[2]) in _INTERNAL
+    """Say whether a request is for a resource of `Internal`, which checks its signature itself.
+
+    The route decides, not the text of the path: another path may end with the same words.
+    """
+    resource = request.match_info.route.resource
+    return resource is not None and (request.method, resource.canonical) in _INTERNAL
 
 
 class ToOthers:
@@ -58,19 +66,34 @@ class ToOthers:
         target = URL(url.rstrip("/") + str(path), encoded=True)
         return await self._sent(request, target)
 
-    async def ask(self, request: web.Request, worker_id: str, path: str) -> Any:
-        """Ask another worker, in the name of who asks us; None when it does not answer."""
+    async def ask_all(self, request: web.Request, path: str) -> list[Any]:
+        """Ask the other workers in the name of who asks us; those that do not answer are left out.
+
+        Only members of the group are asked, at the address with which they joined: the question
+        carries a password. The leader knows them, so another worker asks the leader for all.
+        """
+        herder, members = self._cluster.herder, self._cluster.membership
+        if herder.is_leader:
+            urls = sorted(members.other_urls)
+        else:
+            path = f"{path}?{EVERYWHERE}"
+            urls = [herder.leader_url] if members.is_member and herder.leader_url else []
+        said = await asyncio.gather(*(self._asked(request, url, path) for url in urls))
+        return [each for each in said if each is not None]
+
+    async def _asked(self, request: web.Request, url: str, path: str) -> Any:
         session = self._cluster.session
         assert session is not None
         told = {"Accept": "application/json"}
         if "Authorization" in request.headers:
             told["Authorization"] = request.headers["Authorization"]
         try:
+            target = URL(str(URL(url).origin()) + path)
             async with session.get(
-                f"http://{worker_id}{path}", headers=told, timeout=_ASKING
+                target, headers=told, timeout=_ASKING, allow_redirects=False
             ) as answered:
                 return await answered.json() if answered.status == 200 else None
-        except (ClientError, OSError, TimeoutError, ValueError):
+        except (ClientError, OSError, TimeoutError, ValueError, RecursionError):
             return None
 
     async def _sent(self, request: web.Request, target: URL) -> web.Response:
@@ -82,7 +105,7 @@ class ToOthers:
         body = await request.read()
         try:
             async with session.request(
-                request.method, target, data=body or None, headers=told
+                request.method, target, data=body or None, headers=told, allow_redirects=False
             ) as answered:
                 headers = {k: answered.headers[k] for k in _KEPT if k in answered.headers}
                 data = await answered.read()
@@ -103,8 +126,8 @@ class Internal:
 
     def routes(self) -> list[web.RouteDef]:
         return [
-            web.post("/connectors/{connector}/tasks", self.put_tasks),
-            web.put("/connectors/{connector}/fence", self.fence),
+            web.post(_TASKS, self.put_tasks),
+            web.put(_FENCE, self.fence),
         ]
 
     async def put_tasks(self, request: web.Request) -> web.StreamResponse:

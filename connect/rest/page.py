@@ -1,10 +1,10 @@
 """The page at `/`, for people: connectors and tasks, what they do and what ails them.
 
 The page asks `/page/state` and commands as any program does. Counts are kept by the worker that
-runs a task: those of others are asked of them.
+runs a task: the leader asks the other members of the group for theirs, and everybody asks the
+leader.
 """
 
-import asyncio
 import os
 from importlib.resources import files
 from pathlib import Path
@@ -73,7 +73,10 @@ class Page:
         return web.FileResponse(LOOK if name == LOOK.name else _PAGE / name, headers=headers)
 
     async def show_counts(self, request: web.Request) -> web.Response:
-        return answer(self._counts())
+        # Who does not lead asks nobody: two workers that take each other for the leader would
+        # ask for ever.
+        is_everywhere = request.query.get("scope") == "cluster" and self._desk.herder.is_leader
+        return answer(await self._all_counts(request) if is_everywhere else self._counts())
 
     def _counts(self) -> Counts:
         """Tell what tasks did that run here, and why something failed here."""
@@ -101,11 +104,8 @@ class Page:
         )
 
     async def _all_counts(self, request: web.Request) -> Counts:
-        statuses = self._desk.herder.statuses
-        known = (*statuses.connectors.values(), *statuses.tasks.values())
-        others = sorted({each.worker_id for each in known} - {self._desk.herder.worker_id})
-        asked = (self._desk.ask(request, each, _COUNTS) for each in others if each)
-        told = [each for each in await asyncio.gather(*asked) if isinstance(each, dict)]
+        said = await self._desk.ask_all(request, _COUNTS)
+        told = [each for each in said if isinstance(each, dict)]
         together: Counts = {"tasks": {}, "errors": {}}
         for each in (*told, self._counts()):
             for kind, found in together.items():

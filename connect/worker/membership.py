@@ -71,6 +71,7 @@ class Membership:
         self._given: Share = Share()
         """What was configured when this worker last decided as the leader."""
         self._owners: dict[str | TaskId, str] = {}
+        self._members: frozenset[str] = frozenset()
         self._rejoin = asyncio.Event()
         self._heard_ms = now_ms()
         self._is_member = asyncio.Event()
@@ -90,6 +91,14 @@ class Membership:
 
     def owner_url(self, name: str | TaskId) -> str | None:
         return self._owners.get(name)
+
+    @property
+    def other_urls(self) -> frozenset[str]:
+        """Return where the other members are reached, as they said when they joined.
+
+        Only the leader is told who the members are; for all others this is empty.
+        """
+        return self._members - {self._url}
 
     def look_again(self) -> None:
         """Have the group decide anew if something else is configured than when it did."""
@@ -140,6 +149,7 @@ class Membership:
         current, self._current = self._current, None
         self._was_leader = False
         self._owners.clear()
+        self._members = frozenset()
         self._is_member.clear()
         herder = self._shell.herder
         herder.assign(Assignment(generation=herder.generation))
@@ -186,6 +196,7 @@ class Membership:
         shares = {name: each.share for name, each in members.items()}
         decided = self._assignor.assign(self._given, shares, now_ms())
         self._owners = {}
+        self._members = frozenset(each.url for each in members.values())
         for name, share in shares.items():
             now = share - decided.revoked[name] | decided.assigned[name]
             self._owners |= dict.fromkeys(now.connectors, members[name].url)
@@ -220,6 +231,7 @@ class Membership:
         self._was_leader = joined.is_leader
         if not joined.is_leader:
             self._owners.clear()
+            self._members = frozenset()
         self._shell.herder.assign(
             Assignment(
                 mine.connectors,
