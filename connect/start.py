@@ -116,7 +116,7 @@ def _read_settings(path: Path) -> dict[str, str | None]:
 async def _add(worker: Worker, path: Path) -> None:
     name, config, state = read_connector_file(path)
     environment = worker.environment
-    resolved = {**config, **environment.resolve(config)}
+    resolved = environment.variables(config).filled(config)
     require_valid(await asyncio.to_thread(validate, environment.plugins, resolved))
     await add_connector(worker, name, config, state)
     say(f"millrace connect: connector {name} added from {path.name}")

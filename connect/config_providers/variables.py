@@ -11,25 +11,41 @@ from millrace.connect.plugins import ConfigProvider
 
 VARIABLE = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
 
+Config = Mapping[str, str | None]
 
-def resolved(
-    configs: Mapping[str, str | None], providers: Mapping[str, ConfigProvider]
-) -> dict[str, str | None]:
-    """Return a configuration with its variables replaced; each path is asked for once."""
-    wanted: dict[tuple[str, str], set[str]] = {}
-    for value in configs.values():
-        for found in VARIABLE.finditer(value or ""):
-            wanted.setdefault((found[1], found[3] or ""), set()).add(found[4])
-    known = {
-        (name, path): providers[name].get(path, keys)
-        for (name, path), keys in wanted.items()
-        if name in providers
-    }
 
-    def replacement(found: re.Match[str]) -> str:
-        return known.get((found[1], found[3] or ""), {}).get(found[4], found[0])
+class Variables:
+    """The values of the variables of some configurations, as they were when they were asked for."""
 
-    return {
-        name: None if value is None else VARIABLE.sub(replacement, value)
-        for name, value in configs.items()
-    }
+    def __init__(self, values: Mapping[str, str]) -> None:
+        """`values` are by variable as it is written: `${env:SECRET}`."""
+        self.values = values
+
+    @classmethod
+    def of(cls, *configs: Config, providers: Mapping[str, ConfigProvider]) -> "Variables":
+        """Ask the providers for what the configurations name; each path is asked for once."""
+        wanted: dict[tuple[str, str], dict[str, str]] = {}
+        for config in configs:
+            for value in config.values():
+                for found in VARIABLE.finditer(value or ""):
+                    wanted.setdefault((found[1], found[3] or ""), {})[found[0]] = found[4]
+        values: dict[str, str] = {}
+        for (name, path), keys in wanted.items():
+            if name in providers:
+                known = providers[name].get(path, set(keys.values()))
+                values |= {text: known[key] for text, key in keys.items() if key in known}
+        return cls(values)
+
+    @property
+    def written_for(self) -> dict[str, str]:
+        """Return the variables by their values."""
+        return {value: text for text, value in self.values.items()}
+
+    def filled(self, config: Config) -> dict[str, str | None]:
+        """Return a configuration with its variables replaced."""
+        return {
+            name: None
+            if value is None
+            else VARIABLE.sub(lambda found: self.values.get(found[0], found[0]), value)
+            for name, value in config.items()
+        }

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from connect.definitions import secrets
+from connect.definitions.concealing import HIDDEN, Concealing
 from connect.definitions.validation import connector_class, definition_of
 from connect.errors.tolerance import ErrorSettings
 from connect.herder.names import RefusalError, bad_request
@@ -21,7 +22,7 @@ from connect.preview.source import SourceReading
 from connect.preview.way import Way
 from connect.worker.calling import Caller
 from connect.worker.client_settings import CONSUMER_DEFAULTS
-from connect.worker.environment import Environment
+from connect.worker.environment import Environment, filled
 from connect.worker.offset_store import Reader
 from millrace.connect.connectors import SourceConnector
 
@@ -63,11 +64,13 @@ class _Preview(threading.Thread):
         """Raises RefusalError for a source that reading changes."""
         super().__init__(name=f"preview-{config.get('name')}", daemon=True)
         self._environment = environment
-        self._config = environment.resolve(config)
-        hidden = secrets.values(environment.plugins, config, self._config)
+        variables = environment.variables(config)
+        self._config = filled(config, variables)
+        secret = secrets.values(environment.plugins, self._config)
+        concealing = Concealing(dict.fromkeys((*secret, *variables.values.values()), HIDDEN))
         self._places = places
         self._call = Caller()
-        self._seen = Seen.begun(partial(shown.clean, hidden))
+        self._seen = Seen.begun(partial(shown.clean, concealing))
         self._connector = connector_class(environment.plugins, self._config)()
         self._reading = self._reading_of()
         self._has_ended = threading.Event()

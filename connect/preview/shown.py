@@ -2,19 +2,18 @@
 
 import base64
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from connect.converters.json_converter import JsonConverter
 from connect.converters.json_schema_form import NAMES
-from connect.definitions.secrets import HIDDEN
+from connect.definitions.concealing import Concealing
 from millrace.connect.config.types import class_name
 from millrace.connect.data.records import ConnectRecord, SourceRecord
 from millrace.connect.data.schema import Schema, Type
 
 TEXT_LIMIT: Final = 2_000
 """Characters of one value that are shown."""
-_SHORT_SECRET: Final = 4
 _MORE: Final = "…"
 
 Shown = dict[str, Any]
@@ -130,18 +129,16 @@ def error(of: BaseException, stage: str) -> Shown:
     return {"stage": stage, "class": class_name(type(of)), "message": str(of)}
 
 
-def clean(secrets: Collection[str], shown: Any) -> Any:
-    """Take secrets out of every text and cut what is long.
+def clean(concealing: Concealing, shown: Any) -> Any:
+    """Take secrets out of every text and cut what is long."""
+    return _cut(concealing.all(shown))
 
-    A very short secret is taken out only where it is the whole text.
-    """
+
+def _cut(shown: Any) -> Any:
     if isinstance(shown, str):
-        for secret in secrets:
-            if shown == secret or len(secret) >= _SHORT_SECRET:
-                shown = shown.replace(secret, HIDDEN)
         return shown if len(shown) <= TEXT_LIMIT else shown[:TEXT_LIMIT] + _MORE
     if isinstance(shown, Mapping):
-        return {clean(secrets, name): clean(secrets, each) for name, each in shown.items()}
+        return {_cut(name): _cut(each) for name, each in shown.items()}
     if isinstance(shown, list):
-        return [clean(secrets, each) for each in shown]
+        return [_cut(each) for each in shown]
     return shown

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from connect.connector_file import read_initial_state
 from connect.definitions import secrets
+from connect.definitions.concealing import HIDDEN, Concealing
 from connect.definitions.connector import CLASS
 from connect.herder import requests
 from connect.herder.config_records import Config, RestartRequest
@@ -91,12 +92,15 @@ class Connectors:
     def _task_configs(self, name: str) -> list[dict[str, str | None]]:
         """Give tasks' settings; what is secret in the connector's is so in theirs."""
         herder = self._desk.herder
-        of_class = {CLASS: requests.connector_config(herder, name).get(CLASS)}
+        of_connector = requests.connector_config(herder, name)
+        of_class = {CLASS: of_connector.get(CLASS)}
+        plugins = self._desk.plugins
+        concealing = Concealing(dict.fromkeys(secrets.values(plugins, of_connector), HIDDEN))
         shown = [
-            (config, secrets.shown(self._desk.plugins, {**config, **of_class}))
+            (config, concealing.all(secrets.shown(plugins, {**config, **of_class})))
             for config in herder.config.task_configs(name)
         ]
-        return [{key: seen[key] for key in config} for config, seen in shown]
+        return [{key: seen.get(key) for key in config} for config, seen in shown]
 
     async def show_task_status(self, request: web.Request) -> web.Response:
         return answer(requests.task_status_body(self._desk.herder, _task(request)))
@@ -134,7 +138,7 @@ class Connectors:
             return config
         requests.named_config(name, config)
         before = self._desk.herder.config.connector_configs.get(name, {})
-        config = secrets.kept(self._desk.plugins, before, config)
+        config = secrets.patched(self._desk.plugins, before, config, patch)
         await self._desk.require_valid(config)
         return await self._put(request, name, config, None, may_replace=True)
 

@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol, TypeVar
 from aiohttp import web
 
 from connect.definitions import secrets
+from connect.definitions.concealing import Concealing
 from connect.definitions.validation import kind_of, require_valid, validate, version_of
 from connect.herder import requests
 from connect.herder.herder import Herder
@@ -77,17 +78,24 @@ class Desk:
         return await asyncio.to_thread(self._validated, config)
 
     def _validated(self, config: Mapping[str, str | None]) -> dict[str, Any]:
-        resolved = {**config, **self.worker.environment.resolve(config)}
-        settings = self.worker.environment.settings
+        environment = self.worker.environment
+        variables = environment.variables(config)
+        resolved = variables.filled(config)
+        concealing = environment.concealing(config, variables)
+        settings = environment.settings
         converters = {name: settings[name] for name in _CONVERTERS}
-        infos = validate(
-            self.plugins,
-            resolved,
-            self._policy,
-            converters,
-            is_exactly_once=settings.is_exactly_once,
-        )
-        return secrets.without_resolved(infos, config, resolved)
+        try:
+            infos = validate(
+                self.plugins,
+                resolved,
+                self._policy,
+                converters,
+                is_exactly_once=settings.is_exactly_once,
+            )
+        except RefusalError as error:
+            raise RefusalError(error.status, concealing.text(str(error))) from error
+        written = Concealing(variables.written_for)
+        return secrets.without_resolved(infos, config, resolved, written, concealing)
 
     async def require_valid(self, config: Mapping[str, str | None]) -> None:
         require_valid(await self.validated(config))

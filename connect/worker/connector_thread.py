@@ -7,9 +7,10 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from connect.definitions.concealing import NOTHING, Concealing
 from connect.definitions.validation import connector_class
 from connect.worker.calling import Caller
-from connect.worker.environment import Environment
+from connect.worker.environment import Environment, filled
 from connect.worker.kafka_offset_store import OffsetsWhenAsked
 from connect.worker.offset_store import Reader
 from millrace.connect.config.types import class_name
@@ -68,6 +69,7 @@ class ConnectorThread(threading.Thread):
         """What is to be done: fail, make task configurations, or stop."""
         self._call = Caller()
         self._note: str | None = None
+        self._concealing = NOTHING
 
     # --- called from outside ---
 
@@ -95,7 +97,9 @@ class ConnectorThread(threading.Thread):
         trace: str | None = None
         connector: Connector | None = None
         try:
-            config = self._environment.resolve(self._config)
+            variables = self._environment.variables(self._config)
+            self._concealing = self._environment.concealing(self._config, variables)
+            config = filled(self._config, variables)
             made = connector_class(self._environment.plugins, config)()
             offsets = OffsetsWhenAsked(self._environment, config)
             made.context = _Context(self, Reader(offsets, self.connector))
@@ -105,10 +109,10 @@ class ConnectorThread(threading.Thread):
             self._take_note(connector)
             self._serve(connector)
         # The outermost edge of a connector: what it raises is its end and nobody else's.
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001
             if not self.is_stopping:
-                log.error("connector failed connector=%s", self.connector, exc_info=error)
-                trace = "".join(traceback.format_exception(error))
+                trace = self._concealing.text("".join(traceback.format_exception(error)))
+                log.error("connector failed connector=%s\n%s", self.connector, trace)
         finally:
             self._end(connector)
         self._tell(self._listener.connector_ended, trace)
@@ -117,13 +121,19 @@ class ConnectorThread(threading.Thread):
         while (asked := self._asked.get()) is not None:
             if isinstance(asked, Exception):
                 raise asked
-            config = self._environment.resolve(asked)
-            self._tell(self._listener.configs_made, self._made(connector, config))
+            variables = self._environment.variables(asked)
+            config = filled(asked, variables)
+            # What a connector has put under another name is written as a variable, too.
+            written = Concealing(variables.written_for)
+            made = [written.config(each, config) for each in self._made(connector, config)]
+            self._tell(self._listener.configs_made, made)
             self._take_note(connector)
 
     def _take_note(self, connector: Connector) -> None:
         """Tell what the connector says of itself, when that is something else than before."""
         note = connector.note()
+        if note is not None:
+            note = self._concealing.text(note)
         if note != self._note:
             self._note = note
             self._tell(self._listener.connector_noted, note)

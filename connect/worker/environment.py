@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from connect.config_providers.variables import resolved
+from connect.config_providers.variables import Variables
+from connect.definitions import secrets
+from connect.definitions.concealing import HIDDEN, Concealing
 from connect.definitions.validation import kind_of
 from connect.plugins.catalogue import PluginKind, Plugins
 from connect.worker.client_settings import librdkafka_settings, with_prefix
@@ -29,10 +31,18 @@ class Environment:
     providers: Mapping[str, ConfigProvider]
     offsets: OffsetStore
 
+    def variables(self, *configs: Config) -> Variables:
+        """Read what variables stand for; reads files, so not on the loop."""
+        return Variables.of(*configs, providers=self.providers)
+
     def resolve(self, config: Config) -> dict[str, str]:
         """Replace the variables; reads files, so it is done in the thread of whoever needs it."""
-        found = resolved(config, self.providers)
-        return {name: value for name, value in found.items() if value is not None}
+        return filled(config, self.variables(config))
+
+    def concealing(self, config: Config, variables: Variables) -> Concealing:
+        """Return what takes secrets and variables' values out of what is shown of a connector."""
+        hidden = secrets.values(self.plugins, filled(config, variables))
+        return Concealing(dict.fromkeys(hidden, HIDDEN) | variables.written_for)
 
     def is_exactly_once(self, config: Config) -> bool:
         """Say whether a connector of this configuration writes in transactions."""
@@ -47,6 +57,12 @@ class Environment:
         connector = with_prefix(config, f"{kind}.override.")
         told = librdkafka_settings({**worker, **connector})
         return {**own, **told, "logger": _KAFKA_LOG}
+
+
+def filled(config: Config, variables: Variables) -> dict[str, str]:
+    """Return a configuration with the variables' values, without settings that are null."""
+    found = variables.filled(config)
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def environment_of(settings: WorkerSettings, plugins: Plugins, offsets: OffsetStore) -> Environment:

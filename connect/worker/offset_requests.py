@@ -3,7 +3,8 @@ of sinks by their consumer group (KIP-875). Everything here waits, and runs in a
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import confluent_kafka
@@ -12,13 +13,14 @@ from confluent_kafka.admin import AdminClient
 
 from common.kafka.metadata_age import ADMIN_SETTINGS
 from connect.definitions.validation import connector_class
+from connect.herder.names import RefusalError
 from connect.herder.offsets import (
     Offsets,
     offsets_body,
     read_sink_offsets,
     sink_offsets,
 )
-from connect.worker.environment import Environment
+from connect.worker.environment import Environment, filled
 from connect.worker.group_offsets import committed_offsets
 from connect.worker.kafka_offset_store import offsets_of
 from connect.worker.offset_store import OffsetStore
@@ -35,12 +37,12 @@ Config = Mapping[str, str | None]
 
 def shown_offsets(environment: Environment, name: str, config: Config) -> dict[str, Any]:
     """Return what GET answers. Raises ConnectException."""
-    resolved = environment.resolve(config)
-    if not issubclass(connector_class(environment.plugins, resolved), SinkConnector):
-        with offsets_of(environment, resolved) as store:
-            return offsets_body(store.of_connector(name))
-    group, client = _group_of(environment, name, resolved)
-    return offsets_body(sink_offsets(_committed(client, group)))
+    with _resolved(environment, config) as resolved:
+        if not issubclass(connector_class(environment.plugins, resolved), SinkConnector):
+            with offsets_of(environment, resolved) as store:
+                return offsets_body(store.of_connector(name))
+        group, client = _group_of(environment, name, resolved)
+        return offsets_body(sink_offsets(_committed(client, group)))
 
 
 def change_offsets(
@@ -50,14 +52,14 @@ def change_offsets(
 
     Raises ConnectException when the connector refuses or Kafka does.
     """
-    resolved = environment.resolve(config)
-    connector = connector_class(environment.plugins, resolved)()
-    if isinstance(connector, SinkConnector):
-        is_known = _change_sink(environment, name, resolved, connector, offsets)
-    else:
-        assert isinstance(connector, SourceConnector), connector
-        with offsets_of(environment, resolved) as store:
-            is_known = _change_source(store, name, resolved, connector, offsets)
+    with _resolved(environment, config) as resolved:
+        connector = connector_class(environment.plugins, resolved)()
+        if isinstance(connector, SinkConnector):
+            is_known = _change_sink(environment, name, resolved, connector, offsets)
+        else:
+            assert isinstance(connector, SourceConnector), connector
+            with offsets_of(environment, resolved) as store:
+                is_known = _change_source(store, name, resolved, connector, offsets)
     done = "reset" if offsets is None else "altered"
     if is_known:
         return f"The offsets for this connector have been {done} successfully"
@@ -66,6 +68,19 @@ def change_offsets(
         "However, if this connector manages offsets externally, they will need to be manually "
         f"{done} in the system that the connector uses."
     )
+
+
+@contextmanager
+def _resolved(environment: Environment, config: Config) -> Iterator[dict[str, str]]:
+    """Give a configuration with its variables' values; what is raised does not show them."""
+    variables = environment.variables(config)
+    concealing = environment.concealing(config, variables)
+    try:
+        yield filled(config, variables)
+    except ConnectException as error:
+        raise ConnectException(concealing.text(str(error))) from error
+    except RefusalError as error:
+        raise RefusalError(error.status, concealing.text(str(error))) from error
 
 
 def _change_source(

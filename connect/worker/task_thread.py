@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from connect.definitions.concealing import NOTHING
 from connect.errors.tolerance import ErrorCounts
 from connect.herder.names import TaskId
 from connect.worker.calling import Caller
@@ -132,6 +133,8 @@ class TaskThread(threading.Thread):
         """Whether nobody waits for it any more: it may write nothing from now on."""
         self.work: Work | None = None
         """None before it is made, and once its end is told."""
+        self.concealing = NOTHING
+        """Takes secrets out of what is told of the task; known once its work is made."""
         self._make = make
         self._listener = listener
         self._note: str | None = None
@@ -164,8 +167,9 @@ class TaskThread(threading.Thread):
         if isinstance(error, FailedElsewhereError):
             # It was logged there.
             return error.trace
-        log.error("task failed task=%s", self.task, exc_info=error)
-        return "".join(traceback.format_exception(error))
+        trace = self.concealing.text("".join(traceback.format_exception(error)))
+        log.error("task failed task=%s\n%s", self.task, trace)
+        return trace
 
     def _tell(self, of: Callable[..., None], *what: Any) -> None:
         if not self.is_left:

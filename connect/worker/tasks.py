@@ -14,7 +14,7 @@ from connect.worker.client_settings import (
     PRODUCER_DEFAULTS,
     TRANSACTION_DEFAULTS,
 )
-from connect.worker.environment import Environment
+from connect.worker.environment import Environment, filled
 from connect.worker.exactly_once_task import ExactlyOnceWork, TopicOffsets, Transactions
 from connect.worker.kafka_offset_store import own_offsets
 from connect.worker.plugging import converters_of, stages_of
@@ -35,8 +35,10 @@ def work_maker(environment: Environment, start: StartTask) -> Callable[[TaskThre
     """Return what makes the work; it raises whatever is wrong with the configuration."""
 
     def make(thread: TaskThread) -> Work:
-        config = environment.resolve(start.connector_config)
-        task_config = environment.resolve(start.task_config)
+        variables = environment.variables(start.connector_config, start.task_config)
+        thread.concealing = environment.concealing(start.connector_config, variables)
+        config = filled(start.connector_config, variables)
+        task_config = filled(start.task_config, variables)
         connector = connector_class(environment.plugins, config)
         task: Any = connector().task_class()()
         if isinstance(task, SourceTask):

@@ -14,7 +14,7 @@ from connect.config_providers.providers import (
     EnvVarConfigProvider,
     FileConfigProvider,
 )
-from connect.config_providers.variables import resolved
+from connect.config_providers.variables import Variables
 from millrace.connect.errors import ConfigException
 from millrace.connect.plugins import ConfigProvider
 
@@ -34,17 +34,15 @@ def test_variables_are_replaced_and_what_nobody_knows_stays(tmp_path: Path) -> N
         "env": configured(EnvVarConfigProvider({"HOST": "db1"})),
     }
 
-    configs = resolved(
-        {
-            "url": "pg://${file:" + f"{secrets}" + ":user}@${env:HOST}/x",
-            "password": f"${{file:{secrets}:password}}",
-            "token": f"${{dir:{tmp_path}:token}}",
-            "odd": "${file:}${vault:a:b}${env:NONE}$${x}",
-            "gone": f"${{file:{secrets}:none}}",
-            "null": None,
-        },
-        providers,
-    )
+    written = {
+        "url": "pg://${file:" + f"{secrets}" + ":user}@${env:HOST}/x",
+        "password": f"${{file:{secrets}:password}}",
+        "token": f"${{dir:{tmp_path}:token}}",
+        "odd": "${file:}${vault:a:b}${env:NONE}$${x}",
+        "gone": f"${{file:{secrets}:none}}",
+        "null": None,
+    }
+    configs = Variables.of(written, providers=providers).filled(written)
 
     assert configs == {
         "url": "pg://me@db1/x",

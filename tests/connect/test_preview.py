@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from connect.client.preview_text import preview_text
+from connect.definitions.concealing import Concealing
 from connect.preview import shown
 from connect.preview.limits import RECORDS, Ended, Seen
 from millrace.connect import Schema, SourceRecord, Struct
@@ -262,12 +263,12 @@ def test_what_a_connector_does_wrong_is_shown_and_the_worker_lives(worker: Conne
 
 
 def test_what_is_shown_is_short_and_without_secrets() -> None:
-    hidden = ["hunter2", "ab"]
-    assert shown.clean(hidden, {"hunter2": ["a hunter2", "ab", "abc", 1]}) == {
+    hidden = dict.fromkeys(["hunter2", "ab"], "[hidden]")
+    assert shown.clean(Concealing(hidden), {"hunter2": ["a hunter2", "ab", "abc", 1]}) == {
         "[hidden]": ["a [hidden]", "[hidden]", "abc", 1]
     }
     # Cut first, the half of a secret would be left.
-    cut = shown.clean(["s" * 30], "x" * (shown.TEXT_LIMIT - 10) + "s" * 30)
+    cut = shown.clean(Concealing({"s" * 30: "[hidden]"}), "x" * (shown.TEXT_LIMIT - 10) + "s" * 30)
     assert "ss" not in cut
 
 

@@ -60,6 +60,11 @@ def counted(worker: ConnectWorker) -> set[tuple[str, int]]:
     return {(name, task["id"]) for name, task in tasks if task["counts"] is not None}
 
 
+def shown_worker(worker: ConnectWorker) -> str:
+    status = ask(worker, "GET", "/connectors/lines0/status").body
+    return str(status["connector"]["worker_id"])
+
+
 def test_every_page_counts_all_tasks_and_asks_members_of_the_group_alone(
     workers: list[ConnectWorker], broker: LocalBroker, tmp_path: Path
 ) -> None:
@@ -86,12 +91,7 @@ def test_every_page_counts_all_tasks_and_asks_members_of_the_group_alone(
             producer.produce("guarded-status", json.dumps(said).encode(), key.encode())
         assert producer.flush(30) == 0
         for worker in workers:
-            shown = "/connectors/lines0/status"
-            eventually(
-                lambda worker=worker: (
-                    "any?x=" in ask(worker, "GET", shown).body["connector"]["worker_id"]
-                )
-            )
+            eventually(lambda worker=worker: "any?x=" in shown_worker(worker))
             assert counted(worker) == everything
         with pytest.raises(TimeoutError):
             stranger.accept()

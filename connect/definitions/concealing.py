@@ -1,0 +1,53 @@
+"""Takes out of a text what must not be seen in it, by value and whatever setting it came by. Pure.
+
+The value of a variable becomes the variable again, the value of a secret setting `[hidden]`. A very
+short value is taken out only where it is the whole text: `1` or `on` stands in too many words.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+HIDDEN: Final = "[hidden]"
+_SHORT: Final = 4
+
+
+class Concealing:
+    """Knows values, and the text that is shown instead of each."""
+
+    def __init__(self, shown_for: Mapping[str, str]) -> None:
+        # The longest first, so that one within another is not left in pieces.
+        self._shown_for = sorted(
+            ((value, shown) for value, shown in shown_for.items() if value),
+            key=lambda each: (-len(each[0]), each),
+        )
+
+    def text(self, text: str) -> str:
+        """Return a text in which no value is seen."""
+        for value, shown in self._shown_for:
+            if text == value:
+                return shown
+            if len(value) >= _SHORT:
+                text = text.replace(value, shown)
+        return text
+
+    def all(self, shown: Any) -> Any:
+        """Return what JSON holds with every text in it concealed, names too."""
+        match shown:
+            case str():
+                return self.text(shown)
+            case Mapping():
+                return {self.all(name): self.all(each) for name, each in shown.items()}
+            case list() | tuple():
+                return [self.all(each) for each in shown]
+            case _:
+                return shown
+
+    def config(self, config: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
+        """Conceal a task's settings, but for those that its connector has in the same words."""
+        return {
+            name: value if known.get(name) == value else self.text(value)
+            for name, value in config.items()
+        }
+
+
+NOTHING: Final = Concealing({})
