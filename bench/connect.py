@@ -91,6 +91,7 @@ def worker(server: str, folder: Path, broker: str, libs: Path, **more: str) -> I
         "value.converter": STRINGS,
         "offset.storage.file.filename": str(folder / "offsets"),
         "offset.flush.interval.ms": "1000",
+        "file.allowed.directories": str(folder),
         **{key.replace("__", "."): value for key, value in more.items()},
     }
     if server == "kafka":

@@ -4,6 +4,9 @@ Settings, offsets and results are those of Kafka's connect-file: the source's pa
 {"filename": ...}, its offset {"position": ...} the bytes before the next line; a line ends with
 \\n, \\r or \\r\\n. Without `file` they use standard input and output, which have no offsets.
 
+Files lie in the directories that the worker's `file.allowed.directories` names. What is no regular
+file, a pipe, is read and written without waiting for its other end, and has no offsets either.
+
 Kafka's source counts characters and seeks bytes, so that it goes wrong after the first character
 that is not ASCII; this one counts bytes, which is the same for ASCII.
 """
@@ -11,6 +14,7 @@ that is not ASCII; this one counts bytes, which is the same for ASCII.
 import os
 import re
 import select
+import stat
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -19,6 +23,8 @@ from typing import IO, Any, Final
 from connect.clock import timestamp_ms
 from millrace.connect import (
     ConfigDef,
+    ConfigException,
+    ConfigValue,
     ConnectException,
     ExactlyOnceSupport,
     Importance,
@@ -35,6 +41,7 @@ from millrace.connect.config.types import Type
 from millrace.connect.config.validators import NonEmptyString
 from millrace.connect.connectors import Settings, SourceOffset, SourcePartition
 from millrace.connect.data.string_form import string_form
+from millrace.connect.local_files import allowed_path
 
 FILENAME: Final = "filename"
 POSITION: Final = "position"
@@ -68,6 +75,27 @@ _SINK_CONFIG = ConfigDef().define(
 )
 
 
+def _with_file_mistake(values: dict[str, ConfigValue]) -> dict[str, ConfigValue]:
+    """Add what is wrong with a file that the worker does not allow."""
+    file = values["file"]
+    try:
+        if file.value:
+            allowed_path("file", str(file.value))
+    except ConfigException as error:
+        file.error_messages.append(str(error))
+    return values
+
+
+def _opened(filename: str, flags: int) -> int:
+    """Open a file where the worker allows it, without waiting for the other end of a pipe.
+
+    Raises ConfigException when it is not allowed, OSError when it cannot be opened.
+    """
+    path = allowed_path("file", filename)
+    # Links were followed: one that is there now was put there since.
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+
+
 class FileStreamSourceConnector(SourceConnector):
     """Reads one file, line by line, and waits for more."""
 
@@ -81,12 +109,23 @@ class FileStreamSourceConnector(SourceConnector):
     def config(cls) -> ConfigDef:
         return _SOURCE_CONFIG
 
+    def validate(self, settings: Settings) -> dict[str, ConfigValue]:
+        return _with_file_mistake(super().validate(settings))
+
     def start(self, settings: Settings) -> None:
         _SOURCE_CONFIG.parse(settings)
+        if settings.get("file"):
+            allowed_path("file", settings["file"])
         super().start(settings)
 
     def changed_by_reading(self, settings: Settings) -> str | None:
-        return None if settings.get("file") else "lines of standard input are gone once read"
+        filename = settings.get("file")
+        if not filename:
+            return "lines of standard input are gone once read"
+        path = allowed_path("file", filename)
+        if os.path.exists(path) and not os.path.isfile(path):
+            return "it is no regular file, and what is read of it is gone"
+        return None
 
     def task_class(self) -> type[SourceTask]:
         return FileStreamSourceTask
@@ -147,6 +186,7 @@ class FileStreamSourceTask(SourceTask):
         self._topic: str = parsed["topic"]
         self._batch_size: int = max(1, parsed["batch.size"])
         self._partition = {FILENAME: self._filename}
+        self._has_offsets = self._filename is not None
         self._stream: IO[bytes] | None = None if self._filename else sys.stdin.buffer
         self._unread = b""
         self._begin = 0
@@ -165,7 +205,7 @@ class FileStreamSourceTask(SourceTask):
             line = self._next_line()
             if line is None:
                 break
-            offset = None if self._filename is None else {POSITION: self._position}
+            offset = {POSITION: self._position} if self._has_offsets else None
             records.append(
                 SourceRecord(
                     topic=self._topic,
@@ -192,11 +232,14 @@ class FileStreamSourceTask(SourceTask):
         if not isinstance(position, int):
             raise ConnectException("Offset position is the incorrect type")
         try:
-            self._stream = open(self._filename, "rb")  # noqa: SIM115 - closed by `stop`
+            descriptor = _opened(self._filename, os.O_RDONLY)
         except FileNotFoundError:
             return False
-        self._stream.seek(position)
-        self._position = position
+        self._stream = os.fdopen(descriptor, "rb")
+        self._has_offsets = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        if self._has_offsets:
+            self._stream.seek(position)
+            self._position = position
         return True
 
     def _next_line(self) -> bytes | None:
@@ -218,7 +261,8 @@ class FileStreamSourceTask(SourceTask):
         if self._filename is None:
             ready, _, _ = select.select([self._stream], [], [], 0)
             return os.read(self._stream.fileno(), _READ_BYTES) if ready else b""
-        return self._stream.read(_READ_BYTES)
+        # Nothing yet: a pipe that somebody has open gives None.
+        return self._stream.read(_READ_BYTES) or b""
 
 
 class FileStreamSinkConnector(SinkConnector):
@@ -234,6 +278,14 @@ class FileStreamSinkConnector(SinkConnector):
     def config(cls) -> ConfigDef:
         return _SINK_CONFIG
 
+    def validate(self, settings: Settings) -> dict[str, ConfigValue]:
+        return _with_file_mistake(super().validate(settings))
+
+    def start(self, settings: Settings) -> None:
+        if settings.get("file"):
+            allowed_path("file", settings["file"])
+        super().start(settings)
+
     def task_class(self) -> type[SinkTask]:
         return FileStreamSinkTask
 
@@ -247,7 +299,7 @@ class FileStreamSinkConnector(SinkConnector):
 
 
 class FileStreamSinkTask(SinkTask):
-    """Owns the open file. What is before a committed offset has been handed to the system."""
+    """Owns the open file. What `put` was given has been handed to the system when it returns."""
 
     kafka_class = f"{_PACKAGE}.FileStreamSinkTask"
 
@@ -261,7 +313,9 @@ class FileStreamSinkTask(SinkTask):
             self._stream: IO[bytes] = sys.stdout.buffer
             return
         try:
-            self._stream = open(self._filename, "ab")  # noqa: SIM115 - closed by `stop`
+            descriptor = _opened(self._filename, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            os.set_blocking(descriptor, True)
+            self._stream = os.fdopen(descriptor, "ab")
         except OSError as error:
             raise ConnectException(
                 f"Couldn't find or create file '{self._filename}' for FileStreamSinkTask"
@@ -272,8 +326,7 @@ class FileStreamSinkTask(SinkTask):
             f"{string_form(record.value_schema, record.value)}\n".encode("utf-8", "replace")
             for record in records
         )
-
-    def flush(self, offsets: Mapping[TopicPartition, int]) -> None:
+        # Who follows the file sees a record as soon as it is put, as with Kafka's.
         self._stream.flush()
 
     def stop(self) -> None:

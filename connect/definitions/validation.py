@@ -17,6 +17,7 @@ from millrace.connect.connectors import (
     SourceConnector,
 )
 from millrace.connect.errors import text_of
+from millrace.connect.local_files import file_mistakes
 from millrace.connect.plugins import ConnectPlugin
 
 Config = Mapping[str, str | None]
@@ -29,6 +30,7 @@ _CONVERTERS = (
     ("key.converter", PluginKind.CONVERTER, "key"),
     ("value.converter", PluginKind.CONVERTER, "value"),
 )
+_OVERRIDES = ("producer.override.", "consumer.override.", "admin.override.")
 _NULL = "Null value can not be supplied as the configuration value."
 
 
@@ -103,6 +105,8 @@ def validate(
     converters = _converter_infos(plugins, config, values)
     own = connector.config()
     values.update(_own_values(connector, given))
+    for name, wrong in file_mistakes(_of_no_client(config)).items():
+        values.setdefault(name, ConfigValue(name)).error_messages.append(wrong)
     body = config_infos(
         str(config[CLASS]),
         {**definition.keys, **own.keys},
@@ -113,6 +117,11 @@ def validate(
         body["configs"] += more
         body["error_count"] += sum(len(each["value"]["errors"]) for each in more)
     return body
+
+
+def _of_no_client(config: Config) -> dict[str, str | None]:
+    """Leave out what is overridden of clients, which is looked at with their policy."""
+    return {name: value for name, value in config.items() if not name.startswith(_OVERRIDES)}
 
 
 def _own_values(connector: type[Connector], config: Mapping[str, str]) -> dict[str, ConfigValue]:
@@ -160,7 +169,7 @@ def _override_infos(
         for name, value in config.items():
             if not name.startswith(prefix):
                 continue
-            wrong = policy(name.removeprefix(prefix))
+            wrong = policy(name.removeprefix(prefix)) or file_mistakes({name: value}).get(name)
             shown = ConfigValue(name, value, error_messages=[] if wrong is None else [wrong])
             found.append(_info("", None, shown))
     return found

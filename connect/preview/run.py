@@ -1,7 +1,8 @@
 """Runs a preview in a thread of its own, for so long and no longer.
 
 A connector's code may block for ever: then what was seen until now is the answer, and the thread is
-left behind. It keeps its place among the few previews at once until it ends.
+left behind, and its place among the few previews at once is free again. So many that do not end are
+left behind, and no more.
 """
 
 import asyncio
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 2
 _GRACE_MS: Final = 1_000
+_LEFT_AT_MOST: Final = 16
 
 Config = dict[str, str | None]
 
@@ -40,9 +42,18 @@ class Previews:
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._places = threading.Semaphore(_AT_ONCE)
+        self._left: list[_Preview] = []
+        """Those that did not end in time."""
 
     async def preview(self, config: Config) -> dict[str, Any]:
         """Return what a valid configuration would do. Raises RefusalError when it must not run."""
+        self._left = [each for each in self._left if each.is_alive()]
+        if len(self._left) >= _LEFT_AT_MOST:
+            raise RefusalError(
+                429,
+                f"{len(self._left)} previews do not end, because the code of their connectors "
+                "waits for something: there are no more until one ends or the worker restarts",
+            )
         if not self._places.acquire(blocking=False):
             raise RefusalError(429, f"{_AT_ONCE} previews are running: try again in a moment")
         try:
@@ -51,12 +62,13 @@ class Previews:
             self._places.release()
             raise
         thread.start()
-        await asyncio.to_thread(thread.wait)
+        if not await asyncio.to_thread(thread.wait):
+            self._left.append(thread)
         return thread.body()
 
 
 class _Preview(threading.Thread):
-    """One preview. Invariant: it has a place until it ends."""
+    """One preview. Invariant: it has a place until it ends or is left behind."""
 
     def __init__(
         self, environment: Environment, config: Config, places: threading.Semaphore
@@ -74,6 +86,8 @@ class _Preview(threading.Thread):
         self._connector = connector_class(environment.plugins, self._config)()
         self._reading = self._reading_of()
         self._has_ended = threading.Event()
+        self._has_place = threading.Lock()
+        """Is taken by whoever gives the place back."""
 
     def _reading_of(self) -> SourceReading | SinkReading:
         name = self._config["name"]
@@ -107,25 +121,32 @@ class _Preview(threading.Thread):
         except BaseException:
             log.exception("preview did not end cleanly thread=%s", self.name)
         finally:
-            self._places.release()
+            self._give_place_back()
             self._has_ended.set()
+
+    def _give_place_back(self) -> None:
+        if self._has_place.acquire(blocking=False):
+            self._places.release()
 
     def _is_tolerant(self) -> bool:
         plugins = self._environment.plugins
         definition = definition_of(plugins, type(self._connector), self._config)
         return ErrorSettings.of(definition.parse(self._config, plugins.find)).is_tolerated
 
-    def wait(self) -> None:
-        """Wait until it ends, or has had all the time it gets."""
+    def wait(self) -> bool:
+        """Wait until it ends, or has had all the time it gets; returns whether it ended."""
         if self._has_ended.wait(LIMIT_MS / 1000):
-            return
+            return True
         try:
             self._reading.interrupt()
         # What is called is the connector's own code.
         except Exception:
             log.exception("preview could not be interrupted thread=%s", self.name)
-        if not self._has_ended.wait(_GRACE_MS / 1000):
-            log.warning("preview does not stop and is left behind thread=%s", self.name)
+        if self._has_ended.wait(_GRACE_MS / 1000):
+            return True
+        log.warning("preview does not stop and is left behind thread=%s", self.name)
+        self._give_place_back()
+        return False
 
     def body(self) -> dict[str, Any]:
         """Return what was seen until now."""

@@ -74,7 +74,7 @@ class Way:
             step["result"] = self._tried(step, _CONVERTERS, lambda: self._message(transformed))
             return True
 
-        return self._gone(shown.record(record), steps, "written")
+        return self._gone(shown.record(record), steps, "would be written")
 
     def of_sink(self, message: Message) -> Shown:
         """Go from what lies in a topic to what `put` would get."""
@@ -94,7 +94,7 @@ class Way:
             value=_bytes(message.value()),
             headers=_raw_headers(message),
         )
-        return self._gone({**read, "offset": message.offset()}, steps, "put")
+        return self._gone({**read, "offset": message.offset()}, steps, "would be put")
 
     def _gone(self, read: Shown, steps: Callable[[list[Shown]], bool], good: str) -> Shown:
         done: list[Shown] = []

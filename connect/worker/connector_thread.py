@@ -16,6 +16,7 @@ from connect.worker.offset_store import Reader
 from millrace.connect.config.types import class_name
 from millrace.connect.connectors import Connector, SinkConnector
 from millrace.connect.errors import ConnectException
+from millrace.connect.local_files import require_files
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +101,7 @@ class ConnectorThread(threading.Thread):
             variables = self._environment.variables(self._config)
             self._concealing = self._environment.concealing(self._config, variables)
             config = filled(self._config, variables)
+            require_files(config)
             made = connector_class(self._environment.plugins, config)()
             offsets = OffsetsWhenAsked(self._environment, config)
             made.context = _Context(self, Reader(offsets, self.connector))

@@ -12,9 +12,12 @@ from connect.definitions.validation import kind_of
 from connect.plugins.catalogue import PluginKind, Plugins
 from connect.worker.client_settings import librdkafka_settings, with_prefix
 from connect.worker.offset_store import OffsetStore
+from connect.worker.override_policy import require_harmless
 from connect.worker.plugging import converters_of
 from connect.worker.settings import WorkerSettings
 from millrace.connect.errors import ConfigException
+from millrace.connect.local_files import SETTING as ALLOWED_DIRECTORIES
+from millrace.connect.local_files import allow_directories
 from millrace.connect.plugins import ConfigProvider
 
 _KAFKA_LOG: Final = logging.getLogger("connect.kafka")
@@ -51,10 +54,12 @@ class Environment:
     def client(self, kind: str, config: Config, **own: Any) -> dict[str, Any]:
         """Give the settings of a task's client: ours, the worker's, the connector's, the last wins.
 
-        `kind` is producer, consumer or admin.
+        `kind` is producer, consumer or admin. Raises ConfigException for what a connector may not
+        say of its clients.
         """
         worker = self.settings.client_of_tasks(kind)
         connector = with_prefix(config, f"{kind}.override.")
+        require_harmless(connector)
         told = librdkafka_settings({**worker, **connector})
         return {**own, **told, "logger": _KAFKA_LOG}
 
@@ -66,7 +71,11 @@ def filled(config: Config, variables: Variables) -> dict[str, str]:
 
 
 def environment_of(settings: WorkerSettings, plugins: Plugins, offsets: OffsetStore) -> Environment:
-    """Make what tasks share. Raises ConfigException for what would fail every one of them."""
+    """Make what tasks share, and say which files they may use.
+
+    Raises ConfigException for what would fail every one of them.
+    """
+    allow_directories(settings[ALLOWED_DIRECTORIES])
     converters_of(plugins, settings, {})
     return Environment(settings, plugins, config_providers(plugins, settings), offsets)
 

@@ -1,12 +1,20 @@
 """Which settings of clients a connector may override (KIP-458)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from connect.worker.settings import WorkerSettings
 from millrace.connect.errors import ConfigException
+from millrace.connect.local_files import require_files
 
 _PRINCIPAL: Final = frozenset({"sasl.jaas.config", "sasl.mechanism", "security.protocol"})
+_RUN_PROGRAMS: Final = frozenset(
+    {
+        *("plugin.library.paths", "sasl.kerberos.kinit.cmd", "ssl.engine.id"),
+        *("ssl.engine.location", "ssl.providers"),
+    }
+)
+"""What makes librdkafka run a command or load a library: nothing for a stranger to say."""
 _ALLOWLIST: Final = "connector.client.config.override.allowlist"
 
 
@@ -32,6 +40,8 @@ def override_policy(settings: WorkerSettings) -> Callable[[str], str | None]:
             raise ConfigException.of_value("connector.client.config.override.policy", name)
 
     def refused(setting: str) -> str | None:
+        if setting in _RUN_PROGRAMS:
+            return _runs_programs(setting)
         if allowed is None or setting in allowed:
             return None
         return (
@@ -40,3 +50,20 @@ def override_policy(settings: WorkerSettings) -> Callable[[str], str | None]:
         )
 
     return refused
+
+
+def require_harmless(overrides: Mapping[str, str | None]) -> None:
+    """Raises ConfigException when overrides have the machine run a program or read any file.
+
+    Policies are heeded when a configuration is submitted; this holds for those of the topic too.
+    """
+    for setting in overrides:
+        if setting in _RUN_PROGRAMS:
+            raise ConfigException(_runs_programs(setting))
+    require_files(overrides)
+
+
+def _runs_programs(setting: str) -> str:
+    return (
+        f"'{setting}' runs programs on the worker's machine: only the worker's properties say it"
+    )

@@ -13,6 +13,7 @@ from millrace.connect.config.validators import (
     Range,
     ValidString,
 )
+from millrace.connect.local_files import SETTING as ALLOWED_DIRECTORIES
 
 _Setting = tuple[str, Type, Any, str]
 
@@ -40,6 +41,12 @@ _COMMON: Final[tuple[_Setting, ...]] = (
     ),
     ("plugin.path", Type.LIST, "", "Folders with plugins."),
     ("config.providers", Type.LIST, "", "Names of config providers."),
+    (
+        ALLOWED_DIRECTORIES,
+        Type.LIST,
+        "",
+        "The directories whose files connectors may read and write; without it there are none.",
+    ),
     ("offset.flush.interval.ms", Type.LONG, 60_000, "How often offsets are kept."),
     ("offset.flush.timeout.ms", Type.LONG, 5_000, "How long keeping them may take."),
     (

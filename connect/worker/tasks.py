@@ -26,6 +26,7 @@ from connect.worker.task_thread import TaskCounts, TaskThread, Work
 from connect.worker.topics import TopicCreation, topic_groups
 from connect.worker.transactions import transactional_id
 from millrace.connect.connectors import SinkTask, SourceTask
+from millrace.connect.local_files import require_files
 
 _MAX_POLL_RECORDS: Final = 500
 _MAX_POLL_SETTING: Final = "consumer.override.max.poll.records"
@@ -39,6 +40,7 @@ def work_maker(environment: Environment, start: StartTask) -> Callable[[TaskThre
         thread.concealing = environment.concealing(start.connector_config, variables)
         config = filled(start.connector_config, variables)
         task_config = filled(start.task_config, variables)
+        require_files(config)
         connector = connector_class(environment.plugins, config)
         task: Any = connector().task_class()()
         if isinstance(task, SourceTask):

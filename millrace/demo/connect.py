@@ -21,6 +21,7 @@ from millrace.demo.topics import wait_for_keys
 ELASTICSEARCH_CONNECTOR = "orders-to-elasticsearch"
 CONNECTORS = ("shop-products", "shop-stock", "shop-customers", "orders-to-parquet")
 _FOLDER = Path(str(files("millrace.demo"))) / "connectors"
+_SQLITE = "sqlite:///"
 _WORKER = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
     "value.converter": "io.confluent.connect.avro.AvroConverter",
@@ -46,11 +47,18 @@ class Places:
             "ELASTICSEARCH_URL": self.elasticsearch_url,
         }
 
+    def directories(self) -> str:
+        """Return the directories whose files the connectors may use, as the worker is told."""
+        found = [self.files.parent]
+        if self.shop_url.startswith(_SQLITE):
+            found.append(Path(self.shop_url.removeprefix(_SQLITE)).absolute().parent)
+        return ",".join(dict.fromkeys(map(str, found)))
+
     def shown(self) -> dict[str, str]:
         """Return what a person may want to look at, by name; no URL with a password in it."""
         files = {"orders' files": str(self.files)}
-        is_ours = self.shop_url.startswith("sqlite:///")
-        return {"database": self.shop_url.removeprefix("sqlite:///"), **files} if is_ours else files
+        is_ours = self.shop_url.startswith(_SQLITE)
+        return {"database": self.shop_url.removeprefix(_SQLITE), **files} if is_ours else files
 
 
 def connectors(elasticsearch_url: str) -> list[str]:
@@ -101,6 +109,7 @@ async def start_worker(
         "bootstrap.servers": bootstrap_servers,
         "value.converter.schema.registry.url": registry_url,
         "listeners": url,
+        "file.allowed.directories": places.directories(),
     }
     await children.start(
         "connect",

@@ -200,7 +200,7 @@ def test_a_configuration_is_previewed(run: Run, folder: Path) -> None:
     path.write_text(json.dumps({"name": "tried", "config": config}))
     shown = run("preview", str(path))
     assert shown.status == 0
-    assert shown.out.splitlines()[0] == "record 1: written"
+    assert shown.out.splitlines()[0] == "record 1: would be written"
     assert shown.out.splitlines()[-1] == "2 records, nothing written: no more came for 3 s"
     cast = {
         "transforms": "cast",

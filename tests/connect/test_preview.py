@@ -128,7 +128,7 @@ def test_a_source_is_read_through_its_transformations_and_nothing_is_written(
         f"line {number}" for number in range(RECORDS)
     ]
     first = said["records"][0]
-    assert first["outcome"] == "written"
+    assert first["outcome"] == "would be written"
     assert first["read"]["source"]["offset"] == {"position": 7}
     wrap, only, route, converters = first["steps"]
     assert wrap["changed"] == ["value", "value_schema"]
@@ -145,11 +145,11 @@ def test_a_source_is_read_through_its_transformations_and_nothing_is_written(
     # Nobody registers a schema for it either: there is no registry at that address.
     avro = {"value.converter": "AvroConverter", "value.converter.schema.registry.url": "http://n"}
     registering = previewed(worker, "FileStreamSource", {**config, **avro})["records"][0]
-    assert registering["outcome"] == "written"
+    assert registering["outcome"] == "would be written"
     assert registering["steps"][-1]["left_out"] == "it would register schemas"
 
     text = preview_text(said)
-    assert text.startswith("record 1: written\n")
+    assert text.startswith("record 1: would be written\n")
     assert "its predicate does not hold" in text
     assert text.endswith("10 records, nothing written: as many as a preview shows")
 
@@ -185,7 +185,7 @@ def test_a_sink_is_shown_what_put_would_get_and_its_group_knows_nothing(
     said = previewed(worker, "FileStreamSink", config)
     assert (said["from"], len(said["records"])) == ("next", RECORDS)
     good, bad = said["records"][2], said["records"][3]
-    assert (good["outcome"], bad["outcome"]) == ("put", "failed")
+    assert (good["outcome"], bad["outcome"]) == ("would be put", "failed")
     assert good["read"]["key"] == {"base64": "/w=="}
     assert good["read"]["offset"] == 2
     assert good["steps"][0]["result"]["headers"] == [{"name": "h", "value": 1}]

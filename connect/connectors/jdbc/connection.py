@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from millrace.connect import ConfigDef, ConfigException, Importance
 from millrace.connect.config.types import Type
 from millrace.connect.config.validators import NonEmptyString
+from millrace.connect.local_files import allowed_path
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Engine
@@ -71,6 +72,14 @@ def url_of(settings: Mapping[str, Any]) -> "URL":
     return url if secret is None else url.set(password=str(secret))
 
 
+def _require_allowed(url: "URL") -> None:
+    """Raises ConfigException for a database of SQLite in a file that the worker does not allow."""
+    if "uri" in url.query or (url.database or "").startswith("file:"):
+        raise ConfigException("connection.url: SQLite's own URIs (file:...) are not taken: a path is")
+    if url.database and url.database != ":memory:":
+        allowed_path("connection.url", url.database)
+
+
 def engine_of(settings: Mapping[str, Any]) -> "Engine":
     """Make what connects; nothing is connected yet. Raises ConfigException."""
     from sqlalchemy import create_engine
@@ -81,6 +90,7 @@ def engine_of(settings: Mapping[str, Any]) -> "Engine":
     arguments: dict[str, Any] = {}
     match url.get_backend_name():
         case "sqlite":
+            _require_allowed(url)
             # A task that is told to stop is closed from another thread.
             arguments = {"check_same_thread": False, "timeout": 30}
         case "postgresql" if "options" not in url.query:

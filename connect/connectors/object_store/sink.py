@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from connect.connectors.object_store.settings import CONFIG, VERSION, short
 from millrace.connect import (
@@ -13,6 +14,7 @@ from millrace.connect import (
     TopicPartition,
 )
 from millrace.connect.connectors import Settings
+from millrace.connect.local_files import allowed_path
 
 
 class ObjectStoreSinkConnector(SinkConnector):
@@ -64,6 +66,11 @@ def mistake_in(parsed: Mapping[str, Any]) -> tuple[str, str] | None:
     is_folder = parsed["store.url"].startswith("file:")
     if not is_folder and not parsed["s3.bucket.name"]:
         return "s3.bucket.name", "Missing: only a store.url of file:///... has no bucket."
+    if is_folder:
+        try:
+            allowed_path("store.url", unquote(urlsplit(parsed["store.url"]).path))
+        except ConfigException as error:
+            return "store.url", str(error)
     partitioner = short(parsed["partitioner.class"])
     if partitioner == "FieldPartitioner" and not parsed["partition.field.name"]:
         return "partition.field.name", "FieldPartitioner needs at least one field."

@@ -8,6 +8,8 @@ from urllib.parse import unquote, urlsplit
 from pyarrow import fs
 
 from millrace.connect.config.types import Password
+from millrace.connect.errors import ConfigException
+from millrace.connect.local_files import allowed_path
 
 
 class Store:
@@ -18,7 +20,7 @@ class Store:
         self._is_folder = url.scheme == "file"
         if self._is_folder:
             self._files: Any = fs.LocalFileSystem()
-            self._root = unquote(url.path)
+            self._root = allowed_path("store.url", unquote(url.path))
             return
         key, secret = parsed["aws.access.key.id"], parsed["aws.secret.access.key"]
         endpoint = {} if not url.netloc else {"endpoint_override": url.netloc, "scheme": url.scheme}
@@ -40,6 +42,7 @@ class Store:
             with self._files.open_output_stream(whole) as stream:
                 stream.write(body)
             return
+        self._require_inside(whole)
         self._files.create_dir(os.path.dirname(whole), recursive=True)
         # Not one that a reader of *.parquet finds.
         unfinished = f"{whole}.unfinished"
@@ -48,6 +51,12 @@ class Store:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(unfinished, whole)
+
+    def _require_inside(self, path: str) -> None:
+        """Raises ConfigException when links or `..` lead out of the folder."""
+        real = allowed_path("store.url", path)
+        if os.path.commonpath((real, self._root)) != self._root:
+            raise ConfigException.of_value("store.url", self._root, f"{path} is not in it")
 
     def remove(self, path: str) -> None:
         self._files.delete_file(f"{self._root}/{path}")

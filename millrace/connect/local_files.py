@@ -1,0 +1,72 @@
+"""Which files of the worker's machine connectors may read and write.
+
+Whoever reaches a worker's REST interface chooses the files in a configuration. So only those are
+used that lie in a directory which the worker's properties name in `file.allowed.directories`;
+without that setting there are none. Links and `..` are followed before it is decided. The worker
+says once, at its start, what is allowed in its process.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from millrace.connect.errors import ConfigException
+
+SETTING: Final = "file.allowed.directories"
+_NAMES_A_FILE: Final = re.compile(
+    r"(^|\.)((\w*(ca|crl|key|keystore|truststore|certificate)\.)location|keytab"
+    r"|\w*key\.file|template\.file|sslcert|sslkey|sslrootcert|sslcrl)$"
+)
+_allowed: tuple[str, ...] = ()
+
+
+def allow_directories(directories: Iterable[str]) -> None:
+    """Say which directories there are in this process; replaces what was said before."""
+    global _allowed  # noqa: PLW0603 - one decision of the worker for everything in its process
+    _allowed = tuple(each for each in directories if each)
+
+
+def allowed_path(setting: str, path: str) -> str:
+    """Return the path of a file with its links followed.
+
+    Raises ConfigException, which names the setting, when the file is in no allowed directory.
+    """
+    try:
+        real = os.path.realpath(path)
+        roots = [os.path.realpath(each) for each in _allowed]
+    except (OSError, ValueError) as error:
+        raise ConfigException.of_value(setting, path[:200], str(error)) from error
+    if any(root == os.path.commonpath((root, real)) for root in roots):
+        return real
+    raise ConfigException.of_value(
+        setting,
+        path[:200],
+        f"The worker's {SETTING} allows no such file" if roots else _NONE_ALLOWED,
+    )
+
+
+_NONE_ALLOWED: Final = (
+    f"Connectors use no files of this machine until the worker's {SETTING} names the directories"
+)
+
+
+def file_mistakes(settings: Mapping[str, str | None]) -> dict[str, str]:
+    """Say what is wrong, by setting, with keys, certificates and the like that may not be read.
+
+    They are known by their names: those that Kafka's clients, registries and drivers use.
+    """
+    found: dict[str, str] = {}
+    for name, value in settings.items():
+        if value and _NAMES_A_FILE.search(name):
+            try:
+                allowed_path(name, value)
+            except ConfigException as error:
+                found[name] = str(error)
+    return found
+
+
+def require_files(settings: Mapping[str, str | None]) -> None:
+    """Raises ConfigException when a configuration names a key or certificate it may not read."""
+    for wrong in file_mistakes(settings).values():
+        raise ConfigException(wrong)
