@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any, Final
 
 from connect.clock import timestamp_ms
+from connect.local_files import allowed_path
 from millrace.connect import (
     ConfigDef,
     ConfigException,
@@ -41,7 +42,6 @@ from millrace.connect.config.types import Type
 from millrace.connect.config.validators import NonEmptyString
 from millrace.connect.connectors import Settings, SourceOffset, SourcePartition
 from millrace.connect.data.string_form import string_form
-from millrace.connect.local_files import allowed_path
 
 FILENAME: Final = "filename"
 POSITION: Final = "position"

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from connect.definitions.client_settings import client_key_info
 from connect.definitions.connector import CLASS, check_sink, sink_config, source_config
 from connect.definitions.exactly_once import check_exactly_once
 from connect.definitions.plugged import with_converters, with_plugged
@@ -17,12 +18,14 @@ from millrace.connect.connectors import (
     SourceConnector,
 )
 from millrace.connect.errors import text_of
-from millrace.connect.local_files import file_mistakes
 from millrace.connect.plugins import ConnectPlugin
 
 Config = Mapping[str, str | None]
 Policy = Callable[[str], str | None]
 """Says what is wrong with overriding a client's setting; None when it is allowed."""
+
+WrongFiles = Callable[[Config], Mapping[str, str]]
+"""Says, by setting, what is wrong with the files that a configuration names."""
 
 NO_CONVERTERS: Mapping[str, str] = {}
 _CONVERTERS = (
@@ -78,6 +81,7 @@ def validate(
     converters_of_worker: Mapping[str, str] = NO_CONVERTERS,
     *,
     is_exactly_once: bool = False,
+    wrong_files: WrongFiles = lambda _: {},
 ) -> dict[str, Any]:
     """Check a configuration. Raises RefusalError when it names no connector.
 
@@ -105,15 +109,19 @@ def validate(
     converters = _converter_infos(plugins, config, values)
     own = connector.config()
     values.update(_own_values(connector, given))
-    for name, wrong in file_mistakes(_of_no_client(config)).items():
+    for name, wrong in wrong_files(_of_no_client(config)).items():
         values.setdefault(name, ConfigValue(name)).error_messages.append(wrong)
+
+    def refused(name: str, setting: str) -> str | None:
+        return override_policy(setting) or wrong_files({name: config[name]}).get(name)
+
     body = config_infos(
         str(config[CLASS]),
         {**definition.keys, **own.keys},
         values.values(),
         list(dict.fromkeys([*definition.groups, *own.groups])),
     )
-    for more in (_override_infos(connector, config, override_policy), converters):
+    for more in (_override_infos(connector, config, refused), converters):
         body["configs"] += more
         body["error_count"] += sum(len(each["value"]["errors"]) for each in more)
     return body
@@ -157,7 +165,7 @@ def _info(prefix: str, key: ConfigKey | None, value: ConfigValue) -> dict[str, A
 
 
 def _override_infos(
-    connector: type[Connector], config: Config, policy: Policy
+    connector: type[Connector], config: Config, refused: Callable[[str, str], str | None]
 ) -> list[dict[str, Any]]:
     """Show the settings of clients that a connector overrides, and which it may not."""
     used = ["producer", "admin"]
@@ -169,9 +177,10 @@ def _override_infos(
         for name, value in config.items():
             if not name.startswith(prefix):
                 continue
-            wrong = policy(name.removeprefix(prefix)) or file_mistakes({name: value}).get(name)
+            wrong = refused(name, name.removeprefix(prefix))
             shown = ConfigValue(name, value, error_messages=[] if wrong is None else [wrong])
-            found.append(_info("", None, shown))
+            definition = client_key_info(client, name.removeprefix(prefix))
+            found.append({**_info("", None, shown), "definition": definition})
     return found
 
 

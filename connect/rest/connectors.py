@@ -1,6 +1,7 @@
 """/connectors: made, changed, shown, paused, stopped, restarted, removed."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from connect.rest.desk import Desk
 from millrace.connect.config.types import BLANKS
 from millrace.connect.errors import ConfigException
 
+_FIELDS: Final = ("name", "config", "initial_state")
 _WHOLE: Final = re.compile(r"-?[0-9]{1,9}")
 
 
@@ -109,6 +111,7 @@ class Connectors:
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         body = await object_body(request)
+        _require_known(body)
         name = str(body.get("name") or "").strip(BLANKS)
         config = requests.named_config(name, config_of(body.get("config")))
         try:
@@ -239,6 +242,15 @@ class Connectors:
     def _require_tracking(self) -> None:
         if not self._desk.worker.environment.settings["topic.tracking.enable"]:
             raise RefusalError(403, "Topic tracking is disabled.")
+
+
+def _require_known(body: Mapping[str, Any]) -> None:
+    """Raises RefusalError for a field that nobody heeds, which may be another one misspelt."""
+    unknown = sorted(body.keys() - set(_FIELDS))
+    if unknown:
+        raise bad_request(
+            f"Unknown field {unknown[0][:200]!r}: a connector is made of {', '.join(_FIELDS)}"
+        )
 
 
 def _name(request: web.Request) -> str:

@@ -12,6 +12,7 @@ from connect.definitions.validation import kind_of, require_valid, validate, ver
 from connect.herder import requests
 from connect.herder.herder import Herder
 from connect.herder.names import ElsewhereError, RefusalError
+from connect.local_files import file_mistakes
 from connect.worker.override_policy import override_policy
 from connect.worker.worker import Worker
 
@@ -91,6 +92,7 @@ class Desk:
                 self._policy,
                 converters,
                 is_exactly_once=settings.is_exactly_once,
+                wrong_files=file_mistakes,
             )
         except RefusalError as error:
             raise RefusalError(error.status, concealing.text(str(error))) from error

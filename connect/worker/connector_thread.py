@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from connect.definitions.concealing import NOTHING, Concealing
 from connect.definitions.validation import connector_class
+from connect.local_files import require_files
 from connect.worker.calling import Caller
 from connect.worker.environment import Environment, filled
 from connect.worker.kafka_offset_store import OffsetsWhenAsked
@@ -16,7 +17,6 @@ from connect.worker.offset_store import Reader
 from millrace.connect.config.types import class_name
 from millrace.connect.connectors import Connector, SinkConnector
 from millrace.connect.errors import ConnectException
-from millrace.connect.local_files import require_files
 
 log = logging.getLogger(__name__)
 

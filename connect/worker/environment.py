@@ -9,6 +9,8 @@ from connect.config_providers.variables import Variables
 from connect.definitions import secrets
 from connect.definitions.concealing import HIDDEN, Concealing
 from connect.definitions.validation import kind_of
+from connect.local_files import SETTING as ALLOWED_DIRECTORIES
+from connect.local_files import allow_directories
 from connect.plugins.catalogue import PluginKind, Plugins
 from connect.worker.client_settings import librdkafka_settings, with_prefix
 from connect.worker.offset_store import OffsetStore
@@ -16,8 +18,6 @@ from connect.worker.override_policy import require_harmless
 from connect.worker.plugging import converters_of
 from connect.worker.settings import WorkerSettings
 from millrace.connect.errors import ConfigException
-from millrace.connect.local_files import SETTING as ALLOWED_DIRECTORIES
-from millrace.connect.local_files import allow_directories
 from millrace.connect.plugins import ConfigProvider
 
 _KAFKA_LOG: Final = logging.getLogger("connect.kafka")

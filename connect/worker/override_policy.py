@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from connect.local_files import require_files
 from connect.worker.settings import WorkerSettings
 from millrace.connect.errors import ConfigException
-from millrace.connect.local_files import require_files
 
 _PRINCIPAL: Final = frozenset({"sasl.jaas.config", "sasl.mechanism", "security.protocol"})
 _RUN_PROGRAMS: Final = frozenset(
@@ -64,6 +64,4 @@ def require_harmless(overrides: Mapping[str, str | None]) -> None:
 
 
 def _runs_programs(setting: str) -> str:
-    return (
-        f"'{setting}' runs programs on the worker's machine: only the worker's properties say it"
-    )
+    return f"'{setting}' runs programs on the worker's machine: only the worker's properties say it"

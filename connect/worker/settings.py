@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from connect.local_files import SETTING as ALLOWED_DIRECTORIES
 from connect.worker.client_settings import with_prefix
 from millrace.connect.config.config_def import NO_DEFAULT_VALUE, ConfigDef
 from millrace.connect.config.types import Importance, Type
@@ -13,7 +14,6 @@ from millrace.connect.config.validators import (
     Range,
     ValidString,
 )
-from millrace.connect.local_files import SETTING as ALLOWED_DIRECTORIES
 
 _Setting = tuple[str, Type, Any, str]
 

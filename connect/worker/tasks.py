@@ -8,6 +8,7 @@ from connect.definitions.validation import connector_class, definition_of
 from connect.errors.dead_letters import DeadLetterSettings
 from connect.errors.tolerance import ErrorSettings, Tolerance
 from connect.herder.effects import StartTask
+from connect.local_files import require_files
 from connect.worker.boundaries import boundary_of
 from connect.worker.client_settings import (
     CONSUMER_DEFAULTS,
@@ -26,7 +27,6 @@ from connect.worker.task_thread import TaskCounts, TaskThread, Work
 from connect.worker.topics import TopicCreation, topic_groups
 from connect.worker.transactions import transactional_id
 from millrace.connect.connectors import SinkTask, SourceTask
-from millrace.connect.local_files import require_files
 
 _MAX_POLL_RECORDS: Final = 500
 _MAX_POLL_SETTING: Final = "consumer.override.max.poll.records"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from millrace.connect.local_files import allow_directories
+from connect.local_files import allow_directories
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -10,10 +10,10 @@ import pytest
 from connect.connectors.file_stream import FileStreamSinkTask, FileStreamSourceTask
 from connect.connectors.jdbc.connection import engine_of
 from connect.connectors.object_store.store import Store
+from connect.local_files import allow_directories, allowed_path, file_mistakes
 from connect.worker.override_policy import require_harmless
 from millrace.connect import ConfigException
 from millrace.connect.config.types import Password
-from millrace.connect.local_files import allow_directories, allowed_path, file_mistakes
 from millrace.testing import LocalBroker
 from tests.lib.connect_topics import lines, produce
 from tests.lib.connect_worker import ConnectWorker, eventually
@@ -67,7 +67,9 @@ def test_what_lies_inside_is_allowed_and_nothing_without_directories(allowed: Pa
         with pytest.raises(ConfigException, match="SQLite's own URIs"):
             engine_of(database(url))
     allow_directories([])
-    with pytest.raises(ConfigException, match="until the worker's file.allowed.directories names"):
+    with pytest.raises(
+        ConfigException, match=r"until the worker's file\.allowed\.directories names"
+    ):
         allowed_path("file", f"{allowed}/b")
 
 
@@ -157,7 +159,11 @@ def test_a_worker_confines_its_connectors_and_pipes_hold_up_no_preview(tmp_path:
             with (allowed / "pipe").open("w") as other:
                 other.write("through\n")
             # What was put is in the file though the offsets are committed a minute later.
-            out = {**sink, "file": str(allowed / "out"), "consumer.override.auto.offset.reset": "earliest"}
+            out = {
+                **sink,
+                "file": str(allowed / "out"),
+                "consumer.override.auto.offset.reset": "earliest",
+            }
             assert worker.call("PUT", "/connectors/out/config", out).status == 201
             eventually(lambda: lines(allowed / "out") == ["one"])
             override = {**out, "consumer.override.plugin.library.paths": "/tmp/x.so"}

@@ -338,6 +338,13 @@ def test_secrets_are_never_returned(worker: ConnectWorker, folder: Path) -> None
         (
             "POST",
             "/connectors",
+            {"name": "x", "config": {}, "initial_sate": "STOPPED"},
+            400,
+            "Unknown field 'initial_sate'",
+        ),
+        (
+            "POST",
+            "/connectors",
             {"name": "x", "config": {"connector.class": "Nobody"}},
             400,
             "Failed to find any class",

@@ -1,4 +1,4 @@
-"""270 REST calls, right and wrong, to Apache Kafka Connect's worker and to ours.
+"""278 REST calls, right and wrong, to Apache Kafka Connect's worker and to ours.
 
 Both run standalone, each on a broker of its own, and are asked the same at the same time. What
 they answer is the same, but for the few differences that tests/lib/connect_differences.py explains.

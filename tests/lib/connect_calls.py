@@ -305,6 +305,14 @@ def _plugins() -> Iterator[Call]:
     yield validate("FileStreamSource", {"name": "a\tb", **source(topic="", tasks_max="0")})
     yield validate("FileStreamSink", {"name": "one", **sink(topics_regex="x")})
     yield validate("FileStreamSource", {"name": "one", **source(more="settings")})
+    overrides = {
+        "producer.override.acks": "1",
+        "producer.override.no.such.setting": "x",
+        "admin.override.retries": "3",
+        "consumer.override.max.poll.records": "9",
+    }
+    for plugin, made in (("FileStreamSource", source), ("FileStreamSink", sink)):
+        yield validate(plugin, {"name": "one", **made(**overrides)})
     for version in ("4.3.1", "[1.0,5.0)", "[1.0,2.0],[4,)", "latest"):
         asked = {"connector.plugin.version": version}
         yield validate("FileStreamSource", {"name": "one", **source(), **asked})

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from connect.local_files import allowed_path
 from millrace.connect import ConfigDef, ConfigException, Importance
 from millrace.connect.config.types import Type
 from millrace.connect.config.validators import NonEmptyString
-from millrace.connect.local_files import allowed_path
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Engine
@@ -75,7 +75,9 @@ def url_of(settings: Mapping[str, Any]) -> "URL":
 def _require_allowed(url: "URL") -> None:
     """Raises ConfigException for a database of SQLite in a file that the worker does not allow."""
     if "uri" in url.query or (url.database or "").startswith("file:"):
-        raise ConfigException("connection.url: SQLite's own URIs (file:...) are not taken: a path is")
+        raise ConfigException(
+            "connection.url: SQLite's own URIs (file:...) are not taken: a path is"
+        )
     if url.database and url.database != ":memory:":
         allowed_path("connection.url", url.database)
 

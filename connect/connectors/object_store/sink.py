@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from connect.connectors.object_store.settings import CONFIG, VERSION, short
+from connect.local_files import allowed_path
 from millrace.connect import (
     ConfigDef,
     ConfigException,
@@ -14,7 +15,6 @@ from millrace.connect import (
     TopicPartition,
 )
 from millrace.connect.connectors import Settings
-from millrace.connect.local_files import allowed_path
 
 
 class ObjectStoreSinkConnector(SinkConnector):

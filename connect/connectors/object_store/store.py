@@ -7,9 +7,9 @@ from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
+from connect.local_files import allowed_path
 from millrace.connect.config.types import Password
 from millrace.connect.errors import ConfigException
-from millrace.connect.local_files import allowed_path
 
 
 class Store:

@@ -23,7 +23,7 @@ _allowed: tuple[str, ...] = ()
 
 def allow_directories(directories: Iterable[str]) -> None:
     """Say which directories there are in this process; replaces what was said before."""
-    global _allowed  # noqa: PLW0603 - one decision of the worker for everything in its process
+    global _allowed
     _allowed = tuple(each for each in directories if each)
 
 
