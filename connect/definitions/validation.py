@@ -164,20 +164,29 @@ def _info(prefix: str, key: ConfigKey | None, value: ConfigValue) -> dict[str, A
     return {"definition": definition, "value": shown}
 
 
+def _clients(connector: type[Connector], config: Config) -> list[str]:
+    """List the clients that Apache's worker counts as a connector's."""
+    if not issubclass(connector, SinkConnector):
+        creates = any(name.startswith("topic.creation.") for name in config)
+        return ["producer", "admin"] if creates else ["producer"]
+    has_dead_letters = bool(config.get("errors.deadletterqueue.topic.name"))
+    return ["producer", "admin", "consumer"] if has_dead_letters else ["consumer"]
+
+
 def _override_infos(
     connector: type[Connector], config: Config, refused: Callable[[str, str], str | None]
 ) -> list[dict[str, Any]]:
-    """Show the settings of clients that a connector overrides, and which it may not."""
-    used = ["producer", "admin"]
-    if issubclass(connector, SinkConnector):
-        used.append("consumer")
+    """Show the settings that a connector overrides of clients it has, and all that it may not."""
     found: list[dict[str, Any]] = []
-    for client in used:
+    used = _clients(connector, config)
+    for client in ("producer", "admin", "consumer"):
         prefix = f"{client}.override."
         for name, value in config.items():
             if not name.startswith(prefix):
                 continue
             wrong = refused(name, name.removeprefix(prefix))
+            if wrong is None and client not in used:
+                continue
             shown = ConfigValue(name, value, error_messages=[] if wrong is None else [wrong])
             definition = client_key_info(client, name.removeprefix(prefix))
             found.append({**_info("", None, shown), "definition": definition})
