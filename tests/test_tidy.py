@@ -111,6 +111,7 @@ def test_no_committed_text_names_this_machine_or_a_registry() -> None:
 PLAIN_ENGLISH = (
     "broker/raft",
     "broker/replication",
+    "broker/coordinator",
 )
 """Files and folders whose docstrings and comments keep the rules below; add what is clean."""
 HEADLESS = re.compile(

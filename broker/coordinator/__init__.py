@@ -1,4 +1,5 @@
-"""State machines that own a shard of an internal topic: groups and transactions. Pure.
+"""The group coordinator and the transaction coordinator, without any IO.
 
-`output.py` is what every shard says to its shell (`broker.server.coordinators.shards`).
+Each is a set of shards. A shard is a state machine that owns one partition of an internal topic.
+`output.py` is the contract between a shard and its shell (`broker.server.coordinators.shards`).
 """

@@ -1,21 +1,21 @@
-"""What goes into a shard and what comes out: the contract with the shell.
+"""The inputs and outputs of a shard: the contract with the shell.
 
-A shard owns one partition of an internal topic. The shell owns the order. For each `Output`, in the
-order the shard returned them:
+A shard owns one partition of an internal topic. The shell keeps the order. For each `Output`, in
+the order in which the shard returned them, the shell
 
-1. append `records` (if any) to the shard's partition, as the batches that
-   `batches(max_batch_bytes)` yields: one, unless a bulk of tombstones outgrows it; outputs that
-   come together may be one batch (`joined`), which holds all of each or nothing;
-2. wait until that batch, and every batch of this shard before it, is committed;
-3. send `replies`, and begin `effects`: what the shard wants of others.
+1. appends `records` (if any) to the shard's partition, as the batches that
+   `batches(max_batch_bytes)` yields: one, unless a set of tombstones is larger. Outputs that arrive
+   together may share one batch (`joined`), which has all records of each or none;
+2. waits until that batch, and every earlier batch of this shard, is committed;
+3. sends `replies`, and starts `effects`, the shard's requests to others.
 
-With a `transaction` the batch is a part of a producer's transaction, or the marker that ends it.
+With a `transaction`, the batch is a part of a producer's transaction, or the marker that ends it.
 
-An output without records follows the same queue: it waits for the batches before it and then goes
-at once. So nobody ever sees state that is not committed, although the shard moves ahead of the
-commit. If an append fails, the shell sends `shard.unload(code)` to whoever is parked, turns
-the replies it still holds into refusals (the shard's own `refuse(reply, code)`), forgets the
-effects, drops the shard and loads a new one from the log. There is no undo.
+An output without records keeps its place in the order: it waits for the earlier batches. So no
+client ever sees uncommitted state, although the shard's state is ahead of the commit. If an append
+fails, the shell answers the parked requests with `shard.unload(code)`, turns the replies that it
+holds into refusals (the shard's own `refuse(reply, code)`), drops the effects and the shard, and
+loads a new shard from the log. There is no undo.
 """
 
 from collections.abc import Generator, Hashable, Iterable, Iterator
@@ -23,24 +23,24 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
 Token: TypeAlias = Hashable
-"""Names one request that is owed one reply; made by the shell, opaque to the shard."""
+"""Identifies one request that must get one reply; the shell makes it, the shard does not use it."""
 
 
 class Instant(NamedTuple):
-    """The time of one input, by both clocks."""
+    """The time of one input on both clocks."""
 
     now_ms: int
-    """Monotonic, for deadlines."""
+    """Monotonic time, for deadlines."""
     timestamp_ms: int
-    """Wall time, for what is written down."""
+    """Wall time, for records."""
 
 
 TIMELESS = Instant(0, 0)
-"""For inputs in which time plays no part."""
+"""The time of an input that does not depend on time."""
 
 
 class RequestContext(NamedTuple):
-    """Who sent a request, in which version."""
+    """The version and the sender of a request."""
 
     api_version: int
     client_id: str = ""
@@ -49,21 +49,21 @@ class RequestContext(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A parked request: whom to answer, and in which version it asked."""
+    """A parked request: its token, and the version to answer in."""
 
     token: Token
     api_version: int
 
 
 class CoordinatorRecord(NamedTuple):
-    """One record for the shard's partition; no value means a tombstone."""
+    """One record for the shard's partition; a record without a value is a tombstone."""
 
     key: bytes
     value: bytes | None
 
 
 class Reply(NamedTuple):
-    """The answer owed to `token`."""
+    """The answer to the request of `token`."""
 
     token: Token
     response: object
@@ -75,11 +75,11 @@ class InTransaction(NamedTuple):
     producer_id: int
     producer_epoch: int
     guard: int = 0
-    """What the shell brings to the log with them; no matter of the shard."""
+    """The shell's verification guard for the log; the shard does not use it."""
 
 
 class EndOfTransaction(NamedTuple):
-    """A transaction that an output ends in this partition, without records."""
+    """The end of a transaction in this partition: the output writes a marker and no records."""
 
     producer_id: int
     producer_epoch: int
@@ -90,34 +90,34 @@ class EndOfTransaction(NamedTuple):
 
 BATCH_OVERHEAD_BYTES = 61
 RECORD_OVERHEAD_BYTES = 32
-"""More than a record's own varints take in a batch, at any size."""
+"""An upper bound of the varints of a record in a batch."""
 
 
 def record_size_bytes(record: CoordinatorRecord) -> int:
-    """Return at least what the record takes inside a batch."""
+    """Return an upper bound of the record's size inside a batch."""
     return len(record.key) + len(record.value or b"") + RECORD_OVERHEAD_BYTES
 
 
 @dataclass(slots=True)
 class Output:
-    """What one input caused: records first, replies and effects once they are committed."""
+    """The result of one input: records, and the replies and effects after their commit."""
 
     records: list[CoordinatorRecord] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
     effects: list[object] = field(default_factory=list)
-    """In the words of the shard's own package; a reply may be refused by a deadline, these wait."""
+    """Objects of the shard's package. They wait for the commit, while a reply may time out."""
     transaction: InTransaction | EndOfTransaction | None = None
 
     @property
     def batch_size_bytes(self) -> int:
-        """What the records take as one batch, at most."""
+        """An upper bound of the records' size as one batch."""
         return BATCH_OVERHEAD_BYTES + sum(map(record_size_bytes, self.records))
 
     def batches(self, max_batch_bytes: int) -> Iterator[list[CoordinatorRecord]]:
-        """Split the records into batches that fit.
+        """Split the records into batches of at most `max_batch_bytes`.
 
-        The shard never lets records that belong together grow past one batch: only tombstones and
-        the records of different groups are ever split.
+        The shard keeps records that belong together within one batch: only tombstones and the
+        records of different groups are ever split.
         """
         batch: list[CoordinatorRecord] = []
         size_bytes = BATCH_OVERHEAD_BYTES
@@ -132,13 +132,13 @@ class Output:
 
 
 LoadedSteps: TypeAlias = Generator[None, None, Output]
-"""How a shard that has replayed its log begins to serve: in steps, if it knows very many."""
+"""The start of a loaded shard: it yields between bounded pieces of work, and returns an output."""
 
 
 def joined(outputs: Iterable[Output], max_batch_bytes: int) -> Iterator[Output]:
-    """Put outputs together, in their order, as long as their records fit into one batch.
+    """Join outputs, in their order, as long as their records fit into one batch.
 
-    None is torn by that; one with a transaction stays alone.
+    No output is split, and an output with a transaction is not joined.
     """
     whole, size_bytes = Output(), BATCH_OVERHEAD_BYTES
     for output in outputs:
@@ -156,8 +156,8 @@ def joined(outputs: Iterable[Output], max_batch_bytes: int) -> Iterator[Output]:
 
 
 class RandomSource(Protocol):
-    """The part of random.Random that the coordinator uses, for member ids."""
+    """The part of `random.Random` that the coordinator uses for member ids."""
 
     def getrandbits(self, bit_count: int, /) -> int:
-        """Return that many random bits."""
+        """Return a number of `bit_count` random bits."""
         ...

@@ -1,6 +1,6 @@
-"""Which partition of its topic a group or a transactional id lives in: Java's String.hashCode.
+"""The partition of a group or a transactional id in its internal topic, by Java's String.hashCode.
 
-Clients never compute this; but Kafka's tools and brokers do, so it must agree with them.
+Clients never compute it, but Kafka's tools and brokers do, so the result must be the same.
 """
 
 from functools import lru_cache

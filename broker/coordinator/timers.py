@@ -1,10 +1,10 @@
-"""Deadlines by name: a heap with lazy deletion, cheap to move later.
+"""Named deadlines: a heap with lazy deletion, in which a deadline can be moved later at low cost.
 
-A session deadline moves at every heartbeat, so moving one later only updates a dictionary; the heap
-still holds the old, earlier entry and corrects itself when that entry comes up. Each name therefore
-has one heap entry, plus one for each time it was moved earlier. Very many may come up at once (all
-the sessions that began together), so only so many are corrected in one call: whoever asks then
-hears of a deadline that is too early, finds nothing due at it, and asks again.
+A session deadline moves at every heartbeat. Moving a deadline later only updates a dictionary: the
+heap keeps the old, earlier entry, and corrects it when that entry reaches the top. So each name has
+one heap entry, plus one for each time it was moved earlier. Very many entries may need a correction
+at once (sessions that began together), so one call corrects a bounded number: the caller then gets
+a deadline that is too early, finds nothing due, and asks again.
 
 Invariant: every scheduled name has a heap entry at or before its deadline.
 """
@@ -17,14 +17,14 @@ from typing import Generic, TypeVar
 NameT = TypeVar("NameT", bound=Hashable)
 
 CORRECTIONS_AT_ONCE = 100
-"""Less than a millisecond."""
+"""The corrections in one call: less than a millisecond."""
 DEADLINES_AT_ONCE = 30
-"""On so many a shard acts in one turn: some milliseconds, on a slow machine too."""
+"""The deadlines on which a shard acts in one turn: a few milliseconds, also on a slow machine."""
 
 
 @dataclass(slots=True)
 class Timers(Generic[NameT]):
-    """Deadlines in monotonic milliseconds; equal deadlines come up in the order they were set."""
+    """Deadlines in monotonic milliseconds; equal ones are due in the order of `schedule`."""
 
     _deadlines: dict[NameT, int] = field(default_factory=dict)
     _heap: list[tuple[int, int, NameT]] = field(default_factory=list)
@@ -46,19 +46,19 @@ class Timers(Generic[NameT]):
             heappush(self._heap, (deadline_ms, self._next_sequence(), name))
 
     def cancel(self, name: NameT) -> None:
-        """Forget `name`; not being scheduled is fine."""
+        """Remove the deadline of `name`, if there is one."""
         self._deadlines.pop(name, None)
 
     def next_deadline_ms(self) -> int | None:
-        """Return the earliest deadline, or an earlier time while much is to be corrected."""
+        """Return the earliest deadline, or an earlier time while corrections are left."""
         self._correct(CORRECTIONS_AT_ONCE)
         return self._heap[0][0] if self._heap else None
 
     def pop_due(self, now_ms: int) -> Iterator[NameT]:
-        """Remove and yield everything whose deadline has come, earliest first.
+        """Remove and yield the names whose deadline has passed, earliest first.
 
-        One at a time: acting on one may move or cancel another that was due as well. Of very many
-        that were moved, some are left for the next call.
+        It yields one at a time, because the caller's action may move or cancel another one. If too
+        many entries need a correction, the rest is left for the next call.
         """
         left = CORRECTIONS_AT_ONCE
         while (left := self._correct(left)) and self._heap and self._heap[0][0] <= now_ms:
@@ -68,12 +68,12 @@ class Timers(Generic[NameT]):
             yield name
 
     def _correct(self, at_most: int) -> int:
-        """Have an entry on top whose name is due then; return how many more might be corrected."""
+        """Correct the top of the heap; return how many corrections of `at_most` are left."""
         while at_most and self._heap:
             entry_ms, _, name = self._heap[0]
             deadline_ms = self._deadlines.get(name)
             if self._entries.get(name) != entry_ms:
-                heappop(self._heap)  # superseded by an earlier entry, which has come up already
+                heappop(self._heap)  # An earlier entry of this name was already on top.
             elif deadline_ms is None:
                 heappop(self._heap)
                 del self._entries[name]

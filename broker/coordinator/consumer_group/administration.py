@@ -1,8 +1,8 @@
-"""Consumer groups described, listed and deleted; and who may commit and read offsets in them.
+"""Description, listing and deletion of consumer groups; checks for commits and fetches of offsets.
 
-ConsumerGroupDescribe (key 69), versions 0-1: v1 tells members of the two protocols apart. A commit
-is checked against the member's epoch; one of an epoch that is over is good for the partitions that
-the member has had since before (KIP-1251).
+ConsumerGroupDescribe (key 69), versions 0-1: v1 distinguishes members of the two protocols. A
+commit is checked against the member's epoch. A commit with an older epoch is valid for the
+partitions that the member has owned since that epoch or earlier (KIP-1251).
 """
 
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
@@ -25,7 +25,7 @@ FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH = 9
 
 
 def describe_consumer_group(step: Step, token: Token, group_id: str) -> None:
-    """Describe one group, or say that there is none."""
+    """Describe one group; GROUP_ID_NOT_FOUND if it is not a consumer group."""
     group = step.shard.consumer_groups.get(group_id)
     if group is None:
         is_other = group_id in step.shard.groups
@@ -72,7 +72,7 @@ def described(group: ConsumerGroup, member: ConsumerMember, topics: TopicsImage)
 
 
 def with_names(partitions: Assignment | Owned, topics: TopicsImage) -> DescribedAssignment:
-    """Return partitions with the names of their topics; those of topics that are gone are not."""
+    """Return partitions with the names of their topics, without those of deleted topics."""
     return DescribedAssignment(
         topic_partitions=[
             TopicPartitions(
@@ -87,9 +87,10 @@ def with_names(partitions: Assignment | Owned, topics: TopicsImage) -> Described
 def committing_member(
     group: ConsumerGroup, member_id: str, member_epoch: int, api_version: int
 ) -> ConsumerMember | None:
-    """Return the member that commits; None for an administrator, of a group without members.
+    """Return the member that commits; None for an administrator, if the group has no members.
 
-    Refuses an epoch that is not there yet; for one that is over, see `commit_refusal`.
+    Raise UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION, or the error of `stale` for a future epoch.
+    `commit_refusal` checks older epochs, partition by partition.
     """
     if member_epoch < 0 and not group.members:
         return None
@@ -107,7 +108,7 @@ def committing_member(
 
 
 def stale(member: ConsumerMember) -> ErrorCode:
-    """Return what a member of either protocol is told of an epoch that it is not in."""
+    """Return the error for a wrong epoch in the member's protocol."""
     if member.uses_classic_protocol:
         return ErrorCode.ILLEGAL_GENERATION
     return ErrorCode.STALE_MEMBER_EPOCH
@@ -116,7 +117,7 @@ def stale(member: ConsumerMember) -> ErrorCode:
 def commit_refusal(
     member: ConsumerMember, member_epoch: int, topic_id: bytes, partition: int
 ) -> ErrorCode:
-    """Return why a member may not commit for a partition in an epoch; NONE when it may."""
+    """Return the error for a member's commit of a partition in an epoch; NONE if it is allowed."""
     if member_epoch == member.member_epoch:
         return ErrorCode.NONE
     since = member.current.assignment_epoch(topic_id, partition)
@@ -124,7 +125,7 @@ def commit_refusal(
 
 
 def validate_fetch(group: ConsumerGroup, member_id: str | None, member_epoch: int) -> None:
-    """Refuse to read offsets in an epoch that the member is not in."""
+    """Raise the error of `stale` for a fetch of offsets in another epoch than the member's."""
     if not member_id and member_epoch < 0:
         return
     member = group.member(member_id or "")

@@ -1,10 +1,10 @@
-"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic members in a consumer group.
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic members in a consumer group (KIP-848).
 
-Their generation is the member epoch, their SyncGroup gets what the coordinator assigned, and their
-heartbeat says REBALANCE_IN_PROGRESS when there is a step for them to take: then they join again,
-saying what they have, as a consumer does with every heartbeat. Nobody ever waits: there is no
-leader, and each member is assigned by itself. They have their rebalance timeout to join again once
-told, and to sync once joined.
+A classic member's generation is its member epoch, and its SyncGroup returns the coordinator's
+assignment. Its Heartbeat returns REBALANCE_IN_PROGRESS when its assignment must change; the member
+then joins again and reports the partitions it owns, as a consumer does with every heartbeat. No
+request is parked: no leader computes the assignment, and each member is assigned separately. A
+member has its rebalance timeout to join again after that error, and to sync after it joined.
 """
 
 from broker.coordinator.consumer_group import departures
@@ -52,17 +52,18 @@ Reported = frozenset[tuple[bytes, int]]
 def join_group(
     step: Step, token: Token, context: RequestContext, request: JoinGroupRequest
 ) -> None:
-    """Let a classic member in, or let it take its next step."""
+    """Add a classic member, or reconcile one that joins again."""
     validate_request(step.shard.config, context, request)
     group = step.shard.consumer_groups[request.group_id]
     call = JoinCall(token, context, request)
     said = read_subscription(group, request)
     member = joining_member(step, group, request)
     if member is None and request.member_id and said.owned_partitions:
-        # It was removed and has not heard of it: it has to give up what may be another's by now.
+        # The member was removed and does not know it. Its partitions may have another owner, so
+        # it must give them up.
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     if needs_an_id(context, request):
-        # The id is not remembered: whoever comes with one is let in.
+        # The coordinator does not remember the id: a member that joins with any id is added.
         member_id = f"{context.client_id}-{random_uuid_text(step)}"
         code = ErrorCode.MEMBER_ID_REQUIRED
         step.reply(token, join_refusal(code, member_id, context.api_version))
@@ -94,7 +95,7 @@ def join_group(
 
 
 def needs_an_id(context: RequestContext, request: JoinGroupRequest) -> bool:
-    """Tell whether a member is to be told its id before it joins (KIP-394)."""
+    """Return True if the member must join again with the id that it receives (KIP-394)."""
     return (
         not request.member_id
         and request.group_instance_id is None
@@ -105,13 +106,16 @@ def needs_an_id(context: RequestContext, request: JoinGroupRequest) -> bool:
 def joining_member(
     step: Step, group: ConsumerGroup, request: JoinGroupRequest
 ) -> ConsumerMember | None:
-    """Return who joins, None when it is new, a static one under its old id; or refuse."""
+    """Return the member that joins, None for a new one; a static member is under its old id.
+
+    Raise UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or GROUP_MAX_SIZE_REACHED.
+    """
     if request.group_instance_id is None:
         member = group.members.get(request.member_id)
     else:
         member = group.static_member(request.group_instance_id)
         if request.member_id:
-            # It knows its id, so it is not one that takes the place of another.
+            # A member that knows its id does not replace another one.
             if member is None:
                 raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
             if member.member_id != request.member_id:
@@ -124,8 +128,11 @@ def joining_member(
 def read_subscription(
     group: ConsumerGroup, request: JoinGroupRequest
 ) -> ConsumerProtocolSubscription:
-    """Return what a member subscribes to; refuses other protocols than those of consumers, and
-    those that the group's other classic members do not speak."""
+    """Return a member's subscription; raise INCONSISTENT_GROUP_PROTOCOL.
+
+    The protocol type must be `consumer`, and the member must share a protocol with the group's
+    other classic members.
+    """
     names = {protocol.name for protocol in request.protocols}
     spoken = [
         {protocol.name for protocol in classic.protocols}
@@ -145,7 +152,7 @@ def read_subscription(
 
 
 def subscription_of(call: JoinCall, said: ConsumerProtocolSubscription) -> MemberSubscription:
-    """Return what a classic member says of itself."""
+    """Return the member's record for a JoinGroup."""
     return MemberSubscription(
         instance_id=call.request.group_instance_id,
         rack_id=said.rack_id or None,
@@ -158,7 +165,7 @@ def subscription_of(call: JoinCall, said: ConsumerProtocolSubscription) -> Membe
 
 
 def owned_partitions(step: Step, said: ConsumerProtocolSubscription) -> Reported:
-    """Return what a member says that it has: before version 1 nobody has anything as it joins."""
+    """Return the partitions that a member reports; a subscription of version 0 reports none."""
     topics = step.shard.image().topics.by_name
     return frozenset(
         (topics[owned.topic].topic_id, partition)
@@ -169,21 +176,21 @@ def owned_partitions(step: Step, said: ConsumerProtocolSubscription) -> Reported
 
 
 def wait_for(step: Step, group: ConsumerGroup, member: ConsumerMember, kind: DeadlineKind) -> None:
-    """Give a member its rebalance timeout to come, from when it was told first."""
+    """Start a member's rebalance timeout, unless it is already running."""
     deadline = Deadline(kind, group.group_id, member.member_id)
     if deadline not in step.shard.timers:
         step.schedule(deadline, max(member.subscription.rebalance_timeout_ms, 0))
 
 
 def on_classic_deadline(step: Step, group: ConsumerGroup, member_id: str) -> None:
-    """A classic member did not join again, or did not sync, in time."""
+    """Remove a classic member that did not join again, or did not sync, in time."""
     member = group.members.get(member_id)
     if member is not None and member.uses_classic_protocol:
         departures.remove(step, group, [member], "it did not rejoin or sync in time")
 
 
 def classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
-    """Return a classic member, or refuse."""
+    """Return a classic member; raise UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
     if instance_id is not None:
         member = group.static_member(instance_id)
         if member is not None and member.member_id != member_id:
@@ -197,7 +204,7 @@ def classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None
 def sync_group(
     step: Step, token: Token, context: RequestContext, request: SyncGroupRequest
 ) -> None:
-    """Give a classic member what it has been assigned."""
+    """Answer with the assignment of a classic member."""
     group = step.shard.consumer_groups[request.group_id]
     if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and (
         request.protocol_type is None or request.protocol_name is None
@@ -234,21 +241,21 @@ def sync_group(
 
 
 def heartbeat(step: Step, token: Token, context: RequestContext, request: HeartbeatRequest) -> None:
-    """Keep a classic member's session alive, and tell it when to join again."""
+    """Restart a classic member's session; answer REBALANCE_IN_PROGRESS if it must join again."""
     group = step.shard.consumer_groups[request.group_id]
     member = classic_member(group, request.member_id, request.group_instance_id)
     if request.generation_id != member.member_epoch:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     departures.restart_session(step, group, member)
     code = ErrorCode.NONE
-    if has_a_step_to_take(group, member):
+    if must_rejoin(group, member):
         wait_for(step, group, member, DeadlineKind.CLASSIC_JOIN)
         code = ErrorCode.REBALANCE_IN_PROGRESS
     step.reply(token, HeartbeatResponse(error_code=code))
 
 
-def has_a_step_to_take(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Tell whether a member would be given something else if it joined now."""
+def must_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """Return True if a JoinGroup would change the member's assignment or epoch."""
     match member.current.state:
         case MemberState.UNREVOKED_PARTITIONS:
             return True
@@ -258,7 +265,7 @@ def has_a_step_to_take(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def is_waiting(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Tell whether all that a member still lacks of its target is another's."""
+    """Return True if other members own all missing partitions of the member's target."""
     target = group.targets.get(member.member_id, {})
     return all(
         group.owner_of(topic_id, partition) is not None
@@ -270,7 +277,7 @@ def is_waiting(group: ConsumerGroup, member: ConsumerMember) -> bool:
 def leave_group(
     step: Step, token: Token, context: RequestContext, request: LeaveGroupRequest
 ) -> None:
-    """Take members out at once."""
+    """Remove members at once."""
     group = step.shard.consumer_groups[request.group_id]
     has_members = context.api_version >= FIRST_VERSION_WITH_MEMBERS
     identities = request.members if has_members else [MemberIdentity(member_id=request.member_id)]
@@ -293,7 +300,7 @@ def leave_group(
 
 
 def leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
-    """Return the member that is to go; an administrator names a static one by its instance id."""
+    """Return the member to remove; an administrator names a static one by its instance id."""
     if identity.member_id or identity.group_instance_id is None:
         return classic_member(group, identity.member_id, identity.group_instance_id)
     member = group.static_member(identity.group_instance_id)

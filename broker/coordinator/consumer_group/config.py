@@ -1,6 +1,6 @@
 """The settings of consumer groups, under Kafka's names (`group.consumer.*`), and our limits.
 
-A group may have values of its own for some of them: see `GroupSettings`.
+A group may override some of them: see `GROUP_SETTINGS`.
 """
 
 from collections.abc import Mapping
@@ -10,17 +10,17 @@ from enum import Enum
 from broker.coordinator.consumer_group.assignors.spec import RANGE, UNIFORM
 
 SOON_MS = 250
-"""A member that waits for its assignment is asked to come back so soon, or later in proportion to
-the group's size: everyone's heartbeats together stay below `HEARTBEATS_PER_S`."""
+"""The heartbeat interval of a member that waits for its assignment. In a large group the interval
+is longer, so that all members together send at most `HEARTBEATS_PER_S`."""
 
 HEARTBEATS_PER_S = 500
 
 SETTLING_MS = 3_000
-"""For so long after an assignment all members are asked to come back soon."""
+"""For this time after an assignment, all members get the short heartbeat interval."""
 
 
 class MigrationPolicy(Enum):
-    """Which way groups may change between the protocols while they have members."""
+    """The directions in which a group with members may change its protocol."""
 
     BIDIRECTIONAL = "bidirectional"
     UPGRADE = "upgrade"
@@ -29,12 +29,12 @@ class MigrationPolicy(Enum):
 
     @property
     def allows_upgrade(self) -> bool:
-        """Whether a classic group may become a consumer group."""
+        """True if a classic group may become a consumer group."""
         return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
 
     @property
     def allows_downgrade(self) -> bool:
-        """Whether a consumer group may become a classic group."""
+        """True if a consumer group may become a classic group."""
         return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
 
 
@@ -43,17 +43,17 @@ class ConsumerGroupConfig:
     """Kafka's settings, each under the rest of its name after `group.consumer.`."""
 
     is_enabled: bool = True
-    """Whether `group.coordinator.rebalance.protocols` has the consumer protocol."""
+    """True if `group.coordinator.rebalance.protocols` contains the consumer protocol."""
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000
     assignment_interval_ms: int = 1_000
     max_size: int = 2_147_483_647
     assignors: tuple[str, ...] = (UNIFORM, RANGE)
-    """The first is taken when no member asks for one."""
+    """The first assignor is the default, if no member asks for one."""
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
 
     def of_group(self, settings: Mapping[str, str]) -> "ConsumerGroupConfig":
-        """Return these with the values that a group has of its own."""
+        """Return these settings with the group's own values."""
         own = {
             field: int(settings[name]) for name, field in GROUP_SETTINGS.items() if name in settings
         }
@@ -65,4 +65,4 @@ GROUP_SETTINGS: dict[str, str] = {
     "consumer.heartbeat.interval.ms": "heartbeat_interval_ms",
     "consumer.assignment.interval.ms": "assignment_interval_ms",
 }
-"""What may be set for one group, and the field it is of."""
+"""The settings that a group may override, and their fields."""

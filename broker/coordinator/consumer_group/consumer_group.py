@@ -1,27 +1,27 @@
-"""A consumer group (KIP-848): its epochs, its members, who owns which partition.
+"""A consumer group (KIP-848): its epochs, its members, and the owner of each partition.
 
-    group_epoch              counts what the group is to be: members, subscriptions, topics
-    target_epoch             the group epoch for which `targets` says who is to have what
+    group_epoch              counts changes of members, subscriptions and topics
+    target_epoch             the group epoch that `targets` was computed for
     member_epoch, of each    the target epoch that the member has reached
 
     EMPTY          no members
-    ASSIGNING      the targets are older than the group
+    ASSIGNING      target_epoch < group_epoch
     RECONCILING    a member has not reached its target
-    STABLE         everyone has what it is to have
+    STABLE         every member has reached its target
 
-The state is not kept but follows from the epochs. Members get to their targets one heartbeat at a
-time, each by itself (`reconciliation.py`): a member gives up before it gets a new epoch, and gets a
-partition only once nobody else owns it.
+The state is not stored: it follows from the epochs. Each member reaches its target by its own
+heartbeats (`reconciliation.py`): it revokes partitions before it gets a new epoch, and it gets a
+partition only once no other member owns it.
 
-Invariants (`check`, in the simulator after every event):
+Invariants (`check`, which the simulator calls after every event):
 
 - member_epoch <= target_epoch <= group_epoch; group_epoch and target_epoch only grow.
-- A partition has at most one owner, and `owners` is what the members' halves add up to.
-- Of the targets, no two share a partition.
-- An instance id leads to the one member that has it.
-- `topic_counts` and `regex_counts` count what the members subscribe to.
+- A partition has at most one owner, and `owners` equals the sum of the members' assignments.
+- No two targets share a partition.
+- An instance id maps to the one member that has it.
+- `topic_counts` and `regex_counts` count the subscriptions of the members.
 
-Only the methods under "replay" change what is persisted, each for one kind of record.
+Only the methods under "replay" change persisted state, each for one kind of record.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ from broker.errors import ErrorCode, KafkaError
 
 
 class ConsumerGroupState(Enum):
-    """Where a group is; the values are what clients are shown."""
+    """The state of a group; the values are those that clients see."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -53,31 +53,31 @@ class ConsumerGroupState(Enum):
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """The state of one group. It answers nobody."""
+    """The state of one group. Its methods send no answers."""
 
     group_id: str
     group_epoch: int = 0
-    metadata_hash: int = 0
+    metadata_hash: int = 0  # of the subscribed topics, at the group epoch
     target_epoch: int = 0
     assignment_timestamp_ms: int = 0
-    members: dict[str, ConsumerMember] = field(default_factory=dict)  # in the order of arrival
-    targets: dict[str, Assignment] = field(default_factory=dict)
-    regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
-    static_member_ids: dict[str, str] = field(default_factory=dict)
-    owners: dict[bytes, dict[int, str]] = field(default_factory=dict)
+    members: dict[str, ConsumerMember] = field(default_factory=dict)  # by id, in order of arrival
+    targets: dict[str, Assignment] = field(default_factory=dict)  # by member id
+    regexes: dict[str, ResolvedRegex] = field(default_factory=dict)  # by pattern
+    static_member_ids: dict[str, str] = field(default_factory=dict)  # by instance id
+    owners: dict[bytes, dict[int, str]] = field(default_factory=dict)  # by topic id and partition
     topic_counts: Counter[str] = field(default_factory=Counter)
     regex_counts: Counter[str] = field(default_factory=Counter)
 
-    # Soft state: not in the log, and anew after a reload.
-    seen_topics_version: int = -1  # of the cluster's topics, when the group looked last
+    # Soft state: it is not in the log and starts empty after a reload.
+    seen_topics_version: int = -1  # the version of the cluster's topics at the last refresh
     matchings: dict[str, Matching] = field(default_factory=dict)
     new_targets: NewTargets | None = None
 
-    # What it is.
+    # Queries.
 
     @property
     def state(self) -> ConsumerGroupState:
-        """Where the group is, from its epochs."""
+        """The state that follows from the epochs."""
         if not self.members:
             return ConsumerGroupState.EMPTY
         if self.group_epoch > self.target_epoch:
@@ -87,12 +87,12 @@ class ConsumerGroup:
         return ConsumerGroupState.RECONCILING
 
     def has_reached_target(self, member: ConsumerMember) -> bool:
-        """Tell whether a member has all that it is to have, and nothing else."""
+        """Return True if a member has exactly its target assignment."""
         current = member.current
         return current.state is MemberState.STABLE and current.member_epoch == self.target_epoch
 
     def member(self, member_id: str) -> ConsumerMember:
-        """Return a member; raises UNKNOWN_MEMBER_ID."""
+        """Return a member; raise UNKNOWN_MEMBER_ID."""
         member = self.members.get(member_id)
         if member is None:
             raise KafkaError(
@@ -107,11 +107,11 @@ class ConsumerGroup:
         return None if member_id is None else self.members[member_id]
 
     def owner_of(self, topic_id: bytes, partition: int) -> str | None:
-        """Return who has a partition, or has yet to give it up."""
+        """Return the id of the member that owns a partition or has yet to revoke it."""
         return self.owners.get(topic_id, {}).get(partition)
 
     def topics_of(self, subscription: MemberSubscription) -> frozenset[str]:
-        """Return the topics of a member; a pattern counts once it is resolved."""
+        """Return the topics of a member; those of a pattern once the pattern is resolved."""
         resolved = self.regexes.get(subscription.topic_regex)
         return subscription.topic_names | (frozenset() if resolved is None else resolved.topics)
 
@@ -121,15 +121,15 @@ class ConsumerGroup:
         return names.union(*(each.topics for each in self.regexes.values()))
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Tell whether a member reads the topic."""
+        """Return True if a member subscribes to the topic."""
         return topic in self.topic_counts or any(
             topic in each.topics for each in self.regexes.values()
         )
 
-    # Replay. Records of a group may come in any order once the log is compacted.
+    # Replay. After compaction of the log, a group's records may be in any order.
 
     def replay_subscription(self, member_id: str, subscription: MemberSubscription | None) -> None:
-        """A member is there, says something else of itself, or is gone."""
+        """Add a member, change its subscription, or remove it."""
         member = self.members.get(member_id)
         if subscription is None:
             if member is not None:
@@ -150,7 +150,7 @@ class ConsumerGroup:
             self.static_member_ids[subscription.instance_id] = member_id
 
     def replay_current(self, member_id: str, current: CurrentAssignment | None) -> None:
-        """A member has something else, is in another epoch, or has nothing any more."""
+        """Change a member's epoch and assignment, or clear them."""
         member = self.members.get(member_id)
         if member is None:
             if current is None:
@@ -166,14 +166,14 @@ class ConsumerGroup:
                 self.owners.setdefault(topic_id, {}).update(dict.fromkeys(partitions, member_id))
 
     def replay_target(self, member_id: str, target: Assignment | None) -> None:
-        """A member is to have something else."""
+        """Change or remove a member's target."""
         if target is None:
             self.targets.pop(member_id, None)
         else:
             self.targets[member_id] = target
 
     def replay_regex(self, pattern: str, resolved: ResolvedRegex | None) -> None:
-        """A pattern stands for other topics, or nobody subscribes to it."""
+        """Change the topics of a pattern, or remove the pattern."""
         if resolved is None:
             self.regexes.pop(pattern, None)
         else:
@@ -194,7 +194,7 @@ class ConsumerGroup:
             for topic_id, partitions in owned.items():
                 owners = self.owners.get(topic_id, {})
                 for partition in partitions:
-                    # The log may tell of the new owner first.
+                    # The record of the new owner may be earlier in the log.
                     if owners.get(partition) == member.member_id:
                         del owners[partition]
                 if not owners:
@@ -232,7 +232,7 @@ class ConsumerGroup:
 
 
 def partitions_of(assignment: Assignment | Owned) -> list[tuple[bytes, int]]:
-    """Return the partitions one by one."""
+    """Return the partitions as pairs of topic id and partition."""
     return [
         (topic_id, partition)
         for topic_id, partitions in assignment.items()

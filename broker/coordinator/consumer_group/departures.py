@@ -1,7 +1,8 @@
-"""Members that go: they leave, fall silent, or do not give up partitions in time.
+"""Members that leave a group: by request, by a timeout, or because they did not revoke in time.
 
-Whoever goes is erased, and the group begins an epoch; the others come to know of it with their next
-heartbeat. A static member that leaves for a while stays, with all it has, until its session ends.
+The records of such a member are removed, and the group gets a new epoch; the other members learn of
+it with their next heartbeat. A static member that leaves temporarily stays in the group, with its
+assignment, until its session ends.
 """
 
 import logging
@@ -30,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 def leave(step: Step, token: Token, request: ConsumerGroupHeartbeatRequest) -> None:
-    """Take a member out, or note that a static one is away."""
+    """Remove a member, or note that a static one has left temporarily."""
     group = step.consumer_group(request.group_id)
     member = leaving_member(group, request)
     if request.member_epoch == STATIC_LEAVE_EPOCH:
@@ -54,7 +55,7 @@ def leave(step: Step, token: Token, request: ConsumerGroupHeartbeatRequest) -> N
 
 
 def leaving_member(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
-    """Return the member that leaves, or refuse."""
+    """Return the member that leaves; raise UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
     if request.instance_id is None:
         return group.member(request.member_id)
     member = group.static_member(request.instance_id)
@@ -72,7 +73,7 @@ def leaving_member(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest)
 
 
 def erase(step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
-    """Write down that a member is gone, with all it had and was to have."""
+    """Write the tombstones of a member, of its assignment and of its target."""
     for kind in (DeadlineKind.CONSUMER_SESSION, DeadlineKind.REVOCATION, DeadlineKind.CLASSIC_SYNC):
         step.cancel(Deadline(kind, group.group_id, member.member_id))
     write(step, Current(group.group_id, member.member_id, None))
@@ -83,7 +84,7 @@ def erase(step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
 def remove(
     step: Step, group: ConsumerGroup, members: Iterable[ConsumerMember], reason: str
 ) -> None:
-    """Take members out for good; the group begins an epoch without them."""
+    """Remove members; the group gets a new epoch, or becomes a classic group."""
     for member in members:
         logger.debug(
             "member removed group=%s member=%s reason=%s", group.group_id, member.member_id, reason
@@ -94,7 +95,7 @@ def remove(
 
 
 def restart_session(step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
-    """Give a member a full session from now."""
+    """Start a member's session timeout anew."""
     deadline = Deadline(DeadlineKind.CONSUMER_SESSION, group.group_id, member.member_id)
     classic = member.subscription.classic
     timeout_ms = step.consumer_config(group.group_id).session_timeout_ms
@@ -102,7 +103,7 @@ def restart_session(step: Step, group: ConsumerGroup, member: ConsumerMember) ->
 
 
 def watch_revocation(step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
-    """Give a member its rebalance timeout to give up what it has to."""
+    """Start the rebalance timeout of a member that must revoke partitions, or cancel it."""
     deadline = Deadline(DeadlineKind.REVOCATION, group.group_id, member.member_id)
     if member.current.state is MemberState.UNREVOKED_PARTITIONS:
         step.schedule(deadline, max(member.subscription.rebalance_timeout_ms, 0))
@@ -111,21 +112,21 @@ def watch_revocation(step: Step, group: ConsumerGroup, member: ConsumerMember) -
 
 
 def on_session_deadline(step: Step, group: ConsumerGroup, member_id: str) -> None:
-    """A member has been silent for too long."""
+    """Remove a member whose session has timed out."""
     member = group.members.get(member_id)
     if member is not None:
-        remove(step, group, [member], "its session has ended")
+        remove(step, group, [member], "its session timed out")
 
 
 def on_revocation_deadline(step: Step, group: ConsumerGroup, member_id: str) -> None:
-    """A member has had its time to give partitions up; others wait for them."""
+    """Remove a member that did not revoke its partitions in time; others wait for them."""
     member = group.members.get(member_id)
     if member is not None and member.current.state is MemberState.UNREVOKED_PARTITIONS:
-        remove(step, group, [member], "it did not give up its partitions in time")
+        remove(step, group, [member], "it did not revoke its partitions in time")
 
 
 def restart_timers(step: Step, group: ConsumerGroup) -> None:
-    """After loading: everyone has all the time again."""
+    """Start all timeouts of the group's members, as after loading."""
     for member in group.members.values():
         restart_session(step, group, member)
         watch_revocation(step, group, member)

@@ -1,11 +1,11 @@
 """ConsumerGroupHeartbeat (key 68), versions 0-1: join, stay, be assigned, leave (KIP-848).
 
-An epoch of 0 joins, -1 leaves, -2 leaves for a while (static members); any other confirms the epoch
-the member is in. v1 lets the client choose its id (KIP-1082) and subscribe to a pattern.
+Epoch 0 joins, -1 leaves, -2 leaves temporarily (static members); any other epoch confirms the
+member's epoch. v1 lets the client choose its id (KIP-1082) and subscribe to a pattern.
 
-A heartbeat goes through these in order: is the request one that can be (`validate`), whose is it
-(`member_of`), what does the member read (`subscriptions`), who is to have what (`targets`), the
-member's next step (`reconciliation`), the answer. All refusals come before anything is written.
+A heartbeat is handled in this order: check the request (`validate`), find the member (`member_of`),
+update its subscription (`subscriptions`), compute targets if due (`targets`), reconcile the member
+(`reconciliation`), answer. All refusals come before the first record is written.
 """
 
 from base64 import urlsafe_b64encode
@@ -49,7 +49,7 @@ FIRST_VERSION_WITH_CLIENTS_OWN_ID = 1
 def consumer_group_heartbeat(
     step: Step, token: Token, context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> None:
-    """Answer one heartbeat."""
+    """Answer one heartbeat; raise KafkaError, with nothing changed, to refuse it."""
     validate(step, context, request)
     if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
         departures.leave(step, token, request)
@@ -63,7 +63,8 @@ def consumer_group_heartbeat(
     group = joined.group
     member_id = request.member_id or new_member_id(step)
     member = member_of(step, group, member_id, request)
-    # Who joins says all of itself: a static member does not take over what its predecessor read.
+    # A joining member sends its whole subscription, so a static member does not inherit its
+    # predecessor's.
     known = None if member is None or is_joining else member.subscription
     subscription = said(context, request, known)
     if member is None or subscription != member.subscription:
@@ -91,17 +92,17 @@ def consumer_group_heartbeat(
 
 
 def refuse_heartbeat(refusal: KafkaError) -> ConsumerGroupHeartbeatResponse:
-    """Answer a refused heartbeat."""
+    """Build the answer to a refused heartbeat."""
     return ConsumerGroupHeartbeatResponse(
         error_code=refusal.code, error_message=refusal.message or None
     )
 
 
-# Whether the request can be.
+# Validation of the request.
 
 
 def validate(step: Step, context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> None:
-    """Refuse what no state of the group could make right."""
+    """Raise INVALID_REQUEST or the like for a request that is wrong in every state of a group."""
     if not step.are_consumer_groups_enabled:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The consumer protocol is not enabled.")
     is_joining = request.member_epoch == JOIN_EPOCH
@@ -133,12 +134,12 @@ def validate(step: Step, context: RequestContext, request: ConsumerGroupHeartbea
 def validate_words(
     step: Step, context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> None:
-    """Refuse names that no record can hold, an assignor there is not, a pattern that is none."""
+    """Refuse names too long for a record, an unknown assignor, and an invalid pattern."""
     names = (request.group_id, request.member_id, request.instance_id, request.rack_id)
     if not all(map(fits_record, (*names, context.client_id))):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A name is too long.")
     if sum(map(len, request.subscribed_topic_names or ())) > step.shard.config.max_batch_bytes:
-        raise too_large()  # Before anything is made of them.
+        raise too_large()  # before anything is built from them
     assignors = step.shard.config.consumer.assignors
     if request.server_assignor is not None and request.server_assignor not in assignors:
         raise KafkaError(
@@ -151,21 +152,21 @@ def validate_words(
 
 
 def validate_size(step: Step, metadata: MemberMetadata) -> None:
-    """Refuse a member that no record can hold."""
+    """Raise `too_large` for a member that does not fit into a record."""
     if not step.fits(metadata.encoded()):
         raise too_large()
 
 
 def too_large() -> KafkaError:
-    """Refuse what no record can hold, with Kafka's error for it."""
+    """Return the error for a subscription that does not fit into a record, with Kafka's code."""
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The subscription is too large.")
 
 
-# Whose it is.
+# The member of the request.
 
 
 def new_member_id(step: Step) -> str:
-    """Give an id to a client of version 0, which has none yet: a UUID as Kafka spells them."""
+    """Return a new id for a client of version 0: a UUID in Kafka's spelling."""
     uuid = UUID(int=step.shard.random.getrandbits(128), version=4)
     return urlsafe_b64encode(uuid.bytes).rstrip(b"=").decode()
 
@@ -173,9 +174,9 @@ def new_member_id(step: Step) -> str:
 def member_of(
     step: Step, group: ConsumerGroup, member_id: str, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerMember | None:
-    """Return the member that a heartbeat is of, None when it is new; or refuse it.
+    """Return the member that sends the heartbeat, None for a new one; raise KafkaError.
 
-    A static member that comes back under another id is returned under its old one.
+    A static member that returns with another id is found under its old one.
     """
     if request.instance_id is not None:
         member = static_member_of(group, member_id, request.instance_id, request.member_epoch)
@@ -198,7 +199,7 @@ def member_of(
 def static_member_of(
     group: ConsumerGroup, member_id: str, instance_id: str, member_epoch: int
 ) -> ConsumerMember | None:
-    """Return the member with the instance id; another may take its place once it has left."""
+    """Return the member with the instance id; another may replace it once it has left."""
     member = group.static_member(instance_id)
     if member_epoch == JOIN_EPOCH:
         if member is not None and member.member_id != member_id and not member.has_left_for_a_while:
@@ -220,10 +221,10 @@ def static_member_of(
 
 
 def validate_epoch(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest) -> None:
-    """Refuse an epoch that the member is not in.
+    """Raise FENCED_MEMBER_EPOCH for a wrong epoch.
 
-    The epoch before is good as well while all that it has is its own: the answer that told it of
-    the new one was lost.
+    The previous epoch is valid too, if the member reports only partitions that it owns: the answer
+    with the new epoch was lost.
     """
     current = member.current
     if current.state is MemberState.UNKNOWN and request.topic_partitions != []:
@@ -247,13 +248,13 @@ def validate_epoch(member: ConsumerMember, request: ConsumerGroupHeartbeatReques
 
 
 def fenced(reason: str) -> KafkaError:
-    """Tell a member to begin anew."""
+    """Return the error that makes a member rejoin from scratch."""
     instruction = "The member must abandon all its partitions and rejoin."
     return KafkaError(ErrorCode.FENCED_MEMBER_EPOCH, f"{reason} {instruction}")
 
 
 def take_over(step: Step, group: ConsumerGroup, member: ConsumerMember, member_id: str) -> None:
-    """Give a static member that comes back all that it had, under its new id."""
+    """Move the records of a returning static member to its new id."""
     subscription, target = member.subscription, group.targets.get(member.member_id, {})
     current = replace(
         member.current, member_epoch=JOIN_EPOCH, previous_member_epoch=member.member_epoch
@@ -264,7 +265,7 @@ def take_over(step: Step, group: ConsumerGroup, member: ConsumerMember, member_i
     write(step, Current(group.group_id, member_id, current))
 
 
-# What it says, and what it is told.
+# The content of the request and of the answer.
 
 
 def said(
@@ -272,7 +273,7 @@ def said(
     request: ConsumerGroupHeartbeatRequest,
     before: MemberSubscription | None,
 ) -> MemberSubscription:
-    """Return what the member says of itself; what it leaves out is as it was."""
+    """Return the member's subscription; a field that the request leaves out keeps its value."""
     subscription = before or MemberSubscription()
     names = request.subscribed_topic_names
     regex = request.subscribed_topic_regex
@@ -292,7 +293,7 @@ def said(
 def reported_partitions(
     request: ConsumerGroupHeartbeatRequest,
 ) -> frozenset[tuple[bytes, int]] | None:
-    """Return the partitions that the member says it has; None when it does not say."""
+    """Return the partitions that the member reports to own; None if it reports none."""
     if request.topic_partitions is None:
         return None
     return frozenset(
@@ -305,11 +306,12 @@ def reported_partitions(
 def confirmed_partitions(
     member: ConsumerMember, request: ConsumerGroupHeartbeatRequest
 ) -> frozenset[tuple[bytes, int]] | None:
-    """Return what the member says that it has now; None when it does not say.
+    """Return the partitions that the member owns in its current epoch; None if unknown.
 
-    What was said in the epoch before may have been said before the member heard of what it got in
-    this one: what such a heartbeat leaves out is not given up. The next one of this epoch tells.
-    Apache Kafka believes it, and gives away what the member may hold.
+    A heartbeat of the previous epoch may have been sent before the member learnt of partitions
+    that it got in this epoch, so a partition that is missing in it is not revoked. The next
+    heartbeat of this epoch shows it. Apache Kafka accepts the old report, and may assign a
+    partition that the member still holds.
     """
     if request.member_epoch not in (JOIN_EPOCH, member.member_epoch):
         return None
@@ -322,7 +324,7 @@ def follow_target(
     member: ConsumerMember,
     reported: frozenset[tuple[bytes, int]] | None,
 ) -> None:
-    """Let a member take its next step, and write it down."""
+    """Reconcile a member with its target, and write the result."""
     following = reconcile(
         member.current,
         target_of(step, group, member),
@@ -338,10 +340,10 @@ def follow_target(
 def heartbeat_interval_ms(
     step: Step, group: ConsumerGroup, member: ConsumerMember, is_up_to_date: bool
 ) -> int:
-    """Tell the member when to come back: soon while there is, or may well be, something for it.
+    """Return the member's heartbeat interval: short while its assignment is about to change.
 
-    Members of a group mostly arrive together: for a while after an assignment more of them may come
-    for whom this one has to give something up.
+    The members of a group mostly arrive together: for a while after an assignment, more members
+    may join, and this one must revoke partitions for them.
     """
     interval_ms = step.consumer_config(group.group_id).heartbeat_interval_ms
     since_assignment_ms = step.now.timestamp_ms - group.assignment_timestamp_ms
@@ -352,7 +354,7 @@ def heartbeat_interval_ms(
 
 
 def is_whole(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Tell whether a member says all of itself, as it does to be told all in return."""
+    """Return True for a full request, which the coordinator answers with the full assignment."""
     has_subscription = (
         request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     )
@@ -361,7 +363,7 @@ def is_whole(request: ConsumerGroupHeartbeatRequest) -> bool:
 
 
 def assignment_of(current: CurrentAssignment) -> Assignment:
-    """Tell a member what it has."""
+    """Return the assignment of a member for the answer."""
     return Assignment(
         topic_partitions=[
             TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))

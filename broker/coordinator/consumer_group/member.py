@@ -1,7 +1,7 @@
-"""One member of a consumer group: what it wants, and what it has.
+"""One member of a consumer group: its subscription and its current assignment.
 
-Both halves are immutable and each is one record of the log: a change is a new half. What the group
-wants the member to have, its target, is the group's (`consumer_group.py`).
+Both are immutable, and each is one record of the log: a change makes a new object. The target
+assignment belongs to the group (`consumer_group.py`).
 """
 
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ from enum import IntEnum
 from broker.coordinator.group.member import MemberProtocol
 
 Assignment = Mapping[bytes, frozenset[int]]
-"""Partitions by topic id. No empty sets."""
+"""Partitions by topic id, without empty sets."""
 
 Owned = Mapping[bytes, Mapping[int, int]]
-"""Partitions by topic id, each with the epoch in which the member got it. No empty mappings."""
+"""By topic id and partition, the epoch in which the member got it, without empty mappings."""
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
@@ -22,12 +22,12 @@ STATIC_LEAVE_EPOCH = -2
 
 
 class MemberState(IntEnum):
-    """Where a member is on its way to its target (the values are those of the records).
+    """The progress of a member towards its target; the values are those of the records.
 
-    STABLE                 it has all that the group wants it to have
-    UNREVOKED_PARTITIONS   it has been told to give partitions up, and has not confirmed it
-    UNRELEASED_PARTITIONS  some of what it is to have is not given up by another member yet
-    UNKNOWN                written by a software that is newer
+    STABLE                 it has its target assignment
+    UNREVOKED_PARTITIONS   it must revoke partitions and has not confirmed it
+    UNRELEASED_PARTITIONS  it waits for partitions that other members have not revoked
+    UNKNOWN                a state that a newer version has written
     """
 
     STABLE = 0
@@ -38,7 +38,7 @@ class MemberState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClassicMetadata:
-    """What a member of the classic protocol said when it joined."""
+    """The JoinGroup fields of a member that uses the classic protocol."""
 
     session_timeout_ms: int
     protocols: tuple[MemberProtocol, ...]
@@ -46,29 +46,29 @@ class ClassicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
-    """What a member says of itself."""
+    """What a member sends about itself."""
 
     instance_id: str | None = None
     rack_id: str | None = None
     client_id: str = ""
     client_host: str = ""
     topic_names: frozenset[str] = frozenset()
-    topic_regex: str = ""  # the empty one is none
+    topic_regex: str = ""  # empty for none
     rebalance_timeout_ms: int = -1
     server_assignor: str | None = None
     classic: ClassicMetadata | None = None
 
     @property
     def topics(self) -> tuple[frozenset[str], str]:
-        """What decides which topics the member reads."""
+        """The fields that decide which topics the member reads."""
         return self.topic_names, self.topic_regex
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentAssignment:
-    """What a member has. A partition in either mapping is owned by it, and by nobody else.
+    """A member's assignment. It is the only owner of each partition in either mapping.
 
-    Invariant: `member_epoch` never goes back but by leaving (-1, -2) and joining again (0).
+    Invariant: `member_epoch` decreases only when the member leaves (-1, -2) or joins again (0).
     """
 
     member_epoch: int = JOIN_EPOCH
@@ -79,7 +79,7 @@ class CurrentAssignment:
 
     @property
     def held(self) -> Assignment:
-        """All that the member has, whether or not it is to give some of it up."""
+        """All partitions that the member owns, with those that it must revoke."""
         return {
             topic_id: frozenset(self.assigned.get(topic_id, ()))
             | frozenset(self.pending_revocation.get(topic_id, ()))
@@ -87,7 +87,7 @@ class CurrentAssignment:
         }
 
     def assignment_epoch(self, topic_id: bytes, partition: int) -> int | None:
-        """Return since which epoch the member has a partition; None when it has not."""
+        """Return the epoch in which the member got a partition; None if it does not own it."""
         for owned in (self.assigned, self.pending_revocation):
             epoch = owned.get(topic_id, {}).get(partition)
             if epoch is not None:
@@ -97,7 +97,7 @@ class CurrentAssignment:
 
 @dataclass(slots=True)
 class ConsumerMember:
-    """One member, from both its halves."""
+    """One member, with both its records."""
 
     member_id: str
     subscription: MemberSubscription
@@ -105,27 +105,27 @@ class ConsumerMember:
 
     @property
     def instance_id(self) -> str | None:
-        """The name of a static member, that outlives its process."""
+        """The name of a static member, which stays the same when its process restarts."""
         return self.subscription.instance_id
 
     @property
     def uses_classic_protocol(self) -> bool:
-        """Whether it speaks JoinGroup and SyncGroup (KIP-848, online migration)."""
+        """True if it uses JoinGroup and SyncGroup (KIP-848, online migration)."""
         return self.subscription.classic is not None
 
     @property
     def member_epoch(self) -> int:
-        """The epoch it confirms with every heartbeat."""
+        """The epoch that it confirms with every heartbeat."""
         return self.current.member_epoch
 
     @property
     def has_left_for_a_while(self) -> bool:
-        """Whether it is a static member whose process is gone, and may come back."""
+        """True for a static member that has left temporarily."""
         return self.current.member_epoch == STATIC_LEAVE_EPOCH
 
 
 def same_partitions(one: Owned, other: Owned) -> bool:
-    """Tell whether both are the same partitions, whatever their epochs."""
+    """Return True if both have the same partitions, in whatever epochs."""
     return one.keys() == other.keys() and all(
         one[topic_id].keys() == other[topic_id].keys() for topic_id in one
     )

@@ -1,8 +1,8 @@
-"""A classic group becomes a consumer group while it is in use, and back (KIP-848).
+"""Online migration (KIP-848): a classic group in use becomes a consumer group, and back.
 
-Up: a consumer joins a classic group of consumers. Its members go on with JoinGroup and SyncGroup
-(`classic_members.py`), in the epoch that their generation was. Down: the last member that speaks
-the consumer protocol goes. A group without members simply changes its kind, in any case.
+Upgrade: a consumer joins a classic group of consumers. The classic members continue with JoinGroup
+and SyncGroup (`classic_members.py`), in the epoch that was their generation. Downgrade: the last
+member that uses the consumer protocol leaves. A group without members changes its kind in any case.
 """
 
 import logging
@@ -50,14 +50,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Prospect:
-    """A group that a member asks to join: as it would be; nothing is written before `settle`."""
+    """The group that a member wants to join, as it would become; `settle` writes it."""
 
     group: ConsumerGroup
     records: tuple[ConsumerGroupRecord, ...] = ()
     replaced: ClassicGroup | None = None
 
     def settle(self, step: Step) -> None:
-        """Make it so."""
+        """Replace the classic group, if any, and write the records of the consumer group."""
         if self.replaced is not None:
             dissolve(step, self.replaced)
         for record in self.records:
@@ -66,9 +66,9 @@ class Prospect:
 
 
 def prospect(step: Step, group_id: str) -> Prospect:
-    """Return the group to join: one that is there, a new one, or what a classic one would become.
+    """Return the group to join: an existing one, a new one, or the upgrade of a classic one.
 
-    Raises GROUP_ID_NOT_FOUND for a classic group that cannot.
+    Raise GROUP_ID_NOT_FOUND for a classic group that cannot be upgraded.
     """
     group = step.shard.consumer_groups.get(group_id)
     if group is not None:
@@ -87,16 +87,16 @@ def prospect(step: Step, group_id: str) -> Prospect:
     return Prospect(made[group_id], records, classic)
 
 
-# Up.
+# Upgrade.
 
 
 def not_a_consumer_group(group_id: str) -> KafkaError:
-    """Tell a consumer that the group is of another kind."""
+    """Return the error for a group of another kind."""
     return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
 
 
 def validate_upgrade(step: Step, group: ClassicGroup) -> None:
-    """Refuse what may not become a consumer group."""
+    """Raise GROUP_ID_NOT_FOUND for a group that may not become a consumer group."""
     config = step.shard.config.consumer
     if (
         not config.migration_policy.allows_upgrade
@@ -107,7 +107,7 @@ def validate_upgrade(step: Step, group: ClassicGroup) -> None:
 
 
 def upgraded(step: Step, group: ClassicGroup) -> tuple[ConsumerGroupRecord, ...]:
-    """Return the records of the group that a classic group would become; raises DecodeError."""
+    """Return the records of the consumer group for a classic group; raise DecodeError."""
     group_id, epoch = group.group_id, group.generation_id
     records: list[ConsumerGroupRecord] = []
     subscriptions = {
@@ -145,18 +145,19 @@ def holdings(
     subscriptions: dict[str, ConsumerProtocolSubscription],
     topics: TopicsImage,
 ) -> Mapping[str, Assignment]:
-    """Return what each classic member may be reading, in whatever state of a rebalance it is.
+    """Return the partitions that each classic member may be reading, in any state of a rebalance.
 
-    Cooperative members (KIP-429) read on while they join, and give up only what the next SyncGroup
-    takes from them. So it is what a member was assigned last and what it said it has as it joined:
-    the coordinator forgets the former when a rebalance is broken off.
+    Cooperative members (KIP-429) continue to read while they join, and revoke only what the next
+    SyncGroup takes from them. So a member may read its last assignment and the partitions that it
+    reported when it joined; the coordinator drops the former when a rebalance is interrupted.
     """
     assigned = [
         (member.member_id, decode_assignment(member.assignment).assigned_partitions)
         for member in group.members.values()
         if member.assignment
     ]
-    # Of two who say they have the same, one has not heard yet that it was taken (KIP-792).
+    # If two members report the same partition, the one of the older generation has lost it
+    # without knowing it (KIP-792).
     newest_first = sorted(subscriptions.items(), key=lambda each: -each[1].generation_id)
     said = [(member_id, each.owned_partitions) for member_id, each in newest_first]
     return without_doubles(
@@ -165,7 +166,7 @@ def holdings(
 
 
 def with_ids(partitions: Sequence[TopicPartition], topics: TopicsImage) -> Assignment:
-    """Return partitions by topic id; topics that are gone are left out."""
+    """Return partitions by topic id, without those of deleted topics."""
     return {
         topics.by_name[each.topic].topic_id: frozenset(each.partitions)
         for each in partitions
@@ -174,7 +175,7 @@ def with_ids(partitions: Sequence[TopicPartition], topics: TopicsImage) -> Assig
 
 
 def without_doubles(claims: Iterable[tuple[str, Assignment]]) -> Mapping[str, Assignment]:
-    """Leave a partition that several members claim to the first of them."""
+    """Give a partition that several members claim to the first of them."""
     taken: set[tuple[bytes, int]] = set()
     cleaned: dict[str, dict[bytes, frozenset[int]]] = {}
     for member_id, claim in claims:
@@ -188,7 +189,7 @@ def without_doubles(claims: Iterable[tuple[str, Assignment]]) -> Mapping[str, As
 
 
 def dissolve(step: Step, group: ClassicGroup) -> None:
-    """End a classic group that becomes a consumer group; whoever waits in it joins again."""
+    """End a classic group that becomes a consumer group; its waiting members join again."""
     for member in list(group.members.values()):
         rebalance.remove_parked(step, group, member, ErrorCode.REBALANCE_IN_PROGRESS)
         step.end_session(group, member.member_id)
@@ -202,11 +203,11 @@ def dissolve(step: Step, group: ClassicGroup) -> None:
     del step.shard.groups[group.group_id]
 
 
-# Down.
+# Downgrade.
 
 
 def erase_group(step: Step, group: ConsumerGroup) -> None:
-    """Write down that a group is gone, with whoever is in it."""
+    """Write the tombstones of a group and of its members."""
     for member_id in list(group.members):
         for kind in DeadlineKind:
             step.cancel(Deadline(kind, group.group_id, member_id))
@@ -222,7 +223,7 @@ def erase_group(step: Step, group: ConsumerGroup) -> None:
 
 
 def drop_empty(step: Step, group_id: str) -> None:
-    """Let a classic group take the place of a consumer group without members."""
+    """Remove a consumer group without members, so that a classic group can replace it."""
     group = step.shard.consumer_groups.get(group_id)
     if group is not None:
         assert not group.members, group
@@ -230,7 +231,7 @@ def drop_empty(step: Step, group_id: str) -> None:
 
 
 def maybe_downgrade(step: Step, group: ConsumerGroup) -> bool:
-    """Make a group a classic one when only members of that protocol are left; tell whether."""
+    """Downgrade a group that has only classic members left; return True if it was done."""
     if not group.members or not all(each.uses_classic_protocol for each in group.members.values()):
         return False
     policy = step.shard.config.consumer.migration_policy
@@ -245,16 +246,16 @@ def maybe_downgrade(step: Step, group: ConsumerGroup) -> bool:
     step.append(group_record(classic, classic.members.values()))
     for member in classic.members.values():
         step.restart_session(classic, member)
-    logger.info("group is a classic group again group=%s", group.group_id)
+    logger.info("group was downgraded to a classic group group=%s", group.group_id)
     rebalance.prepare_rebalance(step, classic, "the last member of the consumer protocol left")
     return True
 
 
 def downgraded(step: Step, group: ConsumerGroup) -> ClassicGroup | None:
-    """Return the classic group in its place; None when its members share no protocol.
+    """Return the classic group in its place; None if its members share no protocol.
 
-    Its assignment is what its members have, though not all of it may have been meant to stay
-    theirs: it is asked for only when a consumer joins again before they did.
+    The members keep all partitions that they own, with those that they were about to revoke. This
+    assignment is used only if a consumer joins before the members have joined again.
     """
     classic = ClassicGroup(
         group.group_id, generation_id=group.group_epoch, protocol_type=CONSUMER_PROTOCOL_TYPE
@@ -284,7 +285,7 @@ def downgraded(step: Step, group: ConsumerGroup) -> ClassicGroup | None:
 
 
 def as_bytes(assignment: Assignment, classic: ClassicMetadata, topics: TopicsImage) -> bytes:
-    """Return an assignment as a classic member reads it, in the version of its subscription."""
+    """Encode an assignment for a classic member, in the version of its subscription."""
     message = ConsumerProtocolAssignment(
         assigned_partitions=[
             TopicPartition(topic=topics.by_id[topic_id].name, partitions=sorted(partitions))

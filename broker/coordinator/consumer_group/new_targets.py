@@ -1,4 +1,4 @@
-"""New targets on their way, computed in steps: of a group as it was when this began."""
+"""The interruptible computation of new targets, from the group's state when it began."""
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
@@ -19,34 +19,34 @@ from broker.coordinator.output import CoordinatorRecord
 ASSIGNORS = {UNIFORM: uniform.assign, RANGE: range_assignor.assign}
 
 COST_AT_ONCE = 10_000
-"""As many members, topics and partitions are touched in one step: some milliseconds."""
+"""The members, topics and partitions touched in one `advance`: a few milliseconds."""
 COST_OF_A_TOPIC = 4
-"""Of writing one down, in the same."""
+"""The cost of one topic in a record, in the same unit."""
 
 
 @dataclass(slots=True, kw_only=True)
 class NewTargets:
-    """Invariant: `records` has, of `targets`, those that differ from the ones before."""
+    """Invariant: `records` has the records of those `targets` that differ from `before`."""
 
     group_id: str
     epoch: int
     assignor: str
     before: Mapping[str, Assignment]
     static_member_ids: Mapping[str, str]
-    """By instance id, as they were: a static member may come back under another one."""
+    """Member ids by instance id at the start: a static member may return under another id."""
     targets: dict[str, Assignment] = field(default_factory=dict)
     records: dict[str, CoordinatorRecord] = field(default_factory=dict)
     most_partitions: int = 0
-    """Of one member."""
+    """The largest number of partitions of one member."""
     _steps: Generator[int, None, None] | None = None
 
     def of(self, members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]) -> Self:
-        """Begin, for these members of these topics."""
+        """Begin the computation for these members and topics."""
         self._steps = self._compute(members, partition_counts)
         return self
 
     def advance(self) -> bool:
-        """Work for a while; return whether all is done."""
+        """Compute for a few milliseconds; return True when done."""
         cost = 0
         for worked in self._steps or ():
             cost += worked

@@ -1,17 +1,17 @@
-"""How a member gets from what it has to what it is to have, one heartbeat at a time. Pure.
+"""How a member gets from its current assignment to its target, heartbeat by heartbeat.
 
-              has to give up something                  said that it has
-    STABLE ─────────────────────────────► UNREVOKED_PARTITIONS ────────► (look again)
+              must revoke partitions                    reports them revoked
+    STABLE ─────────────────────────────► UNREVOKED_PARTITIONS ────────► (compare again)
       │ ▲
-      │ └─── all of it was free ──────────────────────────────┐
+      │ └─── all missing partitions were free ────────────────┐
       ▼                                                       │
-    to get something that another owns ─► UNRELEASED_PARTITIONS (looked at again every heartbeat)
+    a missing partition has an owner ───► UNRELEASED_PARTITIONS (compared at every heartbeat)
 
-A member that has to give up stays in its epoch until it has: so whoever is in the target epoch has
-given up what it had to. Giving up comes first, and nothing is got meanwhile. What a member is told
-to have (`assigned`) is its own from that answer on.
+A member that must revoke partitions stays in its epoch until it has revoked them. So a member in
+the target epoch has revoked all that it had to. Revocation comes first, and a member gets no
+partition before it ends. A partition in `assigned` belongs to the member from that answer on.
 
-Source: KIP-848, "Reconciliation"; the epochs of partitions, KIP-1251.
+Source: KIP-848, "Reconciliation"; for the epochs of partitions, KIP-1251.
 """
 
 from collections.abc import Collection, Mapping
@@ -25,7 +25,7 @@ from broker.coordinator.consumer_group.member import (
 )
 
 Owners = Mapping[bytes, Mapping[int, str]]
-"""Who owns a partition, by topic id; who is to give one up owns it until then."""
+"""The owner of each partition, by topic id; a member owns a partition until it has revoked it."""
 
 
 def reconcile(
@@ -36,26 +36,26 @@ def reconcile(
     reported: Collection[tuple[bytes, int]] | None,
     owners: Owners,
 ) -> CurrentAssignment:
-    """Return the member's next step, which may be to stay where it is.
+    """Return the member's next assignment, which may be the current one.
 
-    `target` has nothing of topics that the member does not subscribe to, `reported` is what it
-    says that it has; None when it did not say.
+    `target` has only topics that the member subscribes to. `reported` has the partitions that the
+    member reports to own; None if it did not report any.
     """
     if current.state is MemberState.STABLE and current.member_epoch == target_epoch:
-        # It has its target, unless it has just stopped to subscribe to a topic.
+        # It has its target, unless it has just ended its subscription to a topic.
         if not restricted(current.assigned, target, is_wanted=False):
             return current
     elif current.state is MemberState.UNREVOKED_PARTITIONS:
         if has_any(current.pending_revocation, reported):
             return current
     elif current.state is MemberState.UNKNOWN:
-        # It has confirmed that it has nothing (see heartbeat.py), so it begins anew.
+        # It has confirmed that it owns nothing (see heartbeat.py), so it starts from nothing.
         current = replace(current, member_epoch=target_epoch)
     return next_assignment(current, target, target_epoch, reported, owners)
 
 
 def has_any(owned: Owned, reported: Collection[tuple[bytes, int]] | None) -> bool:
-    """Tell whether the member has any of these still; not saying counts as having them."""
+    """Return True if the member may still own one of these; without a report it may."""
     if reported is None:
         return True
     return any(partition in owned.get(topic_id, ()) for topic_id, partition in reported)
@@ -68,7 +68,7 @@ def next_assignment(
     reported: Collection[tuple[bytes, int]] | None,
     owners: Owners,
 ) -> CurrentAssignment:
-    """Compare what a member has with its target, and take the next step."""
+    """Compare a member's assignment with its target; return the next assignment."""
     kept = restricted(current.assigned, target, is_wanted=True)
     to_revoke = restricted(current.assigned, target, is_wanted=False)
     if to_revoke and has_any(to_revoke, reported):
@@ -79,7 +79,7 @@ def next_assignment(
     assigned = {topic_id: dict(partitions) for topic_id, partitions in kept.items()}
     for topic_id, partitions in target.items():
         had = kept.get(topic_id, {})
-        # Of what it gave up a moment ago the member is still down as the owner.
+        # Partitions that the member has just revoked still have it as the owner.
         own = current.pending_revocation.get(topic_id, {})
         taken = owners.get(topic_id, {})
         missing = partitions - had.keys()
@@ -92,7 +92,7 @@ def next_assignment(
 
 
 def restricted(owned: Owned, target: Assignment, *, is_wanted: bool) -> Owned:
-    """Return what of the owned is in the target, or what is not."""
+    """Return the owned partitions that are in the target, or those that are not."""
     kept: dict[bytes, dict[int, int]] = {}
     for topic_id, partitions in owned.items():
         wanted = target.get(topic_id, frozenset())
@@ -113,8 +113,10 @@ def moved(
     assigned: Owned,
     pending_revocation: Owned,
 ) -> CurrentAssignment:
-    """Return the next half. If the answer that tells of it is lost, the member is in the epoch
-    before, and may come back with that."""
+    """Return the next assignment, with the present epoch as the previous one.
+
+    If the answer with the new epoch is lost, the member's next heartbeat has the previous epoch.
+    """
     return CurrentAssignment(
         member_epoch, current.member_epoch, state, assigned, pending_revocation
     )

@@ -1,12 +1,13 @@
-"""The records of consumer groups: Kafka's own schemas, and what each of them means.
+"""The records of consumer groups in `__consumer_offsets`, in Kafka's own schemas.
 
-Key types: 3 the group's epoch, 5 what a member wants, 6 the epoch of the target assignment, 7 a
-member's target, 8 what a member has, 16 the topics of a regular expression. A tombstone removes
-what the key names; of a member, the one of type 5 is the last. Type 4 (the partitions a group reads
-from) was written before Kafka 4.1, and is skipped: the hash in type 3 has taken its place.
+The types of keys: 3 the group's epoch, 5 a member's subscription, 6 the epoch of the targets, 7 a
+member's target, 8 a member's current assignment, 16 the topics of a regular expression. A tombstone
+removes what its key names; the tombstone of type 5 is the last one of a member. Records of type 4
+(the partitions of a group's topics), which Kafka wrote before 4.1, are skipped: the hash in type 3
+replaces them.
 
-A meaning knows how it is written (`encoded`) and `decode_record` reads it back; what it does to a
-group is in `consumer_group.py`.
+Each class below encodes itself (`encoded`), and `decode_record` decodes it. `consumer_group.py` has
+the effect of each record on a group.
 """
 
 from collections.abc import Callable, Iterable
@@ -50,7 +51,7 @@ VALUE_VERSION = 0
 
 
 def encode(key: Message, value: Message | None) -> CoordinatorRecord:
-    """Encode a record with the type of its key and the version of its value in front."""
+    """Encode a record: the key after its type, the value after its version (both int16)."""
     assert key.__api_key__ is not None, key
     return CoordinatorRecord(
         key.__api_key__.to_bytes(2, "big") + encode_struct(key, 0),
@@ -60,14 +61,14 @@ def encode(key: Message, value: Message | None) -> CoordinatorRecord:
 
 @dataclass(frozen=True, slots=True)
 class GroupEpoch:
-    """The epoch of a group, and what it was of its topics; None: there is no such group."""
+    """The epoch of a group, and the hash of its topics; epoch None removes the group."""
 
     group_id: str
     epoch: int | None
     metadata_hash: int = 0
 
     def encoded(self) -> CoordinatorRecord:
-        """Write it down."""
+        """Encode the record."""
         value = None
         if self.epoch is not None:
             value = ConsumerGroupMetadataValue(epoch=self.epoch, metadata_hash=self.metadata_hash)
@@ -76,28 +77,28 @@ class GroupEpoch:
 
 @dataclass(frozen=True, slots=True)
 class MemberMetadata:
-    """What a member says of itself; None: it is no member."""
+    """The subscription of a member; None removes the member."""
 
     group_id: str
     member_id: str
     subscription: MemberSubscription | None
 
     def encoded(self) -> CoordinatorRecord:
-        """Write it down."""
+        """Encode the record."""
         key = ConsumerGroupMemberMetadataKey(group_id=self.group_id, member_id=self.member_id)
         return encode(key, None if self.subscription is None else _metadata(self.subscription))
 
 
 @dataclass(frozen=True, slots=True)
 class TargetEpoch:
-    """The group epoch that the targets are for; None: there are none."""
+    """The group epoch that the targets were computed for; None removes it."""
 
     group_id: str
     epoch: int | None
     timestamp_ms: int = 0
 
     def encoded(self) -> CoordinatorRecord:
-        """Write it down."""
+        """Encode the record."""
         value = None
         if self.epoch is not None:
             value = ConsumerGroupTargetAssignmentMetadataValue(
@@ -108,14 +109,14 @@ class TargetEpoch:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a member is to have; None: it is none of those that get something."""
+    """The target assignment of a member; None removes it."""
 
     group_id: str
     member_id: str
     assignment: Assignment | None
 
     def encoded(self) -> CoordinatorRecord:
-        """Write it down."""
+        """Encode the record."""
         value = None
         if self.assignment is not None:
             value = ConsumerGroupTargetAssignmentMemberValue(
@@ -132,14 +133,14 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """What a member has; None: nothing any more."""
+    """The current assignment of a member; None removes it."""
 
     group_id: str
     member_id: str
     current: CurrentAssignment | None
 
     def encoded(self) -> CoordinatorRecord:
-        """Write it down."""
+        """Encode the record."""
         value = None
         if self.current is not None:
             value = ConsumerGroupCurrentMemberAssignmentValue(
@@ -157,14 +158,14 @@ class Current:
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """The topics that a regular expression stands for; None: nobody subscribes to it."""
+    """The topics that match a regular expression; None removes the expression."""
 
     group_id: str
     pattern: str
     resolved: ResolvedRegex | None
 
     def encoded(self) -> CoordinatorRecord:
-        """Write it down."""
+        """Encode the record."""
         value = None
         if self.resolved is not None:
             value = ConsumerGroupRegularExpressionValue(
@@ -216,7 +217,7 @@ def _owned(owned: Owned) -> list[CurrentTopicPartitions]:
 
 
 def decode_record(key: bytes, value: bytes | None) -> ConsumerGroupRecord | None:
-    """Decode a record; None for a type that is not ours. Raises DecodeError for damage."""
+    """Decode a record; return None for other types; raise DecodeError for a damaged record."""
     decoder = DECODERS.get(unpack_from(">h", key)[0]) if len(key) > 1 else None
     if decoder is None:
         return None
@@ -296,7 +297,7 @@ def _decode_current(key: bytes, value: bytes | None) -> Current:
 
 
 def _decode_owned(topics: Iterable[CurrentTopicPartitions], member_epoch: int) -> Owned:
-    """Read partitions; before KIP-1251 they came without epochs, and count as of this one."""
+    """Decode partitions. Without epochs (before KIP-1251) they get the member's epoch."""
     owned: dict[bytes, dict[int, int]] = {}
     for topic in topics:
         epochs = topic.assignment_epochs

@@ -1,8 +1,8 @@
-"""Subscriptions to all topics whose names match a pattern, evaluated by the coordinator.
+"""Subscriptions to all topics whose names match a pattern, which the coordinator evaluates.
 
-The patterns are RE2's, as in Kafka: matched in time linear in the name, whatever the pattern, and
-with bounded memory. A name matches as a whole. What is compiled is kept: groups subscribe to the
-same pattern again and again.
+The patterns are RE2's, as in Kafka: matching takes time linear in the name for every pattern, and
+bounded memory. A pattern must match the whole name. Compiled patterns are cached, because groups
+subscribe to the same pattern again and again.
 """
 
 from collections.abc import Iterable
@@ -16,21 +16,21 @@ import re2
 from broker.errors import ErrorCode, KafkaError
 
 MAX_PATTERN_BYTES = 4_096
-"""No topic has a name of more than 249 bytes; compiling takes time by the length of a pattern."""
+"""The longest pattern: a topic's name has at most 249 bytes, and long patterns compile slowly."""
 
 MAX_PROGRAM_BYTES = 1 << 20
-"""What RE2 may keep for one pattern: a counted repetition is a short text and a large program."""
+"""RE2's memory for one pattern: a counted repetition is a short text and a large program."""
 
 KEPT_PATTERNS = 1_000
 
 NAMES_AT_ONCE = 1_000
 STEPS_AT_ONCE = 20_000
-"""Names times instructions: some milliseconds for names of ordinary length."""
+"""Names times instructions per `advance`: a few milliseconds for names of ordinary length."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRegex:
-    """What a pattern stood for when it was looked at."""
+    """The topics that matched a pattern when it was evaluated."""
 
     topics: frozenset[str]
     version: int = 0
@@ -46,7 +46,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def compiled(pattern: str) -> Any:
-    """Compile a pattern; raises INVALID_REGULAR_EXPRESSION."""
+    """Compile a pattern; raise INVALID_REGULAR_EXPRESSION."""
     if len(pattern.encode()) > MAX_PATTERN_BYTES:
         raise KafkaError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
@@ -63,10 +63,10 @@ def compiled(pattern: str) -> Any:
 
 
 class Matching:
-    """Finds the names that match a pattern as a whole, some at a time.
+    """Finds the names that match a whole pattern, a bounded number of names per `advance`.
 
-    A large pattern takes some 15 ns for each of its instructions and each character of a name, a
-    small one some microseconds a name: so many names are looked at in one `advance`.
+    A large pattern takes about 15 ns per instruction and character of a name, a small one a few
+    microseconds per name; the number of names follows from that.
     """
 
     def __init__(self, pattern: str, names: Iterable[str]) -> None:
@@ -77,7 +77,7 @@ class Matching:
         self._found: list[str] = []
 
     def advance(self) -> frozenset[str] | None:
-        """Look at some more names; return all that match once there are no more."""
+        """Match the next names; return all matches after the last name, else None."""
         names = list(islice(self._names, self._names_at_once))
         self._found += filter(self._matches, names)
         return None if len(names) == self._names_at_once else frozenset(self._found)

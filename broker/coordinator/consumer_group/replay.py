@@ -1,4 +1,4 @@
-"""What each record does to the groups; and writing one, which does the same."""
+"""The effect of each record on the groups, and `write`, which appends a record and applies it."""
 
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
 from broker.coordinator.consumer_group.records import (
@@ -14,13 +14,13 @@ from broker.coordinator.group.step import Step
 
 
 def write(step: Step, record: ConsumerGroupRecord) -> None:
-    """Append a record and apply it: nothing else changes a group."""
+    """Append a record and apply it. Only this function changes the persisted state of a group."""
     step.append(record.encoded())
     replay(step.shard.consumer_groups, record)
 
 
 def replay(groups: dict[str, ConsumerGroup], record: ConsumerGroupRecord) -> None:
-    """Apply one record. What a tombstone removes may be gone already."""
+    """Apply one record. A tombstone of something that does not exist has no effect."""
     group = groups.get(record.group_id)
     if group is None:
         if is_tombstone(record):
@@ -45,7 +45,7 @@ def replay(groups: dict[str, ConsumerGroup], record: ConsumerGroupRecord) -> Non
 def replay_epoch(
     groups: dict[str, ConsumerGroup], group: ConsumerGroup, record: GroupEpoch
 ) -> None:
-    """Begin an epoch of a group, or end the group."""
+    """Set the epoch of a group, or remove the group."""
     if record.epoch is None:
         del groups[record.group_id]
     else:
@@ -53,7 +53,7 @@ def replay_epoch(
 
 
 def is_tombstone(record: ConsumerGroupRecord) -> bool:
-    """Tell whether a record takes something away."""
+    """Return True if a record removes something."""
     match record:
         case GroupEpoch() | TargetEpoch():
             return record.epoch is None

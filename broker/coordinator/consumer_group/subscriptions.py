@@ -1,8 +1,9 @@
-"""What the members of a group read: names, patterns, and what the cluster has of them.
+"""The topics that a group's members subscribe to, by name and by pattern.
 
-The group's epoch grows when any of it changes: a member comes, or subscribes to something else; a
-pattern stands for other topics; a topic comes, goes or grows. The epoch's record holds a hash of
-the topics, so a coordinator that loads the group can tell whether they have changed meanwhile.
+The group epoch grows when they change: a member joins or changes its subscription; a pattern
+matches other topics; a topic is created, deleted or gets partitions. The record of the epoch has a
+hash of the topics, so that a coordinator that loads the group sees whether they have changed
+meanwhile.
 """
 
 from hashlib import blake2b
@@ -18,7 +19,7 @@ from broker.coordinator.group.step import Deadline, DeadlineKind, Step
 def subscribe(
     step: Step, group: ConsumerGroup, member_id: str, subscription: MemberSubscription
 ) -> bool:
-    """Write down what a member says of itself; return whether it reads something else now."""
+    """Write a member's subscription if it is new; return True if its topics have changed."""
     member = group.members.get(member_id)
     before = None if member is None else member.subscription
     if subscription != before:
@@ -27,7 +28,7 @@ def subscribe(
 
 
 def refresh(step: Step, group: ConsumerGroup, *, has_changed: bool) -> None:
-    """Begin a new group epoch when the members, or the topics they read, have changed."""
+    """Begin a new group epoch if the members or their topics have changed."""
     topics_version = step.shard.topics_version
     has_new_topics = group.seen_topics_version != topics_version
     if not has_changed and not has_new_topics:
@@ -43,10 +44,10 @@ def refresh(step: Step, group: ConsumerGroup, *, has_changed: bool) -> None:
 
 
 def compute_metadata_hash(step: Step, group: ConsumerGroup) -> int:
-    """Hash what an assignment depends on: which topics, and how many partitions of each.
+    """Hash the topics and their numbers of partitions, on which an assignment depends.
 
-    Kafka hashes racks as well, and with another function: whoever takes a group over from the other
-    begins an epoch, and finds nothing to move.
+    Kafka also hashes racks, and uses another function. So a broker that takes a group over from
+    the other implementation begins a new epoch, in which no partition moves.
     """
     topics = step.shard.image().topics.by_name
     digest = blake2b(digest_size=8)
@@ -64,14 +65,14 @@ def compute_metadata_hash(step: Step, group: ConsumerGroup) -> int:
 
 
 def begin_to_match(step: Step, group: ConsumerGroup, pattern: str) -> bool:
-    """Look for the topics of a pattern; return whether they are known, and others than before."""
+    """Begin to evaluate a pattern; return True if it is evaluated and its topics have changed."""
     matching = Matching(pattern, step.shard.image().topics.by_name)
     group.matchings[pattern] = matching
     return go_on_matching(step, group, pattern)
 
 
 def go_on_matching(step: Step, group: ConsumerGroup, pattern: str) -> bool:
-    """Look at some more topics, and come back at once if there are more still."""
+    """Match the next topics; schedule the rest. Return True if the pattern's topics changed."""
     topics = group.matchings[pattern].advance()
     if topics is None:
         step.go_on_later(Deadline(DeadlineKind.MATCHING, group.group_id, pattern))
@@ -86,13 +87,13 @@ def go_on_matching(step: Step, group: ConsumerGroup, pattern: str) -> bool:
 
 
 def on_matching(step: Step, group: ConsumerGroup, pattern: str) -> None:
-    """Go on with a pattern for which there were too many topics to look at at once."""
+    """Continue with a pattern that had too many topics for one turn."""
     if pattern in group.matchings and go_on_matching(step, group, pattern):
         refresh(step, group, has_changed=True)
 
 
 def forget_patterns(step: Step, group: ConsumerGroup) -> bool:
-    """Forget the patterns that nobody subscribes to; return whether there was one."""
+    """Remove the patterns without a subscriber; return True if there was one."""
     for pattern in [each for each in group.matchings if each not in group.regex_counts]:
         del group.matchings[pattern]
     unused = [each for each in group.regexes if each not in group.regex_counts]

@@ -1,10 +1,11 @@
-"""When the group is another than its targets are for, the assignor runs again.
+"""When the assignor runs: if the group epoch is newer than the epoch of the targets.
 
-Not more often than `group.consumer.assignment.interval.ms` (KIP-1263): members that arrive together
-are assigned together. Until then the old targets hold.
+It runs at most once per `group.consumer.assignment.interval.ms` (KIP-1263), so that members that
+arrive together are assigned together. Until then the old targets hold.
 
-It runs in steps: a thousand members of ten thousand partitions keep nobody else waiting. The
-targets are for the epoch in which it began; if the group is in another by then, more are due.
+The computation is interruptible, so that an assignment of a thousand members and ten thousand
+partitions does not block other requests. The targets are for the epoch in which it began; if the
+group epoch has grown meanwhile, it runs again.
 """
 
 import logging
@@ -25,14 +26,14 @@ RECORD_BYTES_FOR_TOPICS = 1 << 17
 
 
 def maybe_assign(step: Step, group: ConsumerGroup) -> bool:
-    """Compute and write the targets if they are due; return whether they are up to date.
+    """Compute and write the targets if they are due; return True if they are up to date.
 
-    What takes long is gone on with at the next deadline.
+    A long computation continues at the next deadline.
     """
     if group.target_epoch >= group.group_epoch:
         return True
     interval_ms = step.consumer_config(group.group_id).assignment_interval_ms
-    # A clock that was set back must not keep a group waiting.
+    # A clock that was set back must not delay the assignment.
     elapsed_ms = step.now.timestamp_ms - group.assignment_timestamp_ms
     is_early = bool(group.assignment_timestamp_ms) and 0 <= elapsed_ms < interval_ms
     if is_early or group.new_targets is not None:
@@ -43,7 +44,7 @@ def maybe_assign(step: Step, group: ConsumerGroup) -> bool:
 
 
 def begin_to_assign(step: Step, group: ConsumerGroup) -> NewTargets:
-    """Take down what the group is like."""
+    """Return the computation of the targets, with a copy of the group's present state."""
     return NewTargets(
         group_id=group.group_id,
         epoch=group.group_epoch,
@@ -54,7 +55,7 @@ def begin_to_assign(step: Step, group: ConsumerGroup) -> NewTargets:
 
 
 def go_on_assigning(step: Step, group: ConsumerGroup) -> None:
-    """Compute some more, and write the targets once there is no more."""
+    """Continue the computation, and write the targets when it is done."""
     new = group.new_targets
     if new is None:
         return
@@ -76,9 +77,9 @@ def go_on_assigning(step: Step, group: ConsumerGroup) -> None:
 
 
 def write_targets(step: Step, group: ConsumerGroup, new: NewTargets) -> None:
-    """Write the targets of whoever is still there.
+    """Write the targets of the members that are still in the group.
 
-    Who has come since has none yet, but for a static member: it gets its predecessor's.
+    A member that joined meanwhile has no target yet; a static one gets its predecessor's.
     """
     for member_id, record in new.records.items():
         if member_id in group.members:
@@ -88,12 +89,13 @@ def write_targets(step: Step, group: ConsumerGroup, new: NewTargets) -> None:
         member_id = group.static_member_ids.get(instance_id, before)
         if member_id != before and before in new.targets:
             write(step, Target(group.group_id, member_id, new.targets[before]))
-    # Last: if the batch had to be split and not all of it is kept, this is done again.
+    # This record is the last one: if the batches are split and only some of them are kept, the
+    # computation runs again.
     write(step, TargetEpoch(group.group_id, new.epoch, step.now.timestamp_ms))
 
 
 def preferred_assignor(step: Step, group: ConsumerGroup) -> str:
-    """Return the assignor that most members ask for."""
+    """Return the assignor that most members ask for; the first configured one by default."""
     available = step.shard.config.consumer.assignors
     votes = Counter(member.subscription.server_assignor for member in group.members.values())
     wanted = [(-votes[name], position) for position, name in enumerate(available)]
@@ -101,9 +103,9 @@ def preferred_assignor(step: Step, group: ConsumerGroup) -> str:
 
 
 def known_of(step: Step, group: ConsumerGroup) -> tuple[dict[str, MemberSpec], dict[bytes, int]]:
-    """Say of the group what an assignor needs to know: its members, and how large topics are."""
+    """Return an assignor's input: the members, and the number of partitions of each topic."""
     topics = step.shard.image().topics
-    # Mostly all members subscribe to the same.
+    # Usually all members have the same subscription.
     known: dict[tuple[frozenset[str], str], frozenset[bytes]] = {}
     members: dict[str, MemberSpec] = {}
     for member_id, member in group.members.items():
@@ -119,14 +121,14 @@ def known_of(step: Step, group: ConsumerGroup) -> tuple[dict[str, MemberSpec], d
 def subscribed_topic_ids(
     step: Step, group: ConsumerGroup, subscription: MemberSubscription
 ) -> frozenset[bytes]:
-    """Return the topics that a member subscribes to and that exist."""
+    """Return the ids of the existing topics that a member subscribes to."""
     topics = step.shard.image().topics.by_name
     names = group.topics_of(subscription)
     return frozenset(topics[name].topic_id for name in names if name in topics)
 
 
 def target_of(step: Step, group: ConsumerGroup, member: ConsumerMember) -> Assignment:
-    """Return a member's target; without the topics it has stopped to read, if that is not new."""
+    """Return a member's target. If the target is outdated, leave out topics it has dropped."""
     target = group.targets.get(member.member_id, {})
     if group.target_epoch >= group.group_epoch:
         return target

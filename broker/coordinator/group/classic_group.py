@@ -1,33 +1,33 @@
-"""A classic consumer group: its states, its members, and the invariants that tie them together.
+"""A classic consumer group: its states, its members, and its invariants.
 
-             new member joins                     everyone who counts has joined
+             new member joins                     all required members have joined
     EMPTY ───────────────────► PREPARING_REBALANCE ───────────────────► COMPLETING_REBALANCE
       ▲                          │      ▲      ▲                              │        │
       └──────────────────────────┘      │      └──────────────────────────────┘        │ the leader
-        the last member is gone         │        a member comes, changes or goes       │ assigns
+        the last member has left        │    a member joins, changes or leaves         │ assigns
                                         └────────────────────────────────── STABLE ◄───┘
     any state ──► DEAD: deleted or expired; final.
 
-EMPTY                 no members; kept for its offsets and its generation. A group that only
-                      commits offsets (a *simple* group) never leaves it.
-PREPARING_REBALANCE   JoinGroup parks; heartbeats say REBALANCE_IN_PROGRESS. Ends when all members
-                      are back, or at the rebalance timeout without the dynamic members that are
-                      not. Out of EMPTY it waits `group.initial.rebalance.delay.ms` instead, and
-                      again while members keep arriving, up to the rebalance timeout.
-COMPLETING_REBALANCE  the generation is fixed and the leader has the member list; SyncGroup parks
-                      until the leader's brings the assignment. Commits must wait.
-STABLE                every member has the assignment of this generation, and it is in the log.
+EMPTY                 No members; the group is kept for its offsets and its generation. A group that
+                      only commits offsets (a *simple* group) stays in this state.
+PREPARING_REBALANCE   JoinGroup parks; a heartbeat returns REBALANCE_IN_PROGRESS. The state ends
+when all members have joined, or at the rebalance timeout, which removes dynamic members that have
+not. After EMPTY, it lasts for `group.initial.rebalance.delay.ms` instead, and longer while members
+keep arriving, up to the rebalance timeout. COMPLETING_REBALANCE  The generation is fixed, and the
+leader has the list of members. SyncGroup parks until the leader's SyncGroup has the assignment.
+Commits are refused. STABLE                Every member has its assignment of this generation, and
+it is in the log.
 
-Invariants (checked by `ClassicGroup.check`, in the simulator after every event):
+Invariants (`ClassicGroup.check`, which the simulator calls after every event):
 
 - `generation_id` grows by exactly one when PREPARING_REBALANCE ends, and never otherwise.
 - There is a leader if and only if there are members, and it is one of them.
-- A static member's instance id maps to the one member that carries it.
-- Only members wait; in JoinGroup only while PREPARING, in SyncGroup only while COMPLETING.
+- A static member's instance id maps to the one member that has it.
+- Only members have parked requests: JoinGroup only in PREPARING, SyncGroup only in COMPLETING.
 - From COMPLETING on, every member offers `protocol_name`; EMPTY has no members and no protocol.
-- A pending member (told its id, not yet joined with it) is not a member.
+- A pending member (it has received an id and not joined with it) is not a member.
 
-What the answers depend on is data: `TRANSITIONS` here, `ANSWER_TO_HEARTBEAT` in liveness.py.
+Tables decide the answers: `TRANSITIONS` here, `ANSWER_TO_HEARTBEAT` in liveness.py.
 Source: Kafka's classic group protocol; KIP-345 (static), KIP-394 (member id), KIP-134 (delay).
 """
 
@@ -46,7 +46,7 @@ from broker.errors import ErrorCode, KafkaError
 
 
 class GroupState(Enum):
-    """Where a group is in its life; the values are what clients are shown."""
+    """The state of a group; the values are those that clients see."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -56,11 +56,11 @@ class GroupState(Enum):
 
 
 class GroupEvent(Enum):
-    """What moves a group from one state to another."""
+    """The event that moves a group to another state."""
 
-    REBALANCE = "a member came, changed or went"
-    JOINED = "everyone who counts has joined"
-    EMPTIED = "the last member is gone"
+    REBALANCE = "a member joined, changed or left"
+    JOINED = "all required members have joined"
+    EMPTIED = "the last member has left"
     ASSIGNED = "the leader sent the assignment"
     REMOVED = "deleted or expired"
 
@@ -90,7 +90,7 @@ TRANSITIONS: dict[GroupState, dict[GroupEvent, GroupState]] = {
 
 @dataclass(slots=True)
 class InitialDelay:
-    """The wait of a group's first rebalance, lengthened while members keep arriving."""
+    """The delay of a group's first rebalance, which is extended while members keep arriving."""
 
     delay_ms: int
     remaining_ms: int
@@ -99,7 +99,7 @@ class InitialDelay:
 
 @dataclass(slots=True)
 class ClassicGroup:
-    """The state of one group. Its methods keep the invariants and answer nobody."""
+    """The state of one group. Its methods keep the invariants and send no answers."""
 
     group_id: str
     state: GroupState = GroupState.EMPTY
@@ -109,32 +109,33 @@ class ClassicGroup:
     protocol_name: str | None = None
     leader_id: str | None = None
     current_state_timestamp_ms: int = -1
-    members: dict[str, Member] = field(default_factory=dict)  # in the order of arrival
-    static_member_ids: dict[str, str] = field(default_factory=dict)
-    subscribed_topics: frozenset[str] | None = None
+    members: dict[str, Member] = field(default_factory=dict)  # by id, in the order of arrival
+    static_member_ids: dict[str, str] = field(default_factory=dict)  # by instance id
+    subscribed_topics: frozenset[str] | None = None  # None: unknown
     is_persisted: bool = False  # the log holds a group record, so removal needs a tombstone
     pending_member_ids: set[str] = field(default_factory=set)
-    awaiting_join: dict[str, Waiting | None] = field(default_factory=dict)  # None: forgotten
+    # Parked requests by member id; None: the connection is closed.
+    awaiting_join: dict[str, Waiting | None] = field(default_factory=dict)
     awaiting_sync: dict[str, Waiting | None] = field(default_factory=dict)
     pending_sync_member_ids: set[str] = field(default_factory=set)
     initial_delay: InitialDelay | None = None
-    supported_protocols: Counter[str] = field(default_factory=Counter)
+    supported_protocols: Counter[str] = field(default_factory=Counter)  # members by protocol
 
-    # Where the group is.
+    # State.
 
     def can(self, event: GroupEvent) -> bool:
-        """Tell whether the event is legal now."""
+        """Return True if the event is legal in the present state."""
         return event in TRANSITIONS[self.state]
 
     def move(self, event: GroupEvent, timestamp_ms: int) -> None:
-        """Take a transition of the table; an illegal one is a bug."""
+        """Make a transition of the table; an illegal one is a bug (AssertionError)."""
         assert self.can(event), (event, self.state, self.group_id)
         self.previous_state = self.state
         self.state = TRANSITIONS[self.state][event]
         self.current_state_timestamp_ms = timestamp_ms
 
     def begin_generation(self, timestamp_ms: int) -> None:
-        """End PREPARING_REBALANCE: the next generation, with its protocol, or EMPTY."""
+        """End PREPARING_REBALANCE: start the next generation with its protocol, or become EMPTY."""
         self.generation_id += 1
         self.initial_delay = None
         self.pending_sync_member_ids.clear()
@@ -142,10 +143,10 @@ class ClassicGroup:
         self.subscribed_topics = self.compute_subscribed_topics()
         self.move(GroupEvent.JOINED if self.members else GroupEvent.EMPTIED, timestamp_ms)
 
-    # Who is in it.
+    # Members.
 
     def add(self, member: Member, protocol_type: str | None) -> None:
-        """Let a member in; the first one brings the protocol type and leads."""
+        """Add a member; the first one sets the protocol type and becomes the leader."""
         if not self.members:
             self.protocol_type = protocol_type
         assert self.protocol_type == protocol_type, (protocol_type, self)
@@ -160,7 +161,7 @@ class ClassicGroup:
         self.pending_member_ids.discard(member.member_id)
 
     def remove(self, member_id: str) -> None:
-        """Take a member (or a pending one) out; what it waits for is answered before."""
+        """Remove a member or a pending one; the caller has answered its parked requests."""
         assert member_id not in self.awaiting_join, (member_id, self.group_id)
         assert member_id not in self.awaiting_sync, (member_id, self.group_id)
         member = self.members.pop(member_id, None)
@@ -174,7 +175,7 @@ class ClassicGroup:
         self.pending_sync_member_ids.discard(member_id)
 
     def replace(self, old_member_id: str, member: Member) -> None:
-        """Put a static member's next incarnation in the place of the old one."""
+        """Replace a static member by its next incarnation."""
         assert member.group_instance_id is not None, member
         was_leader = self.leader_id == old_member_id
         self.remove(old_member_id)
@@ -183,13 +184,13 @@ class ClassicGroup:
             self.leader_id = member.member_id
 
     def update(self, member: Member, protocols: tuple[MemberProtocol, ...]) -> None:
-        """Take over a member's new protocols."""
+        """Replace a member's protocols."""
         self._withdraw_protocols(member)
         member.protocols = protocols
         self.supported_protocols.update(protocol.name for protocol in protocols)
 
     def elect_joined_leader(self) -> bool:
-        """See that the leader has joined, electing another if not; False when nobody joined."""
+        """Elect another leader if the present one has not joined; return False if no member has."""
         if self.leader_id not in self.awaiting_join:
             joined = next((each for each in self.members if each in self.awaiting_join), None)
             if joined is None:
@@ -199,16 +200,16 @@ class ClassicGroup:
 
     @property
     def has_all_members_joined(self) -> bool:
-        """Everyone is waiting in JoinGroup, and nobody holds an id without having used it."""
+        """True if all members wait in JoinGroup, and there is no pending member."""
         return len(self.awaiting_join) == len(self.members) and not self.pending_member_ids
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest that any member asked for."""
+        """The longest rebalance timeout of the members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def validate_member(self, member_id: str, group_instance_id: str | None) -> Member:
-        """Return the member, or refuse; a static id taken over by another member is fenced."""
+        """Return the member; raise UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if it was replaced."""
         if group_instance_id is not None:
             owner_id = self.static_member_ids.get(group_instance_id)
             if owner_id is not None and owner_id != member_id:
@@ -220,10 +221,10 @@ class ClassicGroup:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         return member
 
-    # What they speak.
+    # Protocols.
 
     def supports_protocols(self, protocol_type: str, names: list[str]) -> bool:
-        """Tell whether a member with these protocols has one in common with all members."""
+        """Return True if one of these protocols is common to all members."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(names)
         return self.protocol_type == protocol_type and any(
@@ -231,7 +232,7 @@ class ClassicGroup:
         )
 
     def select_protocol(self) -> str:
-        """Return the protocol with the most votes among those that every member offers."""
+        """Return the protocol with the most votes among those that all members offer."""
         candidates = {
             name for name, count in self.supported_protocols.items() if count == len(self.members)
         }
@@ -240,17 +241,17 @@ class ClassicGroup:
 
     @property
     def uses_consumer_protocol(self) -> bool:
-        """Whether members speak Kafka's own consumer protocol, so that topics can be known."""
+        """True for Kafka's own consumer protocol, whose subscriptions can be decoded."""
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Tell whether a member reads the topic; when subscriptions are unreadable, assume so."""
+        """Return True if a member reads the topic, or its subscription cannot be decoded."""
         if self.subscribed_topics is None:
             return self.uses_consumer_protocol
         return topic in self.subscribed_topics
 
     def compute_subscribed_topics(self) -> frozenset[str] | None:
-        """Return all members' topics; None when they cannot be known."""
+        """Return the topics of all members; None if a subscription cannot be decoded."""
         if not self.uses_consumer_protocol:
             return None
         topics: set[str] = set()

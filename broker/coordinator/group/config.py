@@ -1,7 +1,7 @@
-"""The settings of the group coordinator, under Kafka's names, and the limits that are ours.
+"""The settings of the group coordinator, under Kafka's names, and this broker's own limits.
 
-`GroupConfig` holds Kafka's own settings (with the defaults of Kafka 4.3). The constants bound what
-one client can make the coordinator remember; Kafka leaves these unbounded or bounds them elsewhere.
+`GroupConfig` has Kafka's settings, with the defaults of Kafka 4.3. The constants bound what one
+client can make the coordinator store; Kafka does not bound it, or bounds it elsewhere.
 """
 
 from dataclasses import dataclass, field
@@ -9,25 +9,25 @@ from dataclasses import dataclass, field
 from broker.coordinator.consumer_group.config import ConsumerGroupConfig
 
 MAX_PENDING_MEMBERS = 10_000
-"""Member ids handed out (MEMBER_ID_REQUIRED) and not yet used, per group. Further new members get
-GROUP_MAX_SIZE_REACHED until some join or their session timeout passes."""
+"""The limit of a group's pending members, which have an id (MEMBER_ID_REQUIRED) and did not join.
+A further new member gets GROUP_MAX_SIZE_REACHED until some join or time out."""
 
 MAX_NAME_BYTES = 32_000
-"""The longest group, instance, client, protocol or topic name. Records hold strings of 32,767 bytes
-at most; requests in their flexible versions can bring longer ones. The rest is for the UUID that
-makes a client's name into a member id."""
+"""The longest group, instance, client, protocol or topic name. A string in a record has at most
+32,767 bytes; one in a flexible version of a request may be longer. The difference is room for the
+UUID that a member id adds to the client's name."""
 
 MAX_TIMESTAMP_MS = (1 << 63) - 1
 
 
 def fits_record(name: str | None) -> bool:
-    """Tell whether a client's name can be written into a record."""
+    """Return True if a name from a client fits into a record."""
     return name is None or len(name.encode()) <= MAX_NAME_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
-    """Kafka's group settings; the setting's own name is given where the field's differs."""
+    """Kafka's group settings; each field gives the setting's name."""
 
     group_max_size: int = 2_147_483_647
     """group.max.size"""
@@ -38,17 +38,17 @@ class GroupConfig:
     group_initial_rebalance_delay_ms: int = 3_000
     """group.initial.rebalance.delay.ms"""
     new_member_join_timeout_ms: int = 300_000
-    """How long a member that was never told its id may wait in JoinGroup (fixed in Kafka)."""
+    """How long a member that does not know its id may wait in JoinGroup (a constant in Kafka)."""
     commit_timeout_ms: int = 5_000
     """offsets.commit.timeout.ms"""
     offset_metadata_max_bytes: int = 4_096
-    """offset.metadata.max.bytes; Kafka counts characters, and so do we."""
+    """offset.metadata.max.bytes; it limits characters, as in Kafka."""
     offsets_retention_ms: int = 10_080 * 60_000
     """offsets.retention.minutes"""
     offsets_retention_check_interval_ms: int = 600_000
     """offsets.retention.check.interval.ms; the shell calls `expire_offsets` this often."""
     max_batch_bytes: int = 1_048_588
-    """max.message.bytes of `__consumer_offsets`. Checked before anything is changed, so that an
-    append can fail only because the storage failed or the leadership is gone."""
+    """max.message.bytes of `__consumer_offsets`. Handlers check it before they change the state, so
+    that an append fails only if the storage fails or the leadership is lost."""
     consumer: ConsumerGroupConfig = field(default_factory=ConsumerGroupConfig)
     """group.consumer.*"""

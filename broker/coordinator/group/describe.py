@@ -1,8 +1,8 @@
 """DescribeGroups (key 15), versions 0-6, ListGroups (key 16), 0-5, DeleteGroups (key 42), 0-2.
 
-Here they speak of one group, or of one shard's groups; the caller puts the answers together.
-DescribeGroups v4 adds group_instance_id; v6 says GROUP_ID_NOT_FOUND where older versions show an
-unknown group as Dead (KIP-1043). ListGroups v4 adds states, v5 types, both as filters too.
+These functions answer for one group, or for the groups of one shard; the caller merges the answers.
+DescribeGroups v4 adds group_instance_id; v6 returns GROUP_ID_NOT_FOUND for an unknown group, which
+older versions show as Dead (KIP-1043). ListGroups v4 adds states and v5 types, also as filters.
 """
 
 from broker.coordinator.consumer_group.administration import CONSUMER_GROUP_TYPE
@@ -21,11 +21,11 @@ from broker.protocol.messages.list_groups import ListedGroup
 FIRST_VERSION_WITH_NOT_FOUND = 6
 
 CLASSIC_GROUP_TYPE = "classic"
-"""What ListGroups v5 calls these groups."""
+"""The type of classic groups in ListGroups v5."""
 
 
 def describe_group(step: Step, token: Token, context: RequestContext, group_id: str) -> None:
-    """Describe one group; only a stable one shows its protocol and what its members read."""
+    """Describe one group; only a STABLE one shows its protocol and its members' metadata."""
     group = step.shard.groups.get(group_id)
     if group is None:
         step.reply(token, unknown_group(context, group_id))
@@ -44,7 +44,7 @@ def describe_group(step: Step, token: Token, context: RequestContext, group_id: 
 
 
 def unknown_group(context: RequestContext, group_id: str) -> DescribedGroup:
-    """Describe a group that does not exist."""
+    """Build the description of a group that does not exist."""
     if context.api_version < FIRST_VERSION_WITH_NOT_FOUND:
         return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
     return DescribedGroup(
@@ -68,17 +68,15 @@ def described(member: Member, protocol_name: str | None) -> DescribedGroupMember
 
 
 FoundGroup = tuple[ClassicGroup | ConsumerGroup, GroupState | ConsumerGroupState]
-"""A group that a listing has found, in the state it was in then.
-
-There may be very many, so who asked makes lines of them (`listed_group`), a few at a time.
-"""
+"""A group that a listing has found, and its state at that time. The caller turns it into a
+`listed_group`, a few at a time, because there may be very many."""
 STATES = (*GroupState, *ConsumerGroupState)
 
 
 def list_groups(
     step: Step, token: Token, states_filter: list[str], types_filter: list[str]
 ) -> None:
-    """Find the shard's groups in these states and of these types; an empty filter lets all pass."""
+    """Answer with the shard's groups in these states and of these types; an empty filter is off."""
     states = {state.strip().lower() for state in states_filter}
     types = {group_type.strip().lower() for group_type in types_filter}
     found: list[FoundGroup] = []
@@ -93,7 +91,7 @@ def list_groups(
 
 
 def listed_group(found: FoundGroup) -> ListedGroup:
-    """List one group."""
+    """Build the ListGroups entry of a group."""
     group, state = found
     if isinstance(group, ClassicGroup):
         group_type, protocol_type = CLASSIC_GROUP_TYPE, group.protocol_type or ""
@@ -110,12 +108,12 @@ def listed_group(found: FoundGroup) -> ListedGroup:
 def refuse_delete_group(
     context: RequestContext, group_id: str, code: ErrorCode
 ) -> DeletableGroupResult:
-    """Answer a refused deletion of one group."""
+    """Build the answer to a refused deletion of one group."""
     return DeletableGroupResult(group_id=group_id, error_code=code)
 
 
 def delete_group(step: Step, token: Token, context: RequestContext, group_id: str) -> None:
-    """Delete a group without members, and all that it committed."""
+    """Delete a group without members, with its offsets; raise NON_EMPTY_GROUP."""
     consumer_group = step.shard.consumer_groups.get(group_id)
     if consumer_group is not None:
         delete_consumer_group(step, token, consumer_group)
@@ -134,7 +132,7 @@ def delete_group(step: Step, token: Token, context: RequestContext, group_id: st
 
 
 def delete_consumer_group(step: Step, token: Token, group: ConsumerGroup) -> None:
-    """Delete a consumer group without members, and all that it committed."""
+    """Delete a consumer group without members, with its offsets; raise NON_EMPTY_GROUP."""
     if group.members:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
     for partition in step.shard.offsets.partitions_of(group.group_id):

@@ -1,11 +1,11 @@
 """JoinGroup (key 11), versions 0-9.
 
-v1 adds rebalance_timeout_ms (before, the session timeout serves). v4: a dynamic member that comes
-without an id gets one with MEMBER_ID_REQUIRED and joins again with it (KIP-394). v5 adds
-group_instance_id (KIP-345): a static member that comes without an id replaces its predecessor,
-which is fenced; in a STABLE group that costs no rebalance while the chosen protocol stays the same.
-v7 returns the protocol type. v8 carries a reason. v9 tells a returning static leader to skip the
-assignment (KIP-814); before, it is kept from assigning by being shown its predecessor as leader.
+v1 adds rebalance_timeout_ms; in v0 the session timeout is used for it. v4: a dynamic member without
+an id gets one with MEMBER_ID_REQUIRED, and joins again with it (KIP-394). v5 adds group_instance_id
+(KIP-345): a static member without an id replaces its predecessor, which is fenced; in a STABLE
+group this needs no rebalance while the selected protocol stays the same. v7 returns the protocol
+type. v8 has a reason. v9 tells a returning static leader to skip the assignment (KIP-814); in older
+versions the answer names the predecessor as the leader, so that the member does not assign.
 """
 
 from typing import NamedTuple
@@ -38,7 +38,7 @@ FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
 
 
 class JoinCall(NamedTuple):
-    """One JoinGroup request with what is needed to answer it."""
+    """One JoinGroup request, with its token and its context."""
 
     token: Token
     context: RequestContext
@@ -48,7 +48,7 @@ class JoinCall(NamedTuple):
 def refuse_join(
     context: RequestContext, request: JoinGroupRequest, code: ErrorCode
 ) -> JoinGroupResponse:
-    """Answer a refused JoinGroup."""
+    """Build the answer to a refused JoinGroup."""
     member_id = "" if code is ErrorCode.GROUP_MAX_SIZE_REACHED else request.member_id
     return join_refusal(code, member_id, context.api_version)
 
@@ -56,18 +56,18 @@ def refuse_join(
 def join_group(
     step: Step, token: Token, context: RequestContext, request: JoinGroupRequest
 ) -> None:
-    """Let a member in, or back in; the answer comes when the join phase ends."""
+    """Add a member, or let it join again; the answer is parked until the join phase ends."""
     validate_request(step.shard.config, context, request)
     call = JoinCall(token, context, request)
     group = step.shard.groups.get(request.group_id)
     if group is None:
         if request.member_id:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-        # Not written down: a group without a generation and without offsets has nothing to say.
+        # A group without a generation and without offsets needs no record.
         timestamp_ms = step.now.timestamp_ms
         group = ClassicGroup(request.group_id, current_state_timestamp_ms=timestamp_ms)
     if not has_room(group, request.member_id, step.shard.config.group_max_size):
-        turn_away(step, group, call)
+        refuse_for_size(step, group, call)
         return
     names = [protocol.name for protocol in request.protocols]
     if not group.supports_protocols(request.protocol_type, names):
@@ -81,14 +81,14 @@ def join_group(
 def validate_request(
     config: GroupConfig, context: RequestContext, request: JoinGroupRequest
 ) -> None:
-    """Refuse what no state of the group could make right."""
+    """Raise KafkaError for a request that is wrong in every state of the group."""
     if not request.group_id or not fits_record(request.group_id):
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     names = [context.client_id, request.group_instance_id, request.protocol_type]
     names += [protocol.name for protocol in request.protocols]
     if not all(map(fits_record, names)):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
-    # No record would hold it, which Kafka finds out when the leader has assigned.
+    # The metadata would not fit into a record; Kafka detects it only after the assignment.
     if any(len(protocol.metadata) > config.max_batch_bytes for protocol in request.protocols):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     shortest_ms = config.group_min_session_timeout_ms
@@ -97,10 +97,10 @@ def validate_request(
 
 
 def has_room(group: ClassicGroup, member_id: str, group_max_size: int) -> bool:
-    """Tell whether group.max.size lets this member join.
+    """Return True if group.max.size lets this member join.
 
-    In the join phase those who wait are counted, not the members: when the limit was lowered, the
-    last to come back are turned away.
+    In the join phase the waiting members count, and not all members: after the limit was lowered,
+    the last members to join again are refused.
     """
     if group.state is GroupState.EMPTY:
         return True
@@ -109,8 +109,8 @@ def has_room(group: ClassicGroup, member_id: str, group_max_size: int) -> bool:
     return member_id in group.members or len(group.members) < group_max_size
 
 
-def turn_away(step: Step, group: ClassicGroup, call: JoinCall) -> None:
-    """Refuse a member the group has no room for; one that was in it is out now."""
+def refuse_for_size(step: Step, group: ClassicGroup, call: JoinCall) -> None:
+    """Answer GROUP_MAX_SIZE_REACHED, and remove the member if it was in the group."""
     member_id = call.request.member_id
     member = group.members.get(member_id)
     if member is not None:
@@ -124,7 +124,7 @@ def turn_away(step: Step, group: ClassicGroup, call: JoinCall) -> None:
 
 
 def join_unknown_member(step: Step, group: ClassicGroup, call: JoinCall) -> None:
-    """A member without an id: static ones take their old place, dynamic ones get an id first."""
+    """Handle a member without an id: a static one replaces its predecessor, others get an id."""
     instance_id = call.request.group_instance_id
     prefix = call.context.client_id if instance_id is None else instance_id
     member = new_member(f"{prefix}-{random_uuid_text(step)}", call)
@@ -139,7 +139,7 @@ def join_unknown_member(step: Step, group: ClassicGroup, call: JoinCall) -> None
 
 
 def require_member_id(step: Step, group: ClassicGroup, member: Member, call: JoinCall) -> None:
-    """Hand out an id, to be used within the session timeout; the group waits for it meanwhile."""
+    """Answer with a new id; the pending member must join with it within its session timeout."""
     if len(group.pending_member_ids) >= MAX_PENDING_MEMBERS:
         raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED)
     group.pending_member_ids.add(member.member_id)
@@ -152,39 +152,39 @@ def require_member_id(step: Step, group: ClassicGroup, member: Member, call: Joi
 
 
 def join_known_member(step: Step, group: ClassicGroup, call: JoinCall) -> None:
-    """A member with an id: one we just gave out, or one that comes back."""
+    """Handle a member with an id: a pending member, or one that joins again."""
     member_id, instance_id = call.request.member_id, call.request.group_instance_id
     if member_id in group.pending_member_ids and instance_id is None:
         add_member(step, group, new_member(member_id, call), call)
         return
     member = group.validate_member(member_id, instance_id)
     has_changed = member.protocols != offered_protocols(call.request)
-    # A leader rejoins a stable group on purpose: what it assigns (the partitions) has changed.
+    # The leader joins a STABLE group again when the partitions to assign have changed.
     is_request = group.state is GroupState.STABLE and group.leader_id == member_id
     if has_changed or is_request or group.state is GroupState.PREPARING_REBALANCE:
         rejoin(step, group, member, call)
     else:
-        # The answer of this generation's join may have been lost; it still holds.
+        # The answer to this generation's JoinGroup may have been lost, so it is repeated.
         step.reply(call.token, current_generation(group, member_id))
 
 
 def add_member(step: Step, group: ClassicGroup, member: Member, call: JoinCall) -> None:
-    """Let a new member in and rebalance."""
+    """Add a new member and start a rebalance."""
     member.is_new = True
     member.knows_its_id = bool(call.request.member_id)
     if group.initial_delay is not None:
         group.initial_delay.member_arrived = True
     group.add(member, call.request.protocol_type)
     wait_for_generation(step, group, member, call)
-    # It cannot heartbeat while it waits, and if its client gave up and retried under another id
-    # nobody would notice: so the wait of a new member is bounded.
+    # A waiting member sends no heartbeat, and its client may have retried with another id. So the
+    # wait of a new member is bounded.
     session = Deadline(DeadlineKind.SESSION, group.group_id, member.member_id)
     step.schedule(session, step.shard.config.new_member_join_timeout_ms)
     rebalance(step, group, f"{member.member_id} joins ({call.request.reason})")
 
 
 def rejoin(step: Step, group: ClassicGroup, member: Member, call: JoinCall) -> None:
-    """Take over what a member says now, and rebalance."""
+    """Update a member from its request, and start a rebalance."""
     group.update(member, offered_protocols(call.request))
     member.session_timeout_ms = call.request.session_timeout_ms
     member.rebalance_timeout_ms = rebalance_timeout_ms(call)
@@ -193,13 +193,13 @@ def rejoin(step: Step, group: ClassicGroup, member: Member, call: JoinCall) -> N
 
 
 def replace_static_member(step: Step, group: ClassicGroup, member: Member, call: JoinCall) -> None:
-    """Put a static member in the place of its predecessor, and fence that one."""
+    """Replace a static member's predecessor, and fence the predecessor."""
     assert member.group_instance_id is not None, member
     predecessor = group.members[group.static_member_ids[member.group_instance_id]]
     shown_leader_id = group.leader_id
     member.assignment = predecessor.assignment
     if group.state is GroupState.STABLE and keeps_protocol(step, group, predecessor, member):
-        # Nobody waits in a stable group, so there is nobody to fence but by the id itself.
+        # A STABLE group has no parked requests, so the new member id alone fences the predecessor.
         take_over(step, group, predecessor, member)
         group.subscribed_topics = group.compute_subscribed_topics()
         step.append(group_record(group, group.members.values()))
@@ -208,13 +208,16 @@ def replace_static_member(step: Step, group: ClassicGroup, member: Member, call:
     remove_parked(step, group, predecessor, ErrorCode.FENCED_INSTANCE_ID)
     take_over(step, group, predecessor, member)
     wait_for_generation(step, group, member, call)
-    # Out of COMPLETING too: the leader may already be assigning to the predecessor's id.
+    # COMPLETING_REBALANCE ends too: the leader may already be assigning to the predecessor's id.
     rebalance(step, group, f"{member.member_id} replaces its predecessor ({call.request.reason})")
 
 
 def keeps_protocol(step: Step, group: ClassicGroup, predecessor: Member, member: Member) -> bool:
-    """Tell whether the group would choose the same protocol with the new member; refuses a member
-    whose metadata does not fit into the group's record, before anything has changed."""
+    """Return True if the group would select the same protocol with the new member.
+
+    Raise UNKNOWN_SERVER_ERROR, with nothing changed, if the member does not fit into the group's
+    record.
+    """
     group.replace(predecessor.member_id, member)
     is_same = group.select_protocol() == group.protocol_name
     is_too_large = is_same and not step.fits(group_record(group, group.members.values()))
@@ -225,7 +228,7 @@ def keeps_protocol(step: Step, group: ClassicGroup, predecessor: Member, member:
 
 
 def take_over(step: Step, group: ClassicGroup, predecessor: Member, member: Member) -> None:
-    """Replace the predecessor and its session."""
+    """Replace the predecessor, and end its session."""
     step.end_session(group, predecessor.member_id)
     group.replace(predecessor.member_id, member)
     step.restart_session(group, member)
@@ -234,7 +237,7 @@ def take_over(step: Step, group: ClassicGroup, predecessor: Member, member: Memb
 def unchanged_generation(
     group: ClassicGroup, member: Member, call: JoinCall, shown_leader_id: str | None
 ) -> JoinGroupResponse:
-    """Let a static member go on in the current generation without assigning anything."""
+    """Build the answer that lets a static member continue in the generation without assigning."""
     response = current_generation(group, member.member_id)
     if call.context.api_version >= FIRST_VERSION_WITH_SKIP_ASSIGNMENT:
         response.skip_assignment = group.leader_id == member.member_id
@@ -245,7 +248,7 @@ def unchanged_generation(
 
 
 def wait_for_generation(step: Step, group: ClassicGroup, member: Member, call: JoinCall) -> None:
-    """Park a JoinGroup; an older one of the same member is sent to try again."""
+    """Park a JoinGroup; answer an older one of the same member with REBALANCE_IN_PROGRESS."""
     request = Waiting(call.token, call.context.api_version)
     superseded = step.park(group.awaiting_join, group, member, request)
     if superseded is not None:
@@ -255,7 +258,7 @@ def wait_for_generation(step: Step, group: ClassicGroup, member: Member, call: J
 
 
 def new_member(member_id: str, call: JoinCall) -> Member:
-    """Make a member of what a request says."""
+    """Build a member from a request."""
     return Member(
         member_id,
         call.request.group_instance_id,
@@ -268,22 +271,22 @@ def new_member(member_id: str, call: JoinCall) -> Member:
 
 
 def rebalance_timeout_ms(call: JoinCall) -> int:
-    """Return how long the group may wait for this member to come back."""
+    """Return how long the group may wait for this member to join again."""
     if call.context.api_version < FIRST_VERSION_WITH_REBALANCE_TIMEOUT:
         return call.request.session_timeout_ms
     return max(call.request.rebalance_timeout_ms, 0)
 
 
 def offered_protocols(request: JoinGroupRequest) -> tuple[MemberProtocol, ...]:
-    """Return the protocols in the member's order; a name that repeats counts once."""
+    """Return the protocols in the member's order; of equal names, the first one counts."""
     protocols: dict[str, MemberProtocol] = {}
     for protocol in request.protocols:
-        # What is large is a view of the request (`decoding.MAX_COPIED_BLOB_BYTES`).
+        # Large metadata is a view of the request's frame (`decoding.MAX_COPIED_BLOB_BYTES`).
         metadata = bytes(protocol.metadata)
         protocols.setdefault(protocol.name, MemberProtocol(protocol.name, metadata))
     return tuple(protocols.values())
 
 
 def random_uuid_text(step: Step) -> str:
-    """Return a random UUID (version 4) in its usual spelling."""
+    """Return a random UUID (version 4) in its canonical text form."""
     return str(UUID(int=step.shard.random.getrandbits(128), version=4))

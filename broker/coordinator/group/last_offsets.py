@@ -1,10 +1,10 @@
-"""What counts of the offsets in a shard's log while it is loaded: pure.
+"""The valid offsets in a shard's log, while it is loaded.
 
-Of a key only the last record does, and such a log is mostly what came before. So records are kept
-as they are, and only what is left in the end is decoded.
+Only the last record of a key is valid, and most records of such a log are not the last ones. So the
+loader keeps encoded records, and decodes only those that remain at the end.
 
-What a producer wrote in a transaction counts from its marker on, and then as of where it was
-written: a later commit by somebody else is the last one, though the marker came after it.
+A record in a transaction becomes valid with the commit marker, at the record's own position: a
+later commit by another producer is the last one, even if the marker comes after it.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from broker.records.header import NO_PRODUCER_ID
 
 
 class OffsetFound(NamedTuple):
-    """The last record of a key; with a producer while its transaction is open."""
+    """The last record of a key; with the producer's id if its transaction is open."""
 
     log_offset: int
     key: bytes
@@ -26,20 +26,20 @@ class OffsetFound(NamedTuple):
 
 @dataclass
 class LastOffsets:
-    """The last offset of each key, and the last ones in every transaction that is open."""
+    """The last record of each key, and the last ones of each open transaction."""
 
     _last: dict[bytes, OffsetFound] = field(default_factory=dict)
     _open: dict[int, dict[bytes, OffsetFound]] = field(default_factory=dict)
 
     def add(self, found: OffsetFound) -> None:
-        """Take in what comes next in the log. That an offset was deleted counts at once."""
+        """Add the next record of the log. A tombstone is valid at once, also in a transaction."""
         if found.producer_id == NO_PRODUCER_ID or found.value is None:
             self._last[found.key] = found._replace(producer_id=NO_PRODUCER_ID)
         else:
             self._open.setdefault(found.producer_id, {})[found.key] = found
 
     def end(self, producer_id: int, *, is_commit: bool) -> None:
-        """Let what a producer has open count where nothing later does, or forget it."""
+        """End a producer's transaction: its records become valid, or are dropped."""
         ended = self._open.pop(producer_id, {})
         for key, found in ended.items() if is_commit else ():
             before = self._last.get(key)
@@ -47,7 +47,7 @@ class LastOffsets:
                 self._last[key] = found._replace(producer_id=NO_PRODUCER_ID)
 
     def left(self) -> Iterator[OffsetFound]:
-        """Yield what is left: of each key in log order."""
+        """Yield the remaining records; those of one key are in log order."""
         found = sorted(one for each in self._open.values() for one in each.values())
         yield from filter(self._is_overtaken, found)
         yield from self._last.values()

@@ -1,7 +1,7 @@
-"""Heartbeat (key 12), versions 0-4, LeaveGroup (key 13), versions 0-5, and sessions that run out.
+"""Heartbeat (key 12), versions 0-4, LeaveGroup (key 13), versions 0-5, and session timeouts.
 
-Heartbeat v3 adds group_instance_id. LeaveGroup v3 takes several members, by member id or, for an
-administrator, by group_instance_id alone; v5 carries reasons.
+Heartbeat v3 adds group_instance_id. LeaveGroup v3 takes several members, by member id or, from an
+administrator, by group_instance_id alone; v5 has reasons.
 """
 
 from broker.coordinator.group.classic_group import ClassicGroup, GroupState
@@ -25,7 +25,7 @@ from broker.protocol.messages.leave_group import (
 ANSWER_TO_HEARTBEAT: dict[GroupState, ErrorCode] = {
     GroupState.EMPTY: ErrorCode.UNKNOWN_MEMBER_ID,
     GroupState.PREPARING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
-    # Clients may heartbeat between JoinGroup and SyncGroup; that is no reason to send them back.
+    # Clients may send heartbeats between JoinGroup and SyncGroup.
     GroupState.COMPLETING_REBALANCE: ErrorCode.NONE,
     GroupState.STABLE: ErrorCode.NONE,
     GroupState.DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -37,12 +37,12 @@ FIRST_VERSION_WITH_MEMBERS = 3
 def refuse_heartbeat(
     context: RequestContext, request: HeartbeatRequest, code: ErrorCode
 ) -> HeartbeatResponse:
-    """Answer a refused Heartbeat."""
+    """Build the answer to a refused Heartbeat."""
     return HeartbeatResponse(error_code=code)
 
 
 def heartbeat(step: Step, token: Token, context: RequestContext, request: HeartbeatRequest) -> None:
-    """Keep a member's session alive and tell it whether to join again."""
+    """Restart a member's session; the answer says whether it must join again."""
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     group = step.group(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
@@ -56,7 +56,7 @@ def heartbeat(step: Step, token: Token, context: RequestContext, request: Heartb
 def refuse_leave(
     context: RequestContext, request: LeaveGroupRequest, code: ErrorCode
 ) -> LeaveGroupResponse:
-    """Answer a refused LeaveGroup; an unknown group makes every member unknown, one by one."""
+    """Build the answer to a refused LeaveGroup; for an unknown group, the error is per member."""
     if code is ErrorCode.UNKNOWN_MEMBER_ID and context.api_version >= FIRST_VERSION_WITH_MEMBERS:
         return LeaveGroupResponse(
             members=[answer_for(identity, code) for identity in request.members]
@@ -67,7 +67,7 @@ def refuse_leave(
 def leave_group(
     step: Step, token: Token, context: RequestContext, request: LeaveGroupRequest
 ) -> None:
-    """Take members out at once, without waiting for their sessions to end."""
+    """Remove members at once, without waiting for their session timeouts."""
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     group = step.group(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
@@ -89,14 +89,14 @@ def leave_group(
 
 
 def answer_for(identity: MemberIdentity, code: ErrorCode) -> MemberResponse:
-    """Answer for one of the members a LeaveGroup names."""
+    """Build the answer for one of the members of a LeaveGroup."""
     return MemberResponse(
         member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code
     )
 
 
 def remove_identity(step: Step, group: ClassicGroup, identity: MemberIdentity) -> ErrorCode:
-    """Remove the member (or the pending one) that an identity names."""
+    """Remove the member or pending member that an identity names; return the error code."""
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if not member_id and instance_id is not None:
         member_id = group.static_member_ids.get(instance_id, "")
@@ -113,7 +113,7 @@ def remove_identity(step: Step, group: ClassicGroup, identity: MemberIdentity) -
 
 
 def on_session_deadline(step: Step, group: ClassicGroup, member_id: str) -> None:
-    """A session has run out. A member that waits for us is excused, unless it is new."""
+    """Remove a member whose session timed out, unless it is not new and has a parked request."""
     if member_id in group.pending_member_ids:
         group.remove(member_id)
         complete_if_all_joined(step, group)
@@ -129,20 +129,20 @@ def on_session_deadline(step: Step, group: ClassicGroup, member_id: str) -> None
     if group.state is GroupState.PREPARING_REBALANCE:
         complete_if_all_joined(step, group)
     else:
-        rebalance(step, group, f"the session of {member_id} has ended")
+        rebalance(step, group, f"the session of {member_id} timed out")
 
 
 def complete_if_all_joined(step: Step, group: ClassicGroup) -> None:
-    """End the join phase when the one who left was the last to wait for, even the first phase."""
+    """End the join phase, even a group's first one, if all remaining members have joined."""
     if group.state is GroupState.PREPARING_REBALANCE and group.has_all_members_joined:
         complete_join(step, group)
 
 
 def on_connection_closed(step: Step, group: ClassicGroup, member_id: str) -> None:
-    """Nobody hears the answer of a parked request any more.
+    """Handle the closed connection of a parked request.
 
-    The member stays: its client usually retries on another connection. Only a dynamic member that
-    was never told its id cannot come back, so it goes at once.
+    The member stays in the group, because its client usually retries on another connection. A
+    dynamic member that does not know its id cannot retry, so it is removed at once.
     """
     for waiting in (group.awaiting_join, group.awaiting_sync):
         if step.unpark(waiting, member_id) is not None:
@@ -151,11 +151,11 @@ def on_connection_closed(step: Step, group: ClassicGroup, member_id: str) -> Non
     if not member.knows_its_id and not member.is_static:
         group.awaiting_join.pop(member_id, None)
         remove_member(step, group, member)
-        rebalance(step, group, f"{member_id} went before it was told its id")
+        rebalance(step, group, f"{member_id} disconnected before it received its id")
 
 
 def maybe_drop(step: Step, group: ClassicGroup) -> bool:
-    """Drop a group that has nothing to remember: no member, no generation, no offsets."""
+    """Drop a group with no member, no generation and no offsets; return True if dropped."""
     if (
         group.state is not GroupState.EMPTY
         or group.pending_member_ids

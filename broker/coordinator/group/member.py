@@ -1,9 +1,9 @@
-"""One member of a classic group, and what a member's subscription says.
+"""One member of a classic group, and the decoding of its subscription.
 
-The coordinator does not understand protocols: a member's metadata is opaque bytes that the leader
-reads. The one exception is Kafka's own `consumer` protocol type, where the topics a group is
-subscribed to decide whether committed offsets may be deleted; for that the common prefix of all
-versions of the subscription (version, topics) is read.
+The coordinator does not interpret protocols: a member's metadata is opaque bytes for the leader.
+The one exception is Kafka's own `consumer` protocol type: the topics of a group decide whether
+committed offsets may be deleted. For that the coordinator decodes the fields that all versions of
+the subscription have first (version, topics).
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 class MemberProtocol(NamedTuple):
-    """One assignment strategy a member offers, in the order it prefers them."""
+    """One assignment strategy that a member offers, with the member's metadata for it."""
 
     name: str
     metadata: bytes
@@ -23,10 +23,10 @@ class MemberProtocol(NamedTuple):
 
 @dataclass(slots=True)
 class Member:
-    """A member, dynamic or static (with a `group_instance_id` that outlives the process).
+    """A member: dynamic, or static (with a `group_instance_id` that stays after a restart).
 
-    `is_new` holds until the member's first completed join: such a member does not know its id or
-    cannot heartbeat yet, so waiting in JoinGroup does not keep it alive for ever.
+    `is_new` is True until the member's first join phase ends. A new member does not know its id or
+    cannot send heartbeats yet, so a parked JoinGroup does not keep it in the group for ever.
     """
 
     member_id: str
@@ -42,18 +42,18 @@ class Member:
 
     @property
     def is_static(self) -> bool:
-        """Static members (KIP-345) survive a missed rebalance until their session ends."""
+        """True for a static member (KIP-345), which stays after a missed rebalance."""
         return self.group_instance_id is not None
 
     def metadata(self, protocol_name: str) -> bytes:
-        """Return what the member said for this protocol; it must have offered it."""
+        """Return the member's metadata for a protocol that it offers."""
         for protocol in self.protocols:
             if protocol.name == protocol_name:
                 return protocol.metadata
         raise AssertionError(f"{self.member_id} does not offer {protocol_name}")
 
     def vote(self, candidates: set[str]) -> str:
-        """Return the member's most preferred of the protocols that every member offers."""
+        """Return the member's most preferred protocol of the candidates."""
         for protocol in self.protocols:
             if protocol.name in candidates:
                 return protocol.name
@@ -61,7 +61,7 @@ class Member:
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
-    """Read the topics of a ConsumerProtocolSubscription of any version; None when it is not one."""
+    """Decode the topics of a ConsumerProtocolSubscription; None if the bytes are not one."""
     try:
         version, topic_count = unpack_from(">hi", metadata)
         # A topic takes at least two bytes, so a forged count cannot make the loop long.

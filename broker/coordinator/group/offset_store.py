@@ -1,7 +1,7 @@
-"""The offsets of a shard's groups: by group, topic, partition; and those that are not decided yet.
+"""The offsets of a shard's groups, by group, topic and partition, and the pending ones.
 
-An offset written outside a transaction counts at once, one of a transaction with its commit
-(`pending_offsets`). A deletion takes both.
+An offset that was written outside a transaction is valid at once; one in a transaction becomes
+valid with its commit (`pending_offsets`). A deletion removes both.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ __all__ = ["NO_TIMESTAMP", "NO_TOPIC_ID", "OffsetAndMetadata", "OffsetStore"]
 
 @dataclass(slots=True)
 class OffsetStore:
-    """Invariant: no empty inner dictionaries, so a group with no offsets is not in the store."""
+    """Invariant: no inner dictionary is empty, so a group without offsets is not in the store."""
 
     _groups: dict[str, dict[str, dict[int, OffsetAndMetadata]]] = field(default_factory=dict)
     pending: PendingOffsets = field(default_factory=PendingOffsets)
@@ -25,11 +25,11 @@ class OffsetStore:
         return group_id in self._groups or group_id in self.pending
 
     def group_ids(self) -> list[str]:
-        """Return the groups that have offsets, or may get some by a transaction."""
+        """Return the groups that have committed or pending offsets."""
         return list(dict.fromkeys([*self._groups, *self.pending.group_ids()]))
 
     def put(self, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata) -> None:
-        """Remember a committed offset."""
+        """Store a committed offset."""
         self.pending.overtake(GroupPartition(group_id, partition))
         topics = self._groups.setdefault(group_id, {})
         topics.setdefault(partition.topic, {})[partition.partition] = committed
@@ -41,20 +41,20 @@ class OffsetStore:
         partition: TopicPartition,
         offset: OffsetAndMetadata,
     ) -> None:
-        """Remember an offset that counts once its producer's transaction is committed."""
+        """Store an offset that becomes valid when its producer's transaction is committed."""
         self.pending.add(producer_id, GroupPartition(group_id, partition), offset)
 
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """Let what a producer has pending count, or forget it."""
+        """Make a producer's pending offsets valid, or drop them."""
         for (group_id, topic), offsets in self.pending.end(producer_id, is_commit=is_commit):
             self._groups.setdefault(group_id, {}).setdefault(topic, {}).update(offsets)
 
     def get(self, group_id: str, topic: str, partition: int) -> OffsetAndMetadata | None:
-        """Return what is committed for a partition."""
+        """Return the committed offset of a partition, or None."""
         return self._groups.get(group_id, {}).get(topic, {}).get(partition)
 
     def remove(self, group_id: str, partition: TopicPartition) -> None:
-        """Forget a committed offset, and what waits to become one; having neither is fine."""
+        """Remove the committed and pending offsets of a partition, if there are any."""
         self.pending.remove(GroupPartition(group_id, partition))
         topics = self._groups.get(group_id, {})
         partitions = topics.get(partition.topic, {})
@@ -65,21 +65,21 @@ class OffsetStore:
             self._groups.pop(group_id, None)
 
     def topics_of(self, group_id: str) -> dict[str, dict[int, OffsetAndMetadata]]:
-        """Return a group's offsets by topic and partition, to read and not to change."""
+        """Return a group's committed offsets by topic and partition; callers must not change it."""
         return self._groups.get(group_id, {})
 
     def partitions_of(self, group_id: str) -> list[TopicPartition]:
-        """Return every partition for which a group has an offset, committed or pending."""
+        """Return the partitions for which a group has a committed or pending offset."""
         committed = [partition for partition, _ in self.of_group(group_id)]
         return list(dict.fromkeys([*committed, *self.pending.of_group(group_id)]))
 
     def has_any(self, group_id: str, partition: TopicPartition) -> bool:
-        """Tell whether there is an offset, committed or pending."""
+        """Return True if there is a committed or pending offset."""
         committed = self.get(group_id, partition.topic, partition.partition)
         return committed is not None or self.pending.has(group_id, partition)
 
     def of_group(self, group_id: str) -> list[tuple[TopicPartition, OffsetAndMetadata]]:
-        """Return a copy of a group's offsets."""
+        """Return a copy of a group's committed offsets."""
         return [
             (TopicPartition(topic, partition), committed)
             for topic, partitions in self.topics_of(group_id).items()

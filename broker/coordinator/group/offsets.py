@@ -1,13 +1,12 @@
-"""OffsetCommit (key 8), OffsetFetch (key 9), OffsetDelete (key 47), and offsets that expire.
+"""OffsetCommit (key 8), OffsetFetch (key 9), OffsetDelete (key 47), and the expiry of offsets.
 
-Commits come from members of the current generation, or (generation -1, no member) from *simple*
-consumers and administrators, whom only a group without members accepts. OffsetCommit v2-4 carries a
-retention time of its own; v6 adds the leader epoch, v7 group_instance_id; v9 says
-GROUP_ID_NOT_FOUND where older versions say ILLEGAL_GENERATION. OffsetFetch v8 asks for several
-groups: here each of them is one request. From v10 both name topics by id: the caller fills in the
-names, and an empty name means an unknown id. An id, where both sides know it, also guards against
-offsets of a deleted topic whose name lives again. The empty group id is a group like any other
-here, as in Kafka.
+A commit comes from a member of the current generation, or (generation -1, no member) from a
+*simple* consumer or an administrator; the latter need a group without members. OffsetCommit v2-4
+has a retention time; v6 adds the leader epoch, v7 group_instance_id; v9 returns GROUP_ID_NOT_FOUND
+where older versions return ILLEGAL_GENERATION. OffsetFetch v8 names several groups: here each of
+them is one request. From v10 both APIs name topics by id: the caller fills in the names, and an
+empty name means an unknown id. A topic id that both sides know also protects a new topic from the
+offsets of a deleted one with the same name. The empty group id is valid here, as in Kafka.
 """
 
 from broker.coordinator.consumer_group.administration import (
@@ -54,7 +53,7 @@ FIRST_VERSION_WITH_TOPIC_IDS = 10
 NO_RETENTION_TIME = -1
 NO_OFFSET = -1
 MAX_OFFSETS_AT_ONCE = 1_000
-"""As many as one question to a shard has entries; hardly a group reads as many partitions."""
+"""The most offsets in one answer of a shard; few groups read as many partitions."""
 
 OffsetsByTopic = dict[str, dict[int, OffsetAndMetadata]]
 
@@ -62,7 +61,7 @@ OffsetsByTopic = dict[str, dict[int, OffsetAndMetadata]]
 def refuse_commit(
     context: RequestContext, request: OffsetCommitRequest, code: ErrorCode
 ) -> OffsetCommitResponse:
-    """Answer a refused OffsetCommit: the error stands at every partition."""
+    """Build the answer to a refused OffsetCommit, with the error at every partition."""
     topics = [commit_answer(topic, [code] * len(topic.partitions)) for topic in request.topics]
     return OffsetCommitResponse(topics=topics)
 
@@ -70,7 +69,7 @@ def refuse_commit(
 def commit_answer(
     topic: OffsetCommitRequestTopic, codes: list[ErrorCode]
 ) -> OffsetCommitResponseTopic:
-    """Answer for one topic, one code for each partition in the request's order."""
+    """Build the answer for one topic, with one code per partition in the request's order."""
     partitions = [
         OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
         for partition, code in zip(topic.partitions, codes, strict=True)
@@ -83,7 +82,7 @@ def commit_answer(
 def commit_offsets(
     step: Step, token: Token, context: RequestContext, request: OffsetCommitRequest
 ) -> None:
-    """Write the offsets down, all in one batch, except those whose metadata is too long."""
+    """Write the valid offsets in one batch; an invalid one gets an error code of its own."""
     member = None
     group = None
     consumer_group = step.shard.consumer_groups.get(request.group_id)
@@ -134,14 +133,14 @@ def commit_code(
     topic: OffsetCommitRequestTopic,
     partition: OffsetCommitRequestPartition,
 ) -> ErrorCode:
-    """Decide about one partition of a commit that is allowed as a whole."""
+    """Return the error code for one partition of an allowed commit."""
     if not topic.name and context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         return ErrorCode.UNKNOWN_TOPIC_ID
     return metadata_code(step, topic.name, partition.committed_metadata)
 
 
 def metadata_code(step: Step, topic: str, metadata: str | None) -> ErrorCode:
-    """Decide whether an offset fits into a record."""
+    """Return the error code for an offset that does not fit into a record, else NONE."""
     if not fits_record(topic):
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     metadata = metadata or ""
@@ -158,7 +157,7 @@ def member_codes(
     topic: OffsetCommitRequestTopic,
     codes: list[ErrorCode],
 ) -> list[ErrorCode]:
-    """Refuse the partitions that a consumer group's member has not had in its epoch."""
+    """Add errors for partitions that a consumer group's member did not own in its epoch."""
     epoch = request.generation_id_or_member_epoch
     if epoch == member.member_epoch:
         return codes
@@ -177,7 +176,8 @@ def write_offsets(
 ) -> None:
     """Append the records of one commit, which must fit into one batch, and apply them.
 
-    Kafka finds out from the log, and says UNKNOWN_SERVER_ERROR; this is the error meant for it.
+    Raise INVALID_COMMIT_OFFSET_SIZE for a batch that is too large. Kafka answers
+    UNKNOWN_SERVER_ERROR, because only its log detects the size.
     """
     records = [offset_record(group_id, *offset) for offset in offsets]
     if Output(records).batch_size_bytes > step.shard.config.max_batch_bytes:
@@ -190,7 +190,7 @@ def write_offsets(
 def committing_group(
     step: Step, context: RequestContext, request: OffsetCommitRequest
 ) -> ClassicGroup:
-    """Return the group (a new simple one, if need be) when the committer may commit to it."""
+    """Return the group, or a new simple one; raise KafkaError if the commit is not allowed."""
     if not fits_record(request.group_id):
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     group = step.shard.groups.get(request.group_id)
@@ -210,7 +210,7 @@ def committing_group(
     if generation_id != group.generation_id:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     if group.state is GroupState.COMPLETING_REBALANCE:
-        # It knows the generation but has no assignment yet: it must sync first.
+        # The member knows the generation but has no assignment: it must sync first.
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
     return group
 
@@ -218,7 +218,7 @@ def committing_group(
 def refuse_fetch(
     context: RequestContext, request: OffsetFetchRequestGroup, code: ErrorCode
 ) -> OffsetFetchResponseGroup:
-    """Answer a refused OffsetFetch for one group."""
+    """Build the answer to a refused OffsetFetch for one group."""
     return OffsetFetchResponseGroup(group_id=request.group_id, error_code=code)
 
 
@@ -230,11 +230,12 @@ def fetch_offsets(
     *,
     require_stable: bool = False,
 ) -> None:
-    """Tell what a group has committed; -1 where it has not, or where the group is unknown.
+    """Answer with the committed offsets of a group; -1 for a partition or group without one.
 
-    Who requires stable offsets is told where a transaction may yet change one (KIP-447). Who asks
-    for all of a group that has very many is told which there are (`OffsetsByTopic`), to ask part by
-    part: one answer of all would be long in the making.
+    With `require_stable`, a partition that an open transaction may change gets
+    UNSTABLE_OFFSET_COMMIT (KIP-447). If the request asks for all offsets and there are more than
+    MAX_OFFSETS_AT_ONCE, the answer is `OffsetsByTopic`, and the caller builds the response in
+    parts: one response would take too long.
     """
     consumer_group = step.shard.consumer_groups.get(request.group_id)
     if consumer_group is not None:
@@ -262,7 +263,7 @@ def fetch_offsets(
 
 
 def hide_unstable(step: Step, group_id: str, topics: list[OffsetFetchResponseTopics]) -> None:
-    """Refuse to tell what an open transaction may change."""
+    """Replace offsets that an open transaction may change by UNSTABLE_OFFSET_COMMIT."""
     pending = step.shard.offsets.pending
     for topic in topics:
         topic.partitions = [
@@ -276,7 +277,7 @@ def hide_unstable(step: Step, group_id: str, topics: list[OffsetFetchResponseTop
 def fetched_topic(
     step: Step, context: RequestContext, group_id: str, topic: OffsetFetchRequestTopics
 ) -> OffsetFetchResponseTopics:
-    """Tell what is committed for the partitions of one topic."""
+    """Build the answer for the partitions of one topic."""
     code = ErrorCode.NONE
     if not topic.name and context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         code = ErrorCode.UNKNOWN_TOPIC_ID
@@ -294,7 +295,7 @@ def fetched_topic(
 def fetched_partition(
     index: int, committed: OffsetAndMetadata | None, code: ErrorCode = ErrorCode.NONE
 ) -> OffsetFetchResponsePartitions:
-    """Tell what is committed for one partition."""
+    """Build the answer for one partition."""
     if committed is None:
         committed = OffsetAndMetadata(NO_OFFSET)
     return OffsetFetchResponsePartitions(
@@ -309,14 +310,14 @@ def fetched_partition(
 def refuse_delete(
     context: RequestContext, request: OffsetDeleteRequest, code: ErrorCode
 ) -> OffsetDeleteResponse:
-    """Answer a refused OffsetDelete."""
+    """Build the answer to a refused OffsetDelete."""
     return OffsetDeleteResponse(error_code=code)
 
 
 def delete_offsets(
     step: Step, token: Token, context: RequestContext, request: OffsetDeleteRequest
 ) -> None:
-    """Delete offsets of topics that no member of the group reads."""
+    """Delete offsets; a topic that a member reads gets GROUP_SUBSCRIBED_TO_TOPIC."""
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     group: ClassicGroup | ConsumerGroup | None
@@ -332,7 +333,7 @@ def delete_offsets(
 def delete_topic_offsets(
     step: Step, group: ClassicGroup | ConsumerGroup, topic: OffsetDeleteRequestTopic
 ) -> OffsetDeleteResponseTopic:
-    """Delete the offsets of one topic; having none is fine."""
+    """Delete the offsets of one topic, if there are any."""
     is_subscribed = group.is_subscribed_to(topic.name)
     code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed else ErrorCode.NONE
     for partition in topic.partitions:
@@ -350,21 +351,21 @@ def delete_topic_offsets(
 
 
 def remove_offset(step: Step, group_id: str, partition: TopicPartition) -> None:
-    """Write the tombstone of a committed offset, and apply it."""
+    """Append the tombstone of a committed offset, and apply it."""
     step.append(offset_record(group_id, partition, None))
     step.shard.offsets.remove(group_id, partition)
 
 
 def create_simple_group(step: Step, group_id: str) -> None:
-    """After loading: offsets without a group belong to a simple group, which has no record."""
+    """Create the simple group of loaded offsets; a simple group has no record of its own."""
     if group_id not in step.shard.consumer_groups and group_id not in step.shard.groups:
         step.shard.groups[group_id] = ClassicGroup(group_id)
 
 
 def remove_topic(step: Step, topic: str, topic_id: bytes) -> None:
-    """Remove what groups committed for a topic that has been deleted.
+    """Remove the offsets of a deleted topic.
 
-    What was committed after the time of this step is of another topic with that name.
+    An offset that was committed after `now` belongs to a newer topic of the same name.
     """
 
     def is_of_it(offset: OffsetAndMetadata) -> bool:
@@ -386,7 +387,7 @@ def remove_topic(step: Step, topic: str, topic_id: bytes) -> None:
 
 
 def expire_offsets(step: Step) -> None:
-    """Remove offsets whose time is over, and groups that have nothing left."""
+    """Remove expired offsets, and groups without members and offsets."""
     for group in list(step.shard.groups.values()):
         for partition, committed in step.shard.offsets.of_group(group.group_id):
             is_decided = not step.shard.offsets.pending.has(group.group_id, partition)
@@ -401,7 +402,7 @@ def expire_offsets(step: Step) -> None:
 
 
 def expire_consumer_group(step: Step, group: ConsumerGroup) -> None:
-    """Remove what a consumer group committed long ago, and the group with the last of it."""
+    """Remove a consumer group's expired offsets, and the group if nothing is left."""
     retention_ms = step.shard.config.offsets_retention_ms
     for partition, committed in step.shard.offsets.of_group(group.group_id):
         age_ms = step.now.timestamp_ms - committed.commit_timestamp_ms
@@ -416,11 +417,12 @@ def expire_consumer_group(step: Step, group: ConsumerGroup) -> None:
 
 
 def has_expired(step: Step, group: ClassicGroup, committed: OffsetAndMetadata) -> bool:
-    """Tell whether an offset may go.
+    """Return True if an offset has expired.
 
-    A simple group's offsets age from their commit; those of a group whose members have left, from
-    the moment the last one left; those of a stable consumer group, from their commit, and only for
-    topics nobody reads (KIP-211). An expiry of its own, from an old client, comes before these.
+    The retention time of a simple group's offset starts with the commit; that of a group without
+    members starts when the last one left; that of a STABLE group starts with the commit, and only
+    for topics that no member reads (KIP-211). An offset's own expiry time, from an old client,
+    takes precedence.
     """
     base_timestamp_ms = committed.commit_timestamp_ms
     if group.protocol_type is not None:
@@ -436,7 +438,7 @@ def has_expired(step: Step, group: ClassicGroup, committed: OffsetAndMetadata) -
 
 
 def remove_group(step: Step, group: ClassicGroup) -> None:
-    """Remove a group, with its tombstone if it was ever written down."""
+    """Remove a group, and append its tombstone if it has a record."""
     if group.is_persisted:
         step.append(group_tombstone(group.group_id))
     del step.shard.groups[group.group_id]

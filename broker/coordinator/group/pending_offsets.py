@@ -1,12 +1,12 @@
-"""Offsets that were committed in transactions which are open still.
+"""Offsets that were committed in open transactions.
 
-A pending offset becomes the committed one with its transaction's commit, if nothing was written for
-the same partition since: what counts is the order in the log, not that of the markers. So an offset
-that a later commit has overtaken stays here, as None, until its transaction ends: the partition is
-not stable before.
+A pending offset becomes the committed one with its transaction's commit, unless a later offset was
+written for the same partition: the order of the records counts, and not that of the markers. An
+offset that a later commit has overtaken stays here, as None, until its transaction ends, because
+the partition is not stable before that.
 
-A marker may end very many offsets, and in one step, for all of them count or none: they are gone
-through topic by topic, in plain dictionaries, at half a microsecond each.
+One marker may end very many offsets, and it must end all of them at once. So they are stored in
+plain dictionaries by topic, which takes about half a microsecond per offset.
 """
 
 from collections.abc import Iterator
@@ -17,18 +17,18 @@ from broker.coordinator.group.offset import OffsetAndMetadata
 from broker.model import TopicPartition
 
 Waiting = dict[int, OffsetAndMetadata | None]
-"""Producer id -> its offset for one partition, in the order of the log."""
+"""The pending offsets of one partition by producer id, in log order; None: overtaken."""
 
 
 class GroupPartition(NamedTuple):
-    """What an offset is of."""
+    """The key of an offset."""
 
     group_id: str
     partition: TopicPartition
 
 
 class GroupTopic(NamedTuple):
-    """What the offsets of one topic are of."""
+    """The key of the offsets of one topic."""
 
     group_id: str
     topic: str
@@ -36,7 +36,7 @@ class GroupTopic(NamedTuple):
 
 @dataclass(slots=True)
 class PendingOffsets:
-    """Invariants: both maps name the same producers and partitions; no empty inner ones."""
+    """Invariants: both maps have the same producers and partitions; no inner map is empty."""
 
     _by_group: dict[str, dict[str, dict[int, Waiting]]] = field(default_factory=dict)
     _by_producer: dict[int, dict[GroupTopic, dict[int, None]]] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class PendingOffsets:
         return list(self._by_group)
 
     def has(self, group_id: str, partition: TopicPartition) -> bool:
-        """Tell whether a partition's offset may yet change by a transaction."""
+        """Return True if an open transaction may change a partition's offset."""
         return bool(self._waiting(group_id, partition))
 
     def _waiting(self, group_id: str, partition: TopicPartition) -> Waiting:
@@ -57,7 +57,7 @@ class PendingOffsets:
         return self._by_group.get(group_id, {}).get(topic, {}).get(number, {})
 
     def add(self, producer_id: int, place: GroupPartition, offset: OffsetAndMetadata) -> None:
-        """Take in an offset of an open transaction."""
+        """Add an offset of an open transaction."""
         group_id, (topic, number) = place
         partitions = self._by_group.setdefault(group_id, {}).setdefault(topic, {})
         waiting = partitions.setdefault(number, {})
@@ -67,12 +67,12 @@ class PendingOffsets:
         topics.setdefault(GroupTopic(group_id, topic), {})[number] = None
 
     def overtake(self, place: GroupPartition) -> None:
-        """Note that something else was committed for a partition after all that waits."""
+        """Note that a later offset than all pending ones was committed for a partition."""
         waiting = self._waiting(*place)
         waiting.update(dict.fromkeys(waiting))
 
     def remove(self, place: GroupPartition) -> None:
-        """Forget what waits for a partition: its offset has been deleted."""
+        """Remove the pending offsets of a partition, because its offset was deleted."""
         group_id, (topic, number) = place
         of_topic = GroupTopic(group_id, topic)
         for producer_id in self._waiting(*place):
@@ -96,7 +96,7 @@ class PendingOffsets:
     def end(
         self, producer_id: int, *, is_commit: bool
     ) -> list[tuple[GroupTopic, dict[int, OffsetAndMetadata]]]:
-        """End a producer's transaction; gives the offsets that are committed by that."""
+        """End a producer's transaction; return the offsets that it commits."""
         ended = []
         for of_topic, numbers in self._by_producer.pop(producer_id, {}).items():
             partitions = self._by_group[of_topic.group_id][of_topic.topic]
@@ -117,7 +117,7 @@ class PendingOffsets:
         return ended
 
     def of_group(self, group_id: str) -> list[TopicPartition]:
-        """Return the partitions for which something of a group waits."""
+        """Return the partitions for which a group has pending offsets."""
         return [
             TopicPartition(topic, number)
             for topic, partitions in self._by_group.get(group_id, {}).items()
@@ -125,7 +125,7 @@ class PendingOffsets:
         ]
 
     def of_topic(self, topic: str) -> Iterator[tuple[GroupPartition, list[OffsetAndMetadata]]]:
-        """Yield what waits for a topic's partitions."""
+        """Yield the pending offsets of a topic's partitions."""
         for group_id, topics in self._by_group.items():
             for number, waiting in topics.get(topic, {}).items():
                 offsets = [offset for offset in waiting.values() if offset is not None]
@@ -133,7 +133,7 @@ class PendingOffsets:
 
 
 def overtake_earlier(waiting: Waiting, producer_id: int) -> None:
-    """Note that what a producer commits now was written after what others had written before."""
+    """Mark the pending offsets that were written before this producer's as overtaken."""
     for earlier in list(waiting):
         if earlier == producer_id:
             return

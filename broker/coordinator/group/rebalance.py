@@ -1,6 +1,6 @@
-"""The way through a rebalance: prepare, wait for everyone, begin the generation, hand it out.
+"""A rebalance: prepare it, wait for all members, start the generation, answer every JoinGroup.
 
-Every change of membership ends here, whichever request, deadline or lost connection caused it.
+Every change of membership ends here, whether a request, a deadline or a lost connection caused it.
 """
 
 import logging
@@ -23,12 +23,12 @@ logger = logging.getLogger(__name__)
 FIRST_VERSION_WITH_NO_PROTOCOL = 7
 
 MIN_JOIN_RETRY_MS = 1_000
-"""How soon at the earliest a join phase in which nobody joined is looked at again: static members
-that are away keep such a phase open, and their rebalance timeout may be zero."""
+"""The shortest time after which a join phase without a joined member is checked again. Absent
+static members keep such a phase open, and their rebalance timeout may be zero."""
 
 
 def rebalance(step: Step, group: ClassicGroup, reason: str) -> None:
-    """Start a rebalance where one can start; in the join phase, see whether it is complete."""
+    """Start a rebalance if the state allows it; in the join phase, check whether it is complete."""
     if group.can(GroupEvent.REBALANCE):
         prepare_rebalance(step, group, reason)
     else:
@@ -36,7 +36,7 @@ def rebalance(step: Step, group: ClassicGroup, reason: str) -> None:
 
 
 def prepare_rebalance(step: Step, group: ClassicGroup, reason: str) -> None:
-    """Enter PREPARING_REBALANCE; whoever waits for an assignment must join again."""
+    """Enter PREPARING_REBALANCE; members that wait for an assignment must join again."""
     if group.state is GroupState.COMPLETING_REBALANCE:
         reset_assignments(step, group, ErrorCode.REBALANCE_IN_PROGRESS)
     group.pending_sync_member_ids.clear()
@@ -58,7 +58,7 @@ def prepare_rebalance(step: Step, group: ClassicGroup, reason: str) -> None:
 
 
 def maybe_complete_join(step: Step, group: ClassicGroup) -> bool:
-    """End the join phase if all are back; the first rebalance waits for its delay regardless."""
+    """End the join phase if all members have joined; a group's first one lasts for its delay."""
     if group.state is not GroupState.PREPARING_REBALANCE or group.initial_delay is not None:
         return False
     if not group.has_all_members_joined:
@@ -68,7 +68,7 @@ def maybe_complete_join(step: Step, group: ClassicGroup) -> bool:
 
 
 def on_join_deadline(step: Step, group: ClassicGroup) -> None:
-    """The join phase has lasted long enough, unless members still arrive for the first time."""
+    """End the join phase, or extend a group's first one while members keep arriving."""
     if group.state is not GroupState.PREPARING_REBALANCE:
         return
     delay = group.initial_delay
@@ -82,7 +82,7 @@ def on_join_deadline(step: Step, group: ClassicGroup) -> None:
 
 
 def complete_join(step: Step, group: ClassicGroup) -> None:
-    """Begin the next generation with those who joined; static members are kept while away."""
+    """Start the next generation with the members that joined; keep absent static members."""
     join_deadline = Deadline(DeadlineKind.JOIN, group.group_id)
     step.cancel(join_deadline)
     for member in list(group.members.values()):
@@ -91,7 +91,7 @@ def complete_join(step: Step, group: ClassicGroup) -> None:
     if not group.members:
         become_empty(step, group)
     elif not group.elect_joined_leader():
-        # Only static members that are away are left: their sessions decide.
+        # Only absent static members are left: their session timeouts decide.
         group.initial_delay = None
         step.schedule(join_deadline, max(group.rebalance_timeout_ms, MIN_JOIN_RETRY_MS))
     else:
@@ -99,16 +99,16 @@ def complete_join(step: Step, group: ClassicGroup) -> None:
 
 
 def become_empty(step: Step, group: ClassicGroup) -> None:
-    """The last member is gone: the generation still advances, and is written down."""
+    """Start an empty generation, and write it, because the last member has left."""
     group.begin_generation(step.now.timestamp_ms)
     group.is_persisted = True
     step.append(group_record(group, ()))
 
 
 def begin_generation(step: Step, group: ClassicGroup) -> None:
-    """Answer every JoinGroup and wait for every SyncGroup.
+    """Answer every JoinGroup, and wait for every SyncGroup.
 
-    Nothing is written: the generation counts from the moment its assignment is in the log.
+    This writes no record: the record of the generation is written with its assignment.
     """
     group.begin_generation(step.now.timestamp_ms)
     for member in group.members.values():
@@ -123,7 +123,7 @@ def begin_generation(step: Step, group: ClassicGroup) -> None:
 
 
 def current_generation(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
-    """Tell a member the generation; the leader also gets everybody's metadata."""
+    """Build the JoinGroup answer; the leader's also has the metadata of all members."""
     return JoinGroupResponse(
         generation_id=group.generation_id,
         protocol_type=group.protocol_type,
@@ -135,7 +135,7 @@ def current_generation(group: ClassicGroup, member_id: str) -> JoinGroupResponse
 
 
 def member_list(group: ClassicGroup) -> list[JoinGroupResponseMember]:
-    """List all members with their metadata for the chosen protocol."""
+    """Return all members with their metadata for the selected protocol."""
     assert group.protocol_name is not None, group
     return [
         JoinGroupResponseMember(
@@ -148,7 +148,7 @@ def member_list(group: ClassicGroup) -> list[JoinGroupResponseMember]:
 
 
 def reset_assignments(step: Step, group: ClassicGroup, code: ErrorCode) -> None:
-    """Take all assignments back and answer every parked SyncGroup with an error."""
+    """Clear all assignments, and answer every parked SyncGroup with an error."""
     for member in group.members.values():
         member.assignment = b""
         answer_sync(step, group, member, SyncGroupResponse(error_code=code))
@@ -160,8 +160,8 @@ def answer_sync(
     """Answer a member's parked SyncGroup, if there is one."""
     if member.member_id not in group.awaiting_sync:
         return
-    # A session that ran out while the member waited here was ignored; start it again, even if
-    # its connection is gone by now.
+    # A session timeout during the wait was ignored, so start the session again, even if the
+    # member's connection is closed.
     step.restart_session(group, member)
     request = step.unpark(group.awaiting_sync, member.member_id)
     if request is not None:
@@ -169,15 +169,15 @@ def answer_sync(
 
 
 def remove_member(step: Step, group: ClassicGroup, member: Member) -> None:
-    """Take a member out, answering what it waits for, so that it joins anew if it still lives."""
+    """Remove a member, and answer its parked requests with UNKNOWN_MEMBER_ID."""
     remove_parked(step, group, member, ErrorCode.UNKNOWN_MEMBER_ID)
     step.end_session(group, member.member_id)
     group.remove(member.member_id)
 
 
 def remove_parked(step: Step, group: ClassicGroup, member: Member, code: ErrorCode) -> None:
-    """Answer whatever a member waits for with an error."""
-    # Told that it is unknown, a client must not go on with the id; told that it is fenced, it may.
+    """Answer a member's parked requests with an error."""
+    # A client must not use its id after UNKNOWN_MEMBER_ID; after other errors it may.
     member_id = "" if code is ErrorCode.UNKNOWN_MEMBER_ID else member.member_id
     request = step.unpark(group.awaiting_join, member.member_id)
     if request is not None:
@@ -188,6 +188,6 @@ def remove_parked(step: Step, group: ClassicGroup, member: Member, code: ErrorCo
 
 
 def join_refusal(code: ErrorCode, member_id: str, api_version: int) -> JoinGroupResponse:
-    """Answer a refused JoinGroup; from v7 on it has no protocol rather than an empty one."""
+    """Build the answer to a refused JoinGroup: its protocol name is null from v7, else empty."""
     protocol_name = None if api_version >= FIRST_VERSION_WITH_NO_PROTOCOL else ""
     return JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=protocol_name)

@@ -1,9 +1,9 @@
-"""Records of `__consumer_offsets`: Kafka's own schemas, so Kafka's formatters read them.
+"""The records of classic groups and of offsets in `__consumer_offsets`, in Kafka's own schemas.
 
-Key types (the int16 in front of a key): 0 and 1 a committed offset, 2 a classic group; 3 and up
-belong to other group protocols and are skipped. Versions written, as Kafka 4.3 writes them: group
-values 3; offset values 4, or 1 when the commit carried its own expiry, which only version 1 can
-hold. A tombstone (no value) removes the offset or the group.
+The types of keys (the int16 at the start of a key): 0 and 1 a committed offset, 2 a classic group;
+the types from 3 belong to other group protocols and are skipped. The versions of values that are
+written are those of Kafka 4.3: groups 3; offsets 4, or 1 if the commit has its own expiry time,
+which only version 1 can hold. A tombstone (no value) removes the offset or the group.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ GROUP_VALUE_VERSION = 3
 OFFSET_VALUE_VERSION = 4
 OFFSET_VALUE_VERSION_WITH_EXPIRY = 1
 MAX_VALUE_VERSION = 4
-"""Of offsets and of groups; read, though groups are written in an older one."""
+"""The newest version of a value that is read, of offsets and of groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class OffsetRecord:
 
 @dataclass(frozen=True, slots=True)
 class GroupRecord:
-    """A classic group as it was written, or its removal."""
+    """A classic group, or its removal."""
 
     group_id: str
     group: ClassicGroup | None
@@ -58,7 +58,7 @@ def _typed(record_type: int, body: bytes) -> bytes:
 def offset_record(
     group_id: str, partition: TopicPartition, committed: OffsetAndMetadata | None
 ) -> CoordinatorRecord:
-    """Encode a committed offset; None makes the tombstone."""
+    """Encode a committed offset; None encodes the tombstone."""
     key = OffsetCommitKey(group=group_id, topic=partition.topic, partition=partition.partition)
     value = None
     if committed is not None:
@@ -82,7 +82,7 @@ def group_tombstone(group_id: str) -> CoordinatorRecord:
 
 
 def group_record(group: ClassicGroup, members: Iterable[Member]) -> CoordinatorRecord:
-    """Encode a group with these members, each with its assignment, as of now."""
+    """Encode a group with these members and their assignments."""
     message = GroupMetadataValue(
         protocol_type=group.protocol_type or "",
         generation=group.generation_id,
@@ -112,12 +112,12 @@ def _group_key(group_id: str) -> bytes:
 
 
 def is_offset_key(key: bytes) -> bool:
-    """Tell whether a record is a committed offset: of those only the last of a key counts."""
+    """Return True for the key of a committed offset."""
     return key.startswith(_OFFSET_KEYS)
 
 
 def decode_record(key: bytes, value: bytes | None) -> OffsetRecord | GroupRecord | None:
-    """Decode one record; None for a type that is not ours. Raises DecodeError for damage."""
+    """Decode a record; return None for other types; raise DecodeError for a damaged record."""
     key_type = _type_of(key)
     if key_type in (LEGACY_OFFSET_KEY, OFFSET_KEY):
         return _decode_offset(key[2:], value)
@@ -158,7 +158,7 @@ def _decode_offset(key_body: bytes, value: bytes | None) -> OffsetRecord:
 
 
 def _decode_group(group_id: str, value: bytes) -> ClassicGroup:
-    """Rebuild a group. A group with members was written when it was STABLE."""
+    """Build a group from its record. A group with members was STABLE when it was written."""
     message = decode_struct(GroupMetadataValue, _version_of(value), value[2:])
     _validate_group(message)
     group = ClassicGroup(
@@ -179,7 +179,7 @@ def _decode_group(group_id: str, value: bytes) -> ClassicGroup:
 
 
 def _validate_group(message: GroupMetadataValue) -> None:
-    """Refuse a group that decodes but cannot have been written."""
+    """Raise DecodeError for a group that can be decoded but breaks an invariant."""
     member_ids = {member.member_id for member in message.members}
     instance_ids = [member.group_instance_id for member in message.members]
     static_ids = [instance_id for instance_id in instance_ids if instance_id is not None]

@@ -1,7 +1,7 @@
-"""Turns an answer that can no longer be given into a refusal.
+"""Turns an answer that can no longer be sent into a refusal of the same kind.
 
-When a batch cannot be appended, or the shard moves to another broker, whoever still waits for an
-answer gets an error of the same kind instead, and asks again.
+If a batch cannot be appended, or the shard moves to another broker, every client that waits for an
+answer gets an error instead, and retries.
 """
 
 from collections.abc import Callable
@@ -43,11 +43,11 @@ IDENTITY_FIELDS: dict[type, tuple[str, ...]] = {
     DescribedConsumerGroup: ("group_id",),
     DeletableGroupResult: ("group_id",),
 }
-"""The responses with one error code at the top, and what else of them a refusal keeps."""
+"""The responses with one top-level error code, and the other fields that a refusal keeps."""
 
 
 def refuse(reply: Reply, code: ErrorCode) -> Reply:
-    """Return the same reply as a refusal. A listing of groups becomes an empty one."""
+    """Return the reply as a refusal. A list of groups becomes an empty list."""
     return Reply(reply.token, _refused(reply.response, code))
 
 

@@ -1,17 +1,19 @@
-"""One partition of `__consumer_offsets`: dispatches every input to the file named for it.
+"""One partition of `__consumer_offsets`: it dispatches every input to the file that handles it.
 
 This is the shell's whole interface. Every request handler has one shape,
 
     shard.<handler>(token, context, request, now) -> Output
 
-where each token is answered exactly once, in this output or in a later one (JoinGroup and SyncGroup
-park), unless the shell forgets it. Requests that name several groups (DescribeGroups, DeleteGroups,
-OffsetFetch) are split by the shell; ListGroups asks every shard: the reply's response is then the
-element for one group (`DescribedGroup`, `DeletableGroupResult`, `OffsetFetchResponseGroup`,
-`list[ListedGroup]`), and the caller puts the elements together. Only JoinGroup and SyncGroup ever
-park: everything else is answered in the output of its own call.
+and each token gets exactly one reply, in this output or in a later one, unless the shell calls
+`forget`. Only JoinGroup and SyncGroup may be parked; every other request is answered in the output
+of its own call.
 
-Any input can move the next deadline: ask `next_deadline_ms()` after each.
+The shell splits requests that name several groups (DescribeGroups, DeleteGroups, OffsetFetch), and
+sends ListGroups to every shard. The response in a reply is then the element for one group
+(`DescribedGroup`, `DeletableGroupResult`, `OffsetFetchResponseGroup`) or the `list[FoundGroup]` of
+one shard, and the shell merges the elements.
+
+Any input can move the next deadline: call `next_deadline_ms()` after each.
 """
 
 from collections.abc import Callable, Iterator
@@ -68,7 +70,7 @@ from broker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from broker.records.header import NO_PRODUCER_ID
 
 KEYS_AT_ONCE = 1_000
-"""With so many groups and members one step after loading is done: a millisecond or two."""
+"""The groups and members that `loaded` handles between two yields: one or two milliseconds."""
 
 RequestT = TypeVar("RequestT")
 GroupRequestT = TypeVar(
@@ -81,8 +83,8 @@ Refuse = Callable[[RequestContext, RequestT, ErrorCode], object]
 class GroupShard:
     """All groups of one partition.
 
-    Lifecycle: construct, `replay` every record of the partition, `loaded(now)`, then handlers and
-    `on_deadline`; at the end `unload(code)`.
+    Lifecycle: construct, `replay` every record of the partition, run `loaded(now)` to its end, then
+    call handlers and `on_deadline`; at the end `unload(code)`.
     """
 
     def __init__(
@@ -98,8 +100,8 @@ class GroupShard:
     def replay(self, key: bytes, value: bytes | None, producer_id: int = NO_PRODUCER_ID) -> None:
         """Apply one record, in log order, while loading. Handlers apply their own records.
 
-        `producer_id` is that of a batch in a transaction. Raises DecodeError for a damaged record;
-        types of other group protocols are skipped.
+        `producer_id` is that of a batch in a transaction. Raise DecodeError for a damaged record;
+        skip record types of other group protocols.
         """
         record = decode_record(key, value)
         if record is None:
@@ -123,7 +125,7 @@ class GroupShard:
             state.groups[record.group_id] = record.group
 
     def loaded(self, now: Instant) -> LoadedSteps:
-        """Give every loaded member a full session; groups over group.max.size rebalance."""
+        """Start the session of every loaded member; rebalance groups over group.max.size."""
         step = Step(self.state, now)
         left = KEYS_AT_ONCE
         for count in self._take_over(step):
@@ -134,7 +136,7 @@ class GroupShard:
         return step.output
 
     def _take_over(self, step: Step) -> Iterator[int]:
-        """Do so one group after the other; yield how much each was."""
+        """Start the sessions group by group; yield the cost of each group."""
         for group_id in self.state.offsets.group_ids():
             offsets.create_simple_group(step, group_id)
             yield 1
@@ -149,9 +151,9 @@ class GroupShard:
             yield max(1, len(consumer_group.members))
 
     def unload(self, code: ErrorCode) -> list[Reply]:
-        """End the shard; return a refusal for everyone parked (NOT_COORDINATOR when it moved).
+        """End the shard; return refusals of the parked requests (NOT_COORDINATOR if it moved).
 
-        Only those are looked at: of all its groups there may be very many.
+        The cost depends on the parked requests only, because a shard may have very many groups.
         """
         return [self._refusal_of(*parked, code) for parked in self.state.parked.items()]
 
@@ -207,13 +209,14 @@ class GroupShard:
             step.reply(token, heartbeat.refuse_heartbeat(refusal))
         return step.output
 
-    # Offsets. From v10 topics come by id: the caller fills in each topic's `name` (empty when the
-    # id is unknown); an id given with a name in any version guards against a topic made anew.
+    # Offsets. From v10 a request names topics by id, and the caller fills in each `name` (empty if
+    # the id is unknown). An id with a name, in any version, identifies a topic that was created
+    # again under the same name.
 
     def commit_offsets(
         self, token: Token, context: RequestContext, request: OffsetCommitRequest, now: Instant
     ) -> Output:
-        """OffsetCommit, v0-10. Whether the topics exist is for the caller to check."""
+        """OffsetCommit, v0-10. The caller checks that the topics exist."""
         refuse = offsets.refuse_commit
         return self._handle(offsets.commit_offsets, refuse, token, context, request, now)
 
@@ -228,7 +231,8 @@ class GroupShard:
     ) -> Output:
         """One group of an OffsetFetch, v0-10, answered by an OffsetFetchResponseGroup.
 
-        Or, where all of very many are asked for, by `offsets.OffsetsByTopic`.
+        If the request is for all offsets of a group with very many, the answer is
+        `offsets.OffsetsByTopic`.
         """
         handler = partial(offsets.fetch_offsets, require_stable=require_stable)
         return self._handle(handler, offsets.refuse_fetch, token, context, request, now)
@@ -236,7 +240,7 @@ class GroupShard:
     def commit_in_transaction(
         self, token: Token, context: RequestContext, request: TxnOffsetCommitRequest, now: Instant
     ) -> Output:
-        """TxnOffsetCommit, v0-5, of a producer whose transaction this partition belongs to."""
+        """TxnOffsetCommit, v0-5; the caller checks that the transaction has this partition."""
         handler = transactional_offsets.commit_in_transaction
         refuse = transactional_offsets.refuse_transactional_commit
         return self._handle(handler, refuse, token, context, request, now)
@@ -291,10 +295,10 @@ class GroupShard:
         refuse = describe.refuse_delete_group
         return self._handle(describe.delete_group, refuse, token, context, group_id, now)
 
-    # Events that are no requests.
+    # Events other than requests.
 
     def forget(self, token: Token, now: Instant) -> Output:
-        """The connection of a request is closed: if its reply is still owed, it no longer is."""
+        """Drop the pending reply of a request, if any, because its connection is closed."""
         step = Step(self.state, now)
         parked = self.state.parked.get(token)
         if parked is not None:
@@ -303,17 +307,17 @@ class GroupShard:
         return step.output
 
     def on_topic_deleted(self, topic: str, topic_id: bytes, timestamp_ms: int) -> Output:
-        """Remove what groups had committed for a topic when it was deleted."""
+        """Remove the offsets that were committed for a topic before its deletion."""
         step = Step(self.state, Instant(now_ms=TIMELESS.now_ms, timestamp_ms=timestamp_ms))
         offsets.remove_topic(step, topic, topic_id)
         return step.output
 
     def on_topics_changed(self) -> None:
-        """Topics have come, gone or grown: each consumer group looks at its next heartbeat."""
+        """Note changed topics; each consumer group refreshes at its next heartbeat."""
         self.state.topics_version += 1
 
     def expire_offsets(self, timestamp_ms: int) -> Output:
-        """Remove expired offsets and groups left with nothing.
+        """Remove expired offsets, and groups without members and offsets.
 
         Call it every offsets.retention.check.interval.ms.
         """
@@ -322,11 +326,11 @@ class GroupShard:
         return step.output
 
     def next_deadline_ms(self) -> int | None:
-        """When `on_deadline` must be called (monotonic); None when nothing is due."""
+        """Return when `on_deadline` must be called (monotonic time); None without a deadline."""
         return self.state.timers.next_deadline_ms()
 
     def on_deadline(self, now: Instant) -> Output:
-        """Act on deadlines that have passed; of very many the rest is due still."""
+        """Act on passed deadlines, at most DEADLINES_AT_ONCE; the others remain due."""
         step = Step(self.state, now)
         for deadline in islice(self.state.timers.pop_due(now.now_ms), DEADLINES_AT_ONCE):
             self._on_deadline(step, deadline)
@@ -348,12 +352,12 @@ class GroupShard:
             case DeadlineKind.SESSION:
                 liveness.on_session_deadline(step, group, deadline.member_id)
             case _:
-                pass  # The group was a consumer group when it was set.
+                pass  # The group was a consumer group when the deadline was set.
 
     def _of_kind(
         self, request: GroupRequestT, classic: Handler[GroupRequestT], other: Handler[GroupRequestT]
     ) -> Handler[GroupRequestT]:
-        """Choose the handler by what kind the group is; one without members is of no kind."""
+        """Select the handler by the kind of the group; without members it counts as classic."""
         group = self.state.consumer_groups.get(request.group_id)
         return classic if group is None or not group.members else other
 
@@ -366,7 +370,7 @@ class GroupShard:
         request: RequestT,
         now: Instant,
     ) -> Output:
-        """Run a handler; the one place where a refusal becomes an answer."""
+        """Run a handler; this is the one place where a refusal becomes an answer."""
         step = Step(self.state, now)
         try:
             handler(step, token, context, request)
@@ -393,4 +397,4 @@ def on_consumer_deadline(step: Step, group: ConsumerGroup, deadline: Deadline) -
         case DeadlineKind.ASSIGNING:
             targets.go_on_assigning(step, group)
         case _:
-            pass  # The group was a classic group when it was set.
+            pass  # The group was a classic group when the deadline was set.

@@ -1,7 +1,7 @@
-"""One input being handled: the shard's state, the time, and the output that is growing.
+"""The handling of one input: the shard's state, the time, and the output under construction.
 
-Handlers take a `Step`, so that every change of state, record, reply and deadline of one input meets
-in one place, and so that no handler needs to hand results through its callers.
+Handlers take a `Step`, so that every change of state, record, reply and deadline of one input goes
+through one object, and no handler must pass results through its callers.
 """
 
 from collections.abc import Callable
@@ -33,17 +33,17 @@ from broker.metadata.image import MetadataImage
 from broker.metadata.parts.configs import GROUP_RESOURCE
 
 A_MOMENT_MS = 1
-"""Not none: what is due now is acted on within one turn."""
+"""At least 1: a deadline that is already due would be handled in the same turn."""
 
 
 class DeadlineKind(Enum):
-    """What a deadline is for."""
+    """The purpose of a deadline."""
 
     JOIN = "end of the join phase"
     SYNC = "end of the wait for SyncGroup"
     SESSION = "a member's session"
     CONSUMER_SESSION = "a consumer group member's session"
-    REVOCATION = "the time to give partitions up"
+    REVOCATION = "the time to revoke partitions"
     CLASSIC_JOIN = "a classic member's time to join a consumer group again"
     CLASSIC_SYNC = "a classic member's time to sync in a consumer group"
     MATCHING = "the rest of the topics for a pattern"
@@ -51,7 +51,7 @@ class DeadlineKind(Enum):
 
 
 class Deadline(NamedTuple):
-    """The name of a deadline; `member_id` only where it is one member's (or it is a pattern)."""
+    """The name of a deadline; `member_id` is the member, or the pattern for MATCHING, or empty."""
 
     kind: DeadlineKind
     group_id: str
@@ -59,7 +59,7 @@ class Deadline(NamedTuple):
 
 
 class Parked(NamedTuple):
-    """Where a parked request waits."""
+    """The group and member of a parked request."""
 
     group_id: str
     member_id: str
@@ -67,27 +67,33 @@ class Parked(NamedTuple):
 
 @dataclass(slots=True)
 class ShardState:
-    """Everything a shard knows. Persisted: offsets, and what the records say of the groups.
+    """The whole state of a shard, as tables:
 
-    Invariant: a group id is in one of `groups` (of the classic kind) and `consumer_groups`.
+    groups            group id -> classic group, persisted by records of type 2
+    consumer_groups   group id -> consumer group, persisted by records of types 3 and 5 to 16
+    offsets           (group id, topic, partition) -> committed and pending offsets, types 0 and 1
+    timers            deadlines; soft state
+    parked            token -> the group and member of a parked request; soft state
+
+    Invariant: a group id is in at most one of `groups` and `consumer_groups`.
     """
 
     config: GroupConfig
     random: RandomSource
     image: Callable[[], MetadataImage]
-    """Returns the cluster's metadata as it is now: to read, never to keep."""
+    """Returns the cluster's current metadata, which a handler must not keep."""
     groups: dict[str, ClassicGroup] = field(default_factory=dict)
     offsets: OffsetStore = field(default_factory=OffsetStore)
     timers: Timers[Deadline] = field(default_factory=Timers)
     parked: dict[Token, Parked] = field(default_factory=dict)
     consumer_groups: dict[str, ConsumerGroup] = field(default_factory=dict)
     topics_version: int = 0
-    """Grows when topics of the cluster come, go or grow."""
+    """A counter of changes of the cluster's topics."""
 
 
 @dataclass(slots=True)
 class Step:
-    """One input, from the state before it to its output."""
+    """The handling of one input, from the state before it to its output."""
 
     shard: ShardState
     now: Instant
@@ -102,7 +108,7 @@ class Step:
         self.output.replies.append(Reply(token, response))
 
     def group(self, group_id: str, error: ErrorCode) -> ClassicGroup:
-        """Return the group, or refuse with `error` when there is none."""
+        """Return the classic group; raise KafkaError with `error` if there is none."""
         group = self.shard.groups.get(group_id)
         if group is None:
             raise KafkaError(error, f"Group {group_id} not found.")
@@ -110,12 +116,12 @@ class Step:
 
     @property
     def are_consumer_groups_enabled(self) -> bool:
-        """Tell whether this broker, and the cluster, have consumer groups."""
+        """True if this broker's settings and the cluster's features allow consumer groups."""
         features = self.shard.image().features
         return self.shard.config.consumer.is_enabled and features.get(GROUP_VERSION, 0) > 0
 
     def consumer_group(self, group_id: str) -> ConsumerGroup:
-        """Return the consumer group; raises GROUP_ID_NOT_FOUND."""
+        """Return the consumer group; raise GROUP_ID_NOT_FOUND."""
         group = self.shard.consumer_groups.get(group_id)
         if group is None:
             is_other = group_id in self.shard.groups
@@ -124,12 +130,12 @@ class Step:
         return group
 
     def consumer_config(self, group_id: str) -> ConsumerGroupConfig:
-        """Return the settings that hold for a consumer group."""
+        """Return the settings of a consumer group."""
         settings = self.shard.image().configs.settings_of(GROUP_RESOURCE, group_id)
         return self.shard.config.consumer.of_group(settings)
 
     def fits(self, record: CoordinatorRecord) -> bool:
-        """Tell whether the log would take the record as a batch of its own."""
+        """Return True if the record fits into a batch of its own."""
         limit_bytes = self.shard.config.max_batch_bytes
         return BATCH_OVERHEAD_BYTES + record_size_bytes(record) <= limit_bytes
 
@@ -140,14 +146,14 @@ class Step:
         member: Member,
         request: Waiting,
     ) -> Waiting | None:
-        """Let a request wait; return the one it supersedes, which is still owed an answer."""
+        """Park a request; return the one that it supersedes, which the caller must answer."""
         superseded = self.unpark(waiting, member.member_id)
         waiting[member.member_id] = request
         self.shard.parked[request.token] = Parked(group.group_id, member.member_id)
         return superseded
 
     def unpark(self, waiting: dict[str, Waiting | None], member_id: str) -> Waiting | None:
-        """End a wait; return the request to answer, or None when nobody listens (any more)."""
+        """End a wait; return the request to answer, None if there is none or it is closed."""
         request = waiting.pop(member_id, None)
         if request is not None:
             del self.shard.parked[request.token]
@@ -158,7 +164,7 @@ class Step:
         self.shard.timers.schedule(deadline, self.now.now_ms + delay_ms)
 
     def go_on_later(self, deadline: Deadline) -> None:
-        """Come back to what is not done yet once others have had their turn."""
+        """Set a deadline at which the rest of a long computation continues."""
         self.schedule(deadline, A_MOMENT_MS)
 
     def cancel(self, deadline: Deadline) -> None:
@@ -166,10 +172,10 @@ class Step:
         self.shard.timers.cancel(deadline)
 
     def restart_session(self, group: ClassicGroup, member: Member) -> None:
-        """Give a member a full session timeout from now."""
+        """Start a member's session timeout anew."""
         deadline = Deadline(DeadlineKind.SESSION, group.group_id, member.member_id)
         self.schedule(deadline, member.session_timeout_ms)
 
     def end_session(self, group: ClassicGroup, member_id: str) -> None:
-        """Stop waiting for a member's heartbeats."""
+        """Cancel a member's session timeout."""
         self.cancel(Deadline(DeadlineKind.SESSION, group.group_id, member_id))

@@ -1,9 +1,9 @@
 """SyncGroup (key 14), versions 0-5.
 
-v3 adds group_instance_id, v5 the protocol type and name, which must be the group's (KIP-559).
-Followers park until the leader's request brings the assignment of everyone; then the group record
-is written and all are answered. A member that does not come for its assignment within the rebalance
-timeout is removed, since the others would wait for nothing in the next rebalance.
+v3 adds group_instance_id, v5 the protocol type and name, which must be the group's (KIP-559). The
+requests of followers park until the leader's request has the assignment of all members; then the
+group record is written, and all are answered. A member that does not send SyncGroup within the
+rebalance timeout is removed, because the others would wait for it in the next rebalance.
 """
 
 from broker.coordinator.group.classic_group import ClassicGroup, GroupEvent, GroupState
@@ -27,16 +27,16 @@ FIRST_VERSION_WITH_PROTOCOL = 5
 def refuse_sync(
     context: RequestContext, request: SyncGroupRequest, code: ErrorCode
 ) -> SyncGroupResponse:
-    """Answer a refused SyncGroup."""
+    """Build the answer to a refused SyncGroup."""
     return SyncGroupResponse(error_code=code)
 
 
 def sync_group(
     step: Step, token: Token, context: RequestContext, request: SyncGroupRequest
 ) -> None:
-    """Give a member its assignment, now or once the leader has sent it."""
+    """Answer with the member's assignment, at once or when the leader has sent it."""
     group, member = validate_request(step, context, request)
-    # No longer missed by the deadline, whichever way this request ends.
+    # The member has synced in time, whatever the answer to this request is.
     group.pending_sync_member_ids.discard(member.member_id)
     if not group.pending_sync_member_ids:
         step.cancel(Deadline(DeadlineKind.SYNC, group.group_id))
@@ -55,7 +55,7 @@ def sync_group(
 def validate_request(
     step: Step, context: RequestContext, request: SyncGroupRequest
 ) -> tuple[ClassicGroup, Member]:
-    """Return group and member, or refuse."""
+    """Return group and member; raise KafkaError."""
     if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and (
         request.protocol_type is None or request.protocol_name is None
     ):
@@ -68,7 +68,7 @@ def validate_request(
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     if request.protocol_type not in (None, group.protocol_type):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    # In PREPARING the protocol of the generation that just ended still counts.
+    # In PREPARING_REBALANCE, `protocol_name` is still that of the previous generation.
     if request.protocol_name not in (None, group.protocol_name) and group.protocol_name is not None:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if group.state is GroupState.PREPARING_REBALANCE:
@@ -77,7 +77,7 @@ def validate_request(
 
 
 def assign(step: Step, group: ClassicGroup, request: SyncGroupRequest) -> None:
-    """Take the leader's assignment: the generation becomes STABLE and is written down."""
+    """Apply the leader's assignment: the group becomes STABLE and is written."""
     assignments = {each.member_id: each.assignment for each in request.assignments}
     for member in group.members.values():
         member.assignment = assignments.get(member.member_id, b"")
@@ -86,7 +86,7 @@ def assign(step: Step, group: ClassicGroup, request: SyncGroupRequest) -> None:
         rebalance(step, group, "the group does not fit into one record")
         return
     for member in group.members.values():
-        # What is large is a view of the request (`decoding.MAX_COPIED_BLOB_BYTES`).
+        # A large assignment is a view of the request's frame (`decoding.MAX_COPIED_BLOB_BYTES`).
         member.assignment = bytes(member.assignment)
     group.move(GroupEvent.ASSIGNED, step.now.timestamp_ms)
     group.is_persisted = True
@@ -96,7 +96,7 @@ def assign(step: Step, group: ClassicGroup, request: SyncGroupRequest) -> None:
 
 
 def _fits(step: Step, group: ClassicGroup) -> bool:
-    """Tell whether the log would take the group; what is far too large is not encoded for that."""
+    """Return True if the group fits into a batch; skip the encoding of a far too large one."""
     assigned_bytes = sum(len(member.assignment) for member in group.members.values())
     if assigned_bytes > step.shard.config.max_batch_bytes:
         return False
@@ -104,7 +104,7 @@ def _fits(step: Step, group: ClassicGroup) -> bool:
 
 
 def assignment_of(group: ClassicGroup, member: Member) -> SyncGroupResponse:
-    """Tell a member its assignment."""
+    """Build the answer with a member's assignment."""
     return SyncGroupResponse(
         protocol_type=group.protocol_type,
         protocol_name=group.protocol_name,
@@ -113,7 +113,7 @@ def assignment_of(group: ClassicGroup, member: Member) -> SyncGroupResponse:
 
 
 def on_sync_deadline(step: Step, group: ClassicGroup) -> None:
-    """Remove the members that never asked for their assignment."""
+    """Remove the members that did not send SyncGroup, and start a rebalance."""
     missing = [
         each for each in group.members.values() if each.member_id in group.pending_sync_member_ids
     ]

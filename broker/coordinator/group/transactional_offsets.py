@@ -1,11 +1,12 @@
-"""TxnOffsetCommit (key 28), and the end of a transaction in which offsets were committed.
+"""TxnOffsetCommit (key 28), and the end of a transaction with committed offsets.
 
-Versions 0-2 bring a group and no member: whoever has the transaction may commit for the group. From
-v3 on the member is checked as in OffsetCommit (KIP-447), so that a consumer that has lost its
-partitions commits nothing for them; unlike there, while the group waits for its assignment too. A
-member of either protocol hears ILLEGAL_GENERATION of an epoch that is over: producers know no other
-word for it.
-Whether the transaction is open, and this partition of it, is for the caller to check.
+Versions 0-2 name a group and no member: the producer of the transaction may commit for any group.
+From v3 the member is checked as in OffsetCommit (KIP-447), so that a consumer that has lost its
+partitions cannot commit for them. Unlike OffsetCommit, the request is also allowed while the group
+waits for its assignment. A wrong epoch is ILLEGAL_GENERATION for members of both protocols, because
+producers know no other error for it.
+
+The caller checks that the transaction is open and includes this partition.
 """
 
 from broker.coordinator.consumer_group.administration import commit_refusal
@@ -38,7 +39,7 @@ from broker.protocol.messages.txn_offset_commit import (
 def refuse_transactional_commit(
     context: RequestContext, request: TxnOffsetCommitRequest, code: ErrorCode
 ) -> TxnOffsetCommitResponse:
-    """Answer a refused TxnOffsetCommit: the error stands at every partition."""
+    """Build the answer to a refused TxnOffsetCommit, with the error at every partition."""
     topics = [_answer(topic, [code] * len(topic.partitions)) for topic in request.topics]
     return TxnOffsetCommitResponse(topics=topics)
 
@@ -60,7 +61,7 @@ def _answer(
 def commit_in_transaction(
     step: Step, token: Token, context: RequestContext, request: TxnOffsetCommitRequest
 ) -> None:
-    """Write the offsets down as a part of the producer's transaction."""
+    """Write the offsets as a part of the producer's transaction."""
     member, group = None, None
     consumer_group = step.shard.consumer_groups.get(request.group_id)
     if consumer_group is None:
@@ -116,7 +117,7 @@ def write_pending(
 
 
 def committing_group(step: Step, request: TxnOffsetCommitRequest) -> ClassicGroup:
-    """Return the group (a new simple one, if need be) when the committer may commit to it."""
+    """Return the group, or a new simple one; raise KafkaError if the commit is not allowed."""
     if not request.group_id or not fits_record(request.group_id):
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     group = step.shard.groups.get(request.group_id)
@@ -133,14 +134,14 @@ def committing_group(step: Step, request: TxnOffsetCommitRequest) -> ClassicGrou
 
 
 def names_member(request: TxnOffsetCommitRequest) -> bool:
-    """Tell whether the request says who of the group commits."""
+    """Return True if the request names the member that commits."""
     return bool(request.member_id) or request.group_instance_id is not None
 
 
 def committing_member(
     group: ConsumerGroup, request: TxnOffsetCommitRequest
 ) -> ConsumerMember | None:
-    """Return the member that commits, None when the request names none and need not."""
+    """Return the member that commits, None if the request may leave it out; raise KafkaError."""
     epoch = request.generation_id
     if epoch < 0 and (not group.members or not names_member(request)):
         return None
@@ -156,7 +157,7 @@ def epoch_code(
     request: TxnOffsetCommitRequest,
     partition: TopicPartition,
 ) -> ErrorCode:
-    """Decide whether a member of a consumer group has the partition since the epoch it is in."""
+    """Return ILLEGAL_GENERATION if the member did not own the partition in its epoch."""
     if member is None or request.generation_id == member.member_epoch:
         return ErrorCode.NONE
     topic = step.shard.image().topics.by_name.get(partition.topic)
@@ -166,7 +167,7 @@ def epoch_code(
 
 
 def end_transaction(step: Step, token: Token, end: EndOfTransaction) -> None:
-    """Write the marker, and let what the producer has committed count, or forget it."""
+    """Write the marker, and make the producer's pending offsets valid or drop them."""
     step.output.transaction = end
     step.shard.offsets.end_transaction(end.producer_id, is_commit=end.is_commit)
     step.reply(token, ErrorCode.NONE)

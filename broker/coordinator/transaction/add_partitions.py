@@ -1,8 +1,8 @@
-"""AddPartitionsToTxn and AddOffsetsToTxn: what a transaction will write to, said before it does.
+"""AddPartitionsToTxn and AddOffsetsToTxn: the partitions that a transaction will write to.
 
-From v4 on brokers ask, for their producers: the leader of a partition adds it with the first batch
-(transactions of version 2), or only verifies that its producer has added it (`verify_only`), so
-that no late batch makes a transaction that nobody will ever end (KIP-890).
+From v4 brokers send the request for their producers. With the first batch, the leader of a
+partition adds the partition (transactions of version 2), or only verifies that the producer has
+added it (`verify_only`), so that a late batch cannot start a transaction that never ends (KIP-890).
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ FIRST_VERSION_OF_BROKERS = 4
 
 
 def told_in(context: RequestContext, code: ErrorCode) -> ErrorCode:
-    """Give a code as a version knows it."""
+    """Return the code as the request's version knows it (KIP-588)."""
     is_old = context.api_version < FIRST_VERSION_WITH_PRODUCER_FENCED
     if is_old and code == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
@@ -42,21 +42,21 @@ def told_in(context: RequestContext, code: ErrorCode) -> ErrorCode:
 def refuse_add(
     context: RequestContext, request: AddPartitionsToTxnTransaction, code: ErrorCode
 ) -> AddPartitionsToTxnResult:
-    """Refuse every partition: a transaction takes all of them or none."""
+    """Build the refusal, with the error at every partition: a transaction adds all or none."""
     return result(request, told_in(context, code))
 
 
 def refuse_add_offsets(
     context: RequestContext, request: AddOffsetsToTxnRequest, code: ErrorCode
 ) -> AddOffsetsToTxnResponse:
-    """Refuse."""
+    """Build the answer to a refused AddOffsetsToTxn."""
     return AddOffsetsToTxnResponse(error_code=told_in(context, code))
 
 
 def add_partitions(
     step: Step, token: Token, context: RequestContext, request: AddPartitionsToTxnTransaction
 ) -> None:
-    """Take partitions into a transaction, or begin one. That they exist is checked already."""
+    """Add partitions to a transaction, or begin one. The caller checks that they exist."""
     is_by_broker = context.api_version >= FIRST_VERSION_OF_BROKERS
     _add(
         step,
@@ -71,7 +71,7 @@ def add_partitions(
 def verify_partitions(
     step: Step, token: Token, context: RequestContext, request: AddPartitionsToTxnTransaction
 ) -> None:
-    """Say of each partition whether it belongs to the producer's open transaction."""
+    """Answer TRANSACTION_ABORTABLE for each partition that is not in the open transaction."""
     transaction = _transaction(step, request)
     step.reply(
         token,
@@ -102,7 +102,7 @@ def add_offsets(
     request: AddOffsetsToTxnRequest,
     offsets_partition: TopicPartition,
 ) -> None:
-    """Take a group's partition of the offsets topic into a transaction."""
+    """Add a group's partition of `__consumer_offsets` to a transaction."""
     transaction = step.transaction_of(
         request.transactional_id, request.producer_id, request.producer_epoch
     )
@@ -145,7 +145,7 @@ def _partitions(request: AddPartitionsToTxnTransaction) -> frozenset[TopicPartit
 
 
 def result(request: AddPartitionsToTxnTransaction, code: ErrorCode) -> AddPartitionsToTxnResult:
-    """Say the same of every partition of a transaction."""
+    """Build an answer with the same code for every partition."""
     return AddPartitionsToTxnResult(
         transactional_id=request.transactional_id,
         topic_results=[

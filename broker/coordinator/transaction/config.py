@@ -1,21 +1,21 @@
-"""The transaction coordinator's settings, under Kafka's names, and the limits that are ours."""
+"""The settings of the transaction coordinator, under Kafka's names, and our own limits."""
 
 from dataclasses import dataclass
 
 MAX_TRANSACTIONAL_ID_BYTES = 32_000
-"""Records hold strings of 32,767 bytes at most; requests in their flexible versions bring longer
-ones."""
+"""The longest transactional id. A string in a record has at most 32,767 bytes; one in a flexible
+version of a request may be longer."""
 
 MAX_ENDED_AT_ONCE = 60
-"""How many transactions a sweep aborts, or ids it removes, in one turn; the rest is due at once."""
+"""The transactions that a sweep aborts, or the ids it removes, in one turn; it then continues."""
 
 MAX_LOOKED_AT_AT_ONCE = 10_000
-"""How many transactional ids a sweep looks at in one turn."""
+"""The transactional ids that a sweep checks in one turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionConfig:
-    """Kafka's transaction settings; the setting's own name is given where the field's differs."""
+    """Kafka's transaction settings; each field gives the setting's name."""
 
     max_timeout_ms: int = 900_000
     """transaction.max.timeout.ms"""
@@ -26,6 +26,6 @@ class TransactionConfig:
     expiration_check_interval_ms: int = 3_600_000
     """transaction.remove.expired.transaction.cleanup.interval.ms"""
     commit_timeout_ms: int = 30_000
-    """request.timeout.ms: how long an answer waits for its record to be committed."""
+    """request.timeout.ms: how long an answer waits for the commit of its record."""
     max_batch_bytes: int = 1_048_588
     """max.message.bytes of `__transaction_state`, as for `__consumer_offsets`."""

@@ -1,4 +1,4 @@
-"""What there is: DescribeTransactions (KIP-664), ListTransactions (KIP-664, 994, 1152)."""
+"""DescribeTransactions (KIP-664) and ListTransactions (KIP-664, KIP-994, KIP-1152)."""
 
 from collections.abc import Container
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from broker.protocol.messages.list_transactions import TransactionState as Liste
 def refuse_describe(
     context: RequestContext, transactional_id: str, code: ErrorCode
 ) -> DescribedTransaction:
-    """Refuse."""
+    """Build the answer to a refused description."""
     return DescribedTransaction(error_code=code, transactional_id=transactional_id)
 
 
 def describe_transaction(
     step: Step, token: Token, context: RequestContext, transactional_id: str
 ) -> None:
-    """Describe one transactional id; of one that is being ended, what has no marker yet."""
+    """Describe one transactional id; an ending transaction has the partitions without a marker."""
     validate_transactional_id(transactional_id)
     transaction = step.shard.transactions.get(transactional_id)
     if transaction is None:
@@ -52,17 +52,17 @@ def describe_transaction(
 
 @dataclass(frozen=True, slots=True)
 class TransactionFilter:
-    """Which transactions a listing is about; what is empty, or None, filters nothing."""
+    """The filter of a ListTransactions; an empty or None field filters nothing."""
 
     states: frozenset[TransactionState]
     has_states: bool
-    """Whether states were named at all: unknown ones too."""
+    """True if the request names states, even unknown ones."""
     producer_ids: Container[int] | None
     min_duration_ms: int
-    """Only those that run for longer; negative for any."""
+    """The minimum duration of a listed transaction; negative for any."""
 
     def passes(self, transaction: Transaction, timestamp_ms: int) -> bool:
-        """Tell whether a transaction is to be listed."""
+        """Return True if a transaction passes the filter."""
         if self.producer_ids is not None and transaction.producer_id not in self.producer_ids:
             return False
         if self.has_states and transaction.state not in self.states:
@@ -72,7 +72,7 @@ class TransactionFilter:
 
 
 def listed(transactional_id: str, transaction: Transaction) -> ListedTransaction:
-    """Give a transaction's line in a listing."""
+    """Build the entry of a transaction in a listing."""
     return ListedTransaction(
         transactional_id=transactional_id,
         producer_id=transaction.producer_id,

@@ -1,28 +1,28 @@
-"""EndTxn: commit or abort, and say so again to whoever did not hear it.
+"""EndTxn: commit or abort a transaction, and repeat the answer for a client that lost it.
 
-Up to v4 the producer keeps its epoch: the state alone tells a repeat from a mistake. From v5 on
-(transactions of version 2, KIP-890) ending a transaction raises the epoch, so a request that was
-delayed can never end a later transaction, and a repeat is known by its epoch, one below the current
-one; or, when the epochs were used up, by its id, the one before:
+Up to v4 the producer keeps its epoch, and only the state distinguishes a repeat from an error. From
+v5 (transactions of version 2, KIP-890) the end of a transaction raises the epoch, so that a delayed
+request can never end a later transaction. A repeat has the previous epoch, one below the current
+one; or, if the epochs of an id were exhausted, the previous id:
 
     state             commit again   abort again   commit        abort         any other epoch
     EMPTY             fenced         fenced        INVALID       a new epoch   fenced
     ONGOING           fenced         fenced        ends it       ends it       fenced
     PREPARE_COMMIT    CONCURRENT     CONCURRENT    CONCURRENT    CONCURRENT    CONCURRENT
     PREPARE_ABORT     CONCURRENT     CONCURRENT    CONCURRENT    CONCURRENT    CONCURRENT
-    COMPLETE_COMMIT   told again     INVALID       INVALID       a new epoch   fenced
-    COMPLETE_ABORT    INVALID        told again    INVALID       a new epoch   fenced
+    COMPLETE_COMMIT   same answer    INVALID       INVALID       a new epoch   fenced
+    COMPLETE_ABORT    INVALID        same answer   INVALID       a new epoch   fenced
 
 INVALID is INVALID_TXN_STATE, CONCURRENT is CONCURRENT_TRANSACTIONS, fenced is PRODUCER_FENCED.
 
-While markers are being written a producer cannot be told from one that was replaced by its epoch
-alone: the producer has the raised epoch from the moment EndTxn is answered. So every request of v5
-is CONCURRENT then, whatever its id and epoch. Up to v4 id and epoch are checked first. Each cell
-was measured on Apache Kafka 4.3.1 with the markers held back. AddPartitionsToTxn and InitProducerId
-of 4.3.1 are CONCURRENT then too, whatever the epoch; here they tell a replaced producer so at once.
+While markers are being written, the epoch alone does not distinguish a producer from one that was
+replaced: the producer has the raised epoch from the answer to EndTxn on. So every request of v5 is
+CONCURRENT then, whatever its id and epoch. Up to v4, id and epoch are checked first. Each cell was
+measured on Apache Kafka 4.3.1 with the markers held back. In 4.3.1, AddPartitionsToTxn and
+InitProducerId are also CONCURRENT then, whatever the epoch; here they fence a replaced producer.
 
-The answer is sent when PREPARE_* is committed: from then on the outcome cannot change. When the
-epochs are used up it names the producer's next id.
+The answer is sent when PREPARE_* is committed, because the outcome cannot change after that. If the
+epochs are exhausted, the answer has the producer's next id.
 """
 
 from broker.coordinator.output import RequestContext, Token
@@ -42,11 +42,11 @@ from broker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 FIRST_VERSION_WITH_EPOCH_BUMP = 5
 
 ENDED = {TransactionState.COMPLETE_COMMIT: True, TransactionState.COMPLETE_ABORT: False}
-"""How a transaction has ended: whether it was committed."""
+"""For each state after the end of a transaction: True if it was committed."""
 
 
 def refuse_end(context: RequestContext, request: EndTxnRequest, code: ErrorCode) -> EndTxnResponse:
-    """Refuse."""
+    """Build the answer to a refused EndTxn."""
     return EndTxnResponse(
         error_code=told_in(context, code),
         producer_id=NO_PRODUCER_ID,
@@ -57,7 +57,7 @@ def refuse_end(context: RequestContext, request: EndTxnRequest, code: ErrorCode)
 def end_transaction(
     step: Step, token: Token, context: RequestContext, request: EndTxnRequest
 ) -> None:
-    """End the producer's transaction, once, however often it asks."""
+    """End the producer's transaction; a repeated request gets the same answer."""
     if context.api_version >= FIRST_VERSION_WITH_EPOCH_BUMP:
         producer_id, producer_epoch = _end_and_bump(step, request)
         step.reply(token, EndTxnResponse(producer_id=producer_id, producer_epoch=producer_epoch))
@@ -99,7 +99,7 @@ def _end_and_bump(step: Step, request: EndTxnRequest) -> tuple[int, int]:
 
 
 def _has_overflowed(transaction: Transaction, request: EndTxnRequest) -> bool:
-    """Tell a repeat from before the last epoch of an id was used up."""
+    """Return True for a repeat of the request that exhausted the epochs of the previous id."""
     return (
         request.producer_id == transaction.previous_producer_id
         and request.producer_epoch == MAX_EPOCH - 1
@@ -108,7 +108,7 @@ def _has_overflowed(transaction: Transaction, request: EndTxnRequest) -> bool:
 
 
 def _is_repeat(transaction: Transaction, request: EndTxnRequest) -> bool:
-    """Tell whether this transaction's end was asked for with this epoch before."""
+    """Return True if the transaction was ended with the request's epoch."""
     if transaction.state not in ENDED:
         return False
     is_one_below = request.producer_epoch + 1 == transaction.producer_epoch
@@ -116,7 +116,7 @@ def _is_repeat(transaction: Transaction, request: EndTxnRequest) -> bool:
 
 
 def _validate_repeat(transaction: Transaction, request: EndTxnRequest) -> None:
-    """Raise what a producer is told that ends what has ended, or what never began."""
+    """Raise INVALID_TXN_STATE unless the transaction has ended as the request asks."""
     if ENDED.get(transaction.state) is not request.committed:
         raise _invalid(transaction)
 

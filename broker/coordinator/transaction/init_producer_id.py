@@ -1,12 +1,12 @@
-"""InitProducerId with a transactional id: a producer begins, or goes on after an error.
+"""InitProducerId with a transactional id: a producer starts, or continues after an error.
 
-Whoever asks without an id of its own replaces the producer before it: its epoch is the next one,
-and its transaction, if one is open, is aborted first; the answer is then CONCURRENT_TRANSACTIONS,
-until the markers are written. A producer that sends the id and epoch it has (KIP-360, from v3 on)
-gets the next epoch only if nobody replaced it meanwhile.
+A request without a producer id replaces the previous producer: it gets the next epoch. An open
+transaction is aborted first, and the answer is CONCURRENT_TRANSACTIONS until its markers are
+written. A request with the producer's id and epoch (KIP-360, from v3) gets the next epoch only if
+no other producer has replaced it meanwhile.
 
-Kafka aborts an open transaction whatever epoch the asking producer has. Here one that is replaced
-is told so first, and aborts nobody's transaction.
+Kafka aborts an open transaction whatever epoch the request has. Here a producer that was replaced
+gets PRODUCER_FENCED, and does not abort the transaction of its successor.
 """
 
 from broker.coordinator.output import RequestContext, Token
@@ -32,7 +32,7 @@ FIRST_VERSION_WITH_PRODUCER_FENCED = 4
 def refuse_init(
     context: RequestContext, request: InitProducerIdRequest, code: ErrorCode
 ) -> InitProducerIdResponse:
-    """Refuse; before v4 a fenced producer knows only INVALID_PRODUCER_EPOCH (KIP-588)."""
+    """Build the refusal; before v4 a fenced producer gets INVALID_PRODUCER_EPOCH (KIP-588)."""
     is_old = context.api_version < FIRST_VERSION_WITH_PRODUCER_FENCED
     if is_old and code == ErrorCode.PRODUCER_FENCED:
         code = ErrorCode.INVALID_PRODUCER_EPOCH
@@ -44,7 +44,7 @@ def refuse_init(
 def init_producer_id(
     step: Step, token: Token, context: RequestContext, request: InitProducerIdRequest
 ) -> None:
-    """Answer an id and an epoch that fence every producer before."""
+    """Answer with an id and an epoch that fence all earlier producers."""
     transactional_id = request.transactional_id or ""
     _validate(step, transactional_id, request)
     found = step.shard.transactions.get(transactional_id)
@@ -82,9 +82,9 @@ def _validate(step: Step, transactional_id: str, request: InitProducerIdRequest)
 
 
 def _validate_producer_id(found: Transaction, request: InitProducerIdRequest) -> None:
-    """Raise PRODUCER_FENCED for an id that is neither the current one nor just used up.
+    """Raise PRODUCER_FENCED for a wrong producer id.
 
-    The one before counts when its epochs are: then its producer never got the answer.
+    The previous id is valid if its epochs are exhausted: the answer with the new id was lost.
     """
     if request.producer_id in {NO_PRODUCER_ID, found.producer_id, found.next_producer_id}:
         return
@@ -97,7 +97,7 @@ def _granted(step: Step, found: Transaction | None, request: InitProducerIdReque
     timestamp_ms, timeout_ms = step.now.timestamp_ms, request.transaction_timeout_ms
     expected_epoch = request.producer_epoch
     if found is None:
-        # Whatever epoch it had: its id has expired, and nobody else can have had it since.
+        # The request's epoch does not matter: the id has expired, and no other producer used it.
         new = Transaction(
             producer_id=step.next_producer_id(),
             timeout_ms=timeout_ms,

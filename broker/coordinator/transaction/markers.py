@@ -1,8 +1,8 @@
-"""The effect of a prepared transaction: a marker in every partition that belongs to it.
+"""The effect of a prepared transaction: a marker in each of its partitions.
 
-`SendMarkers` is begun by the shell once PREPARE_COMMIT or PREPARE_ABORT is committed, and again
-when such a transaction is loaded; so a marker may be written twice, which its partition's leader
-takes for what it is. The shell tells which partitions are done; with the last of them the
+The shell starts `SendMarkers` when PREPARE_COMMIT or PREPARE_ABORT is committed, and again when
+such a transaction is loaded. A marker may therefore be written twice, which its partition's leader
+handles as a repeat. The shell reports the partitions that are done; after the last one the
 transaction is complete.
 """
 
@@ -15,11 +15,11 @@ from broker.model import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class SendMarkers:
-    """Write these markers. What is told about them later names this very effect."""
+    """The markers to write. Later reports about them carry this object."""
 
     transactional_id: str
     number: int
-    """Of the effect, in its shard's life: an answer to an earlier one says nothing of this one."""
+    """The number of the effect in its shard: a report with another number is ignored."""
     producer_id: int
     producer_epoch: int
     is_commit: bool
@@ -29,7 +29,7 @@ class SendMarkers:
 
 @dataclass(slots=True)
 class Ending:
-    """A prepared transaction whose markers are on their way."""
+    """A prepared transaction whose markers are being written."""
 
     number: int
     missing: set[TopicPartition]
@@ -37,13 +37,13 @@ class Ending:
 
 @dataclass(slots=True)
 class Endings:
-    """Those of a shard. Soft state: whoever loads the shard sends all markers again."""
+    """The ending transactions of a shard. Soft state: after a reload all markers are sent again."""
 
     _by_id: dict[str, Ending] = field(default_factory=dict)
     _next_number: int = 0
 
     def begin(self, transactional_id: str, transaction: Transaction, commit: bool) -> SendMarkers:
-        """Begin to end a transaction."""
+        """Start the end of a transaction; return the markers to write."""
         self._next_number += 1
         self._by_id[transactional_id] = Ending(self._next_number, set(transaction.partitions))
         return SendMarkers(
@@ -57,7 +57,7 @@ class Endings:
         )
 
     def note_written(self, markers: SendMarkers, partitions: Iterable[TopicPartition]) -> bool:
-        """Take note of markers that are written; tell whether they were the last."""
+        """Note written markers; return True if they were the last ones."""
         ending = self._by_id.get(markers.transactional_id)
         if ending is None or ending.number != markers.number:
             return False
@@ -68,6 +68,6 @@ class Endings:
         return True
 
     def missing(self, transactional_id: str) -> frozenset[TopicPartition] | None:
-        """Return the partitions of an ending transaction that have no marker yet."""
+        """Return the partitions without a marker; None if the transaction is not ending."""
         ending = self._by_id.get(transactional_id)
         return None if ending is None else frozenset(ending.missing)

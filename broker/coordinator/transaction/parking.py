@@ -1,12 +1,13 @@
-"""Producers that begin their next transaction while the markers of the last one are being written.
+"""Requests of producers that start their next transaction before the last one is complete.
 
-EndTxn is answered when its outcome cannot change any more, and that is before the transaction is
-complete. What a producer says next is on its way already then, and Kafka sends it away with
-CONCURRENT_TRANSACTIONS, to come again after a pause that is longer than the markers take. Here it
-waits, for PARKED_MS at most: what completes the transaction answers it, in the same batch.
+EndTxn is answered when its outcome is final, which is before the transaction is complete. The
+producer's next request then arrives early. Kafka answers it with CONCURRENT_TRANSACTIONS, and the
+producer retries after a pause that is longer than the markers take. Here the request is parked, for
+PARKED_MS at most, and the completion of the transaction answers it in the same batch.
 
-One request a transactional id: a producer has one transaction at a time. Brokers, who ask for many
-producers at once, are sent away as by Kafka: one that waits would hold up the others.
+Each transactional id has at most one parked request, because a producer has one transaction at a
+time. Requests of brokers for many producers are not parked but refused as in Kafka: one parked
+element would delay the others.
 """
 
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from broker.coordinator.output import Reply, RequestContext, Token
 from broker.errors import ErrorCode
 
 PARKED_MS = 500
-"""Markers that take longer wait for a partition that has no leader, or its replicas."""
+"""The longest wait. Markers that take longer wait for a partition's leader or replicas."""
 
 
 class ParkedUntil(NamedTuple):
@@ -27,7 +28,7 @@ class ParkedUntil(NamedTuple):
 
 
 class Parked(NamedTuple):
-    """A request that waits, and how to go on with it."""
+    """A parked request, with its handler and the function that refuses it."""
 
     token: Token
     context: RequestContext
@@ -36,19 +37,19 @@ class Parked(NamedTuple):
     refuse: Callable[..., object]
 
     def refused(self, code: ErrorCode) -> Reply:
-        """Answer it with an error."""
+        """Return the reply that refuses the request."""
         return Reply(self.token, self.refuse(self.context, self.request, code))
 
 
 @dataclass(slots=True)
 class Parking:
-    """Invariant: each id has one parked request, each token is that of one."""
+    """Invariant: `_by_id` and `_ids` name the same requests, at most one per transactional id."""
 
     _by_id: dict[str, Parked] = field(default_factory=dict)
     _ids: dict[Token, str] = field(default_factory=dict)
 
     def park(self, transactional_id: str, parked: Parked) -> bool:
-        """Let a request wait; False when another one does."""
+        """Park a request; return False if the id already has a parked one."""
         if transactional_id in self._by_id:
             return False
         self._by_id[transactional_id] = parked
@@ -56,20 +57,20 @@ class Parking:
         return True
 
     def take(self, transactional_id: str) -> Parked | None:
-        """End the wait of an id's request, if there is one."""
+        """Remove and return an id's parked request, if there is one."""
         parked = self._by_id.pop(transactional_id, None)
         if parked is not None:
             del self._ids[parked.token]
         return parked
 
     def forget(self, token: Token) -> None:
-        """End the wait of a request that nobody listens to any more."""
+        """Remove a parked request, because its connection is closed."""
         transactional_id = self._ids.get(token)
         if transactional_id is not None:
             self.take(transactional_id)
 
     def take_all(self) -> list[Parked]:
-        """End every wait."""
+        """Remove and return all parked requests."""
         parked = list(self._by_id.values())
         self._by_id.clear()
         self._ids.clear()

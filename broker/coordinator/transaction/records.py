@@ -1,11 +1,11 @@
-"""Records of `__transaction_state`: Kafka's own schemas, so Kafka's formatters read them.
+"""The records of `__transaction_state`, in Kafka's own schemas.
 
-Keys are of version 0. Values are written in version 1, which is flexible and has the fields of
-version 2 of the transaction protocol, once `transaction.version` is 1 or higher; in version 0
-before. A tombstone (no value) removes a transactional id.
+Keys have version 0. Values have version 1 if `transaction.version` is 1 or higher: it is flexible
+and has the fields of version 2 of the transaction protocol. Otherwise they have version 0. A
+tombstone (no value) removes a transactional id.
 
-`last_producer_epoch` is not in the log: a producer that asks again for an epoch whose answer was
-lost, and meets another coordinator, is told that it is fenced, as with Kafka.
+`last_producer_epoch` is not in the log. A producer that repeats a request for an epoch after it
+lost the answer, and reaches another coordinator, is fenced, as in Kafka.
 """
 
 from struct import unpack_from
@@ -30,7 +30,7 @@ FIRST_FLEXIBLE_TRANSACTION_VERSION = 1
 def transaction_record(
     transactional_id: str, transaction: Transaction | None, transaction_version: int
 ) -> CoordinatorRecord:
-    """Encode a transaction; None makes the tombstone."""
+    """Encode a transaction; None encodes the tombstone."""
     key = TransactionLogKey(transactional_id=transactional_id)
     value = None
     if transaction is not None:
@@ -69,7 +69,7 @@ def _partitions_of(transaction: Transaction) -> list[PartitionsSchema] | None:
 
 
 def decode_record(key: bytes, value: bytes | None) -> tuple[str, Transaction | None] | None:
-    """Decode one record; None for a key of a later kind. Raises DecodeError for damage."""
+    """Decode a record; return None for an unknown key; raise DecodeError for a damaged record."""
     if _version_of(key) != KEY_VERSION:
         return None
     transactional_id = decode_struct(TransactionLogKey, KEY_VERSION, key[2:]).transactional_id
@@ -89,7 +89,7 @@ def _version_of(data: bytes) -> int:
 
 
 def _transaction_of(value: TransactionLogValue) -> Transaction:
-    """Rebuild a transaction; one that cannot have been written is damage."""
+    """Build a transaction from its record; raise DecodeError if it breaks an invariant."""
     state = IN_LOG.get(value.transaction_status)
     if state is None:
         raise DecodeError(f"transaction status {value.transaction_status} is unknown")

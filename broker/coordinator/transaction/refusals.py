@@ -1,7 +1,7 @@
-"""Turns an answer that can no longer be given into a refusal.
+"""Turns an answer that can no longer be sent into a refusal of the same kind.
 
-When a batch cannot be appended, or is not committed in time, or the shard moves to another broker,
-whoever waits for an answer gets an error of the same kind instead, and asks again.
+If a batch cannot be appended, or is not committed in time, or the shard moves to another broker,
+every client that waits for an answer gets an error instead, and retries.
 """
 
 from broker.coordinator.output import Reply
@@ -15,7 +15,7 @@ from broker.protocol.messages.init_producer_id import InitProducerIdResponse
 
 
 def refuse(reply: Reply, code: ErrorCode) -> Reply:
-    """Return the same reply as a refusal. A listing becomes an empty one."""
+    """Return the reply as a refusal. A listing becomes an empty one."""
     return Reply(reply.token, _refused(reply.response, code))
 
 

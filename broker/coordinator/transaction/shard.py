@@ -1,16 +1,16 @@
-"""One partition of `__transaction_state`: dispatches every input to the file named for it.
+"""One partition of `__transaction_state`: it dispatches every input to the file that handles it.
 
 This is the shell's whole interface. Every request handler has one shape,
 
     shard.<handler>(token, context, request, now) -> Output
 
-where each token is answered exactly once: in the output of its own call, but for a producer's
-AddPartitionsToTxn and AddOffsetsToTxn, which may be parked (`parking.py`). Requests that name
-several transactional ids are split by the shell: the reply's response is then the element for one
-of them (`AddPartitionsToTxnResult`, DescribeTransactions' `TransactionState`).
+and each token gets exactly one reply: in the output of its own call, except for a producer's
+AddPartitionsToTxn and AddOffsetsToTxn, which may be parked (`parking.py`). The shell splits
+requests that name several transactional ids: the response in a reply is then the element for one of
+them (`AddPartitionsToTxnResult`, DescribeTransactions' `TransactionState`).
 
-The effects of an output are `SendMarkers`; `markers_written` tells what became of them. Any input
-can move the next deadline: ask `next_deadline_ms()` after each.
+The effects of an output are `SendMarkers`; the shell reports their progress to `markers_written`.
+Any input can move the next deadline: call `next_deadline_ms()` after each.
 """
 
 from collections.abc import Callable, Iterable
@@ -46,8 +46,8 @@ Refuse = Callable[[RequestContext, RequestT, ErrorCode], object]
 class TransactionShard:
     """All transactional ids of one partition.
 
-    Lifecycle: construct, `replay` every record of the partition, `loaded(now)`, then handlers,
-    `markers_written` and `on_deadline`; at the end `unload(code)`.
+    Lifecycle: construct, `replay` every record of the partition, run `loaded(now)` to its end, then
+    call handlers, `markers_written` and `on_deadline`; at the end `unload(code)`.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class TransactionShard:
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply one record, in log order, while loading. Handlers apply their own records.
 
-        Raises DecodeError for a damaged record; keys of a later kind are skipped.
+        Raise DecodeError for a damaged record; skip keys of an unknown version.
         """
         record = decode_record(key, value)
         if record is not None:
             self.state.put(*record)
 
     def loaded(self, now: Instant) -> LoadedSteps:
-        """Go on with every transaction that was being ended, in sweeps: this is one step."""
+        """Continue the end of prepared transactions. It never yields: sweeps bound the work."""
         yield from ()
         step = Step(self.state, now)
         sweep.run(step, Sweep.END_PREPARED)
@@ -82,10 +82,10 @@ class TransactionShard:
         return step.output
 
     def unload(self, code: ErrorCode) -> list[Reply]:
-        """End the shard; return a refusal for everyone parked (NOT_COORDINATOR when it moved)."""
+        """End the shard; return refusals of the parked requests (NOT_COORDINATOR if it moved)."""
         return [parked.refused(code) for parked in self.state.parking.take_all()]
 
-    # Requests of producers, and of brokers for them.
+    # Requests from producers, and from brokers for their producers.
 
     def init_producer_id(
         self, token: Token, context: RequestContext, request: InitProducerIdRequest, now: Instant
@@ -102,10 +102,7 @@ class TransactionShard:
         request: AddPartitionsToTxnTransaction,
         now: Instant,
     ) -> Output:
-        """One transaction of an AddPartitionsToTxn, v0-5.
-
-        Whether there are such partitions is for the caller to check.
-        """
+        """One transaction of an AddPartitionsToTxn, v0-5. The caller checks the partitions."""
         handle: Handler[AddPartitionsToTxnTransaction] = add_partitions.add_partitions
         if request.verify_only:
             handle = add_partitions.verify_partitions
@@ -122,7 +119,7 @@ class TransactionShard:
         offsets_partition: TopicPartition,
         now: Instant,
     ) -> Output:
-        """AddOffsetsToTxn, v0-4; the caller knows where the group's offsets are."""
+        """AddOffsetsToTxn, v0-4; the caller computes the group's partition."""
         refuse = add_partitions.refuse_add_offsets
 
         def handle(
@@ -149,17 +146,17 @@ class TransactionShard:
         return self._handle(handle, refuse, token, context, transactional_id, now)
 
     def transactions(self, token: Token, now: Instant) -> Output:
-        """Answer all transactions as they are now, as (transactional id, `Transaction`)."""
+        """Answer with all transactions, as pairs of transactional id and `Transaction`."""
         step = Step(self.state, now)
         step.reply(token, list(self.state.transactions.items()))
         return step.output
 
-    # Events that are no requests.
+    # Events other than requests.
 
     def markers_written(
         self, markers: SendMarkers, partitions: Iterable[TopicPartition], now: Instant
     ) -> Output:
-        """These partitions have their markers, or are gone; the last completes the transaction."""
+        """Note partitions that have their markers or are deleted; after the last one, complete."""
         step = Step(self.state, now)
         if self.state.endings.note_written(markers, partitions):
             transactional_id = markers.transactional_id
@@ -169,18 +166,18 @@ class TransactionShard:
         return step.output
 
     def forget(self, token: Token, now: Instant) -> Output:
-        """The connection of a request is closed: if its reply is still owed, it no longer is."""
+        """Drop the pending reply of a request, if any, because its connection is closed."""
         self.state.parking.forget(token)
         return Output()
 
     def next_deadline_ms(self) -> int | None:
-        """When `on_deadline` must be called (monotonic); None when nothing is due."""
+        """Return when `on_deadline` must be called (monotonic time); None without a deadline."""
         return self.state.timers.next_deadline_ms()
 
     def on_deadline(self, now: Instant) -> Output:
-        """Go on with every sweep that is due, once; send away who has waited for too long.
+        """Run the due sweeps, and answer parked requests whose wait is over.
 
-        Of very many the rest is due still.
+        It acts on at most DEADLINES_AT_ONCE deadlines; the others remain due.
         """
         step = Step(self.state, now)
         for due in list(islice(self.state.timers.pop_due(now.now_ms), DEADLINES_AT_ONCE)):
@@ -191,7 +188,7 @@ class TransactionShard:
         return step.output
 
     def _handle_or_park(self, asked: Parked, now: Instant) -> Output:
-        """Run a handler; who comes while the transaction before is being ended waits for that."""
+        """Run a handler; park the request if the previous transaction is not complete."""
         step = Step(self.state, now)
         try:
             asked.handler(step, asked.token, asked.context, asked.request)
@@ -206,7 +203,7 @@ class TransactionShard:
         return step.output
 
     def _end_wait(self, step: Step, transactional_id: str) -> None:
-        """Go on with whoever waits for a transaction to end: it has, or it takes too long."""
+        """Handle an id's parked request: its transaction is complete, or its wait is over."""
         parked = self.state.parking.take(transactional_id)
         if parked is None:
             return
@@ -225,7 +222,7 @@ class TransactionShard:
         request: RequestT,
         now: Instant,
     ) -> Output:
-        """Run a handler; the one place where a refusal becomes an answer."""
+        """Run a handler; this is the one place where a refusal becomes an answer."""
         step = Step(self.state, now)
         try:
             handler(step, token, context, request)

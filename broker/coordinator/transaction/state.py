@@ -1,9 +1,9 @@
-"""The states of a transaction, and how it gets from one to another.
+"""The states of a transaction, and the transitions between them.
 
     EMPTY            the producer has an id and an epoch, and no transaction
     ONGOING          partitions, or a group's offsets, belong to a transaction
-    PREPARE_COMMIT   it will be committed, whatever happens: markers are being written
-    PREPARE_ABORT    it will be aborted, whatever happens: markers are being written
+        PREPARE_COMMIT   the outcome is final, a commit: markers are being written
+        PREPARE_ABORT    the outcome is final, an abort: markers are being written
     COMPLETE_COMMIT  every marker is written
     COMPLETE_ABORT   every marker is written
 
@@ -15,21 +15,21 @@
                          │            │ abort, init of another, time-out         │add│  │
                          └ abort (v2) ┴────────▶ PREPARE_ABORT ─ markers ▶ COMPLETE_ABORT
 
-With transactions of version 2 a producer that does not know whether it has a transaction may abort
-where there is none: EMPTY, COMPLETE_COMMIT and COMPLETE_ABORT go to PREPARE_ABORT too.
+With transactions of version 2, a producer that does not know whether it has a transaction may abort
+without one: EMPTY, COMPLETE_COMMIT and COMPLETE_ABORT also go to PREPARE_ABORT.
 
-Kafka has two more, which are never in its log: DEAD, while the tombstone of an expired id is being
-written, and PREPARE_EPOCH_FENCE, between raising an epoch and writing PREPARE_ABORT with it. Here
-both are one step, for a shard goes ahead of its log and its answers wait: what Kafka answers with
-CONCURRENT_TRANSACTIONS because a write is pending is here decided on the state behind that write.
-They are kept as names that a filter may give.
+Kafka has two more states, which are never in its log: DEAD, while the tombstone of an expired id is
+being written, and PREPARE_EPOCH_FENCE, between raising an epoch and writing PREPARE_ABORT with it.
+Here neither is needed, because a shard changes its state before the record is committed and holds
+the answer back. Where Kafka answers CONCURRENT_TRANSACTIONS because a write is pending, the shard
+decides on the state after that write. The two states exist here only as names for filters.
 """
 
 from enum import Enum
 
 
 class TransactionState(Enum):
-    """A state, by the name that DescribeTransactions tells."""
+    """A state; the values are the names in DescribeTransactions."""
 
     EMPTY = "Empty"
     ONGOING = "Ongoing"
@@ -62,7 +62,7 @@ NEXT: dict[TransactionState, frozenset[TransactionState]] = {
     _S.DEAD: frozenset(),
     _S.PREPARE_EPOCH_FENCE: frozenset(),
 }
-"""Where a transaction may go from each state; a tombstone takes one of EXPIRABLE away."""
+"""The states that may follow each state. A tombstone removes a transaction in EXPIRABLE."""
 
 PREPARED = frozenset({_S.PREPARE_COMMIT, _S.PREPARE_ABORT})
 EXPIRABLE = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})

@@ -1,4 +1,4 @@
-"""One input being handled: the shard's state, the time, and the output that is growing."""
+"""The handling of one input: the shard's state, the time, and the output under construction."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,38 +24,44 @@ from broker.errors import ErrorCode, KafkaError
 
 
 class Sweep(Enum):
-    """What a deadline is for."""
+    """The recurring tasks of a shard, each with a deadline."""
 
-    END_PREPARED = "transactions that were being ended when they were loaded"
-    ABORT_TIMED_OUT = "transactions that take too long"
-    REMOVE_EXPIRED = "transactional ids that nobody uses"
+    END_PREPARED = "continue prepared transactions after loading"
+    ABORT_TIMED_OUT = "abort transactions that have timed out"
+    REMOVE_EXPIRED = "remove expired transactional ids"
 
 
 @dataclass(slots=True)
 class ShardState:
-    """Everything a shard knows. Persisted: `transactions`.
+    """The whole state of a shard, as tables:
 
-    Invariants: `ongoing` names exactly the transactions in ONGOING, `prepared` those in
-    PREPARE_COMMIT and PREPARE_ABORT; each of these has an ending, or END_PREPARED has still to look
-    at it; a sweep is scheduled while there is anything it could find.
+    transactions    transactional id -> `Transaction`; persisted, one record each
+    ongoing         the ids of transactions in ONGOING; an index of `transactions`
+    prepared        the ids in PREPARE_COMMIT or PREPARE_ABORT; an index of `transactions`
+    endings         transactional id -> the partitions without a marker; soft state
+    timers          the deadlines of sweeps and of parked requests; soft state
+    parking         transactional id -> a parked request; soft state
+    unchecked       sweep -> the ids that it has not checked yet; soft state
+
+    Invariants: each id in `prepared` has an ending, or END_PREPARED has not checked it yet; a sweep
+    is scheduled while there may be something for it.
     """
 
     config: TransactionConfig
     take_producer_id: Callable[[], int | None]
-    """Gives an id that no producer ever had; None when there is none at hand."""
+    """Returns an unused producer id; None if the block of ids is empty."""
     transaction_version: Callable[[], int]
-    """The cluster's."""
+    """Returns the cluster's finalized `transaction.version`."""
     transactions: dict[str, Transaction] = field(default_factory=dict)
     ongoing: dict[str, None] = field(default_factory=dict)
     prepared: dict[str, None] = field(default_factory=dict)
     endings: Endings = field(default_factory=Endings)
     timers: Timers[Sweep | ParkedUntil] = field(default_factory=Timers)
     parking: Parking = field(default_factory=Parking)
-    not_looked_at: dict[Sweep, list[str]] = field(default_factory=dict)
-    """The ids that a sweep has still to look at."""
+    unchecked: dict[Sweep, list[str]] = field(default_factory=dict)
 
     def put(self, transactional_id: str, transaction: Transaction | None) -> None:
-        """Apply one record."""
+        """Apply one record; None removes the id."""
         self.ongoing.pop(transactional_id, None)
         self.prepared.pop(transactional_id, None)
         if transaction is None:
@@ -70,7 +76,7 @@ class ShardState:
 
 @dataclass(slots=True)
 class Step:
-    """One input, from the state before it to its output."""
+    """The handling of one input, from the state before it to its output."""
 
     shard: ShardState
     now: Instant
@@ -81,10 +87,12 @@ class Step:
         self.output.replies.append(Reply(token, response))
 
     def write(self, transactional_id: str, transaction: Transaction | None) -> None:
-        """Move a transactional id on; raises UNKNOWN_SERVER_ERROR for what no batch can hold."""
+        """Append a transaction's record and apply it, and start the effects of its state.
+
+        Raise UNKNOWN_SERVER_ERROR, as Kafka does, if the record does not fit into a batch.
+        """
         record = transaction_record(transactional_id, transaction, self.shard.transaction_version())
         if not self._fits(record):
-            # So does Kafka: the client has no name for a transaction that is too large.
             raise KafkaError(
                 ErrorCode.UNKNOWN_SERVER_ERROR, "The transaction has too many partitions."
             )
@@ -99,7 +107,7 @@ class Step:
         self.schedule(Sweep.REMOVE_EXPIRED)
 
     def end(self, transactional_id: str, transaction: Transaction) -> None:
-        """Have the markers written; where there is no partition there is nothing to wait for."""
+        """Start the markers of a prepared transaction; complete one without partitions at once."""
         is_commit = transaction.state is TransactionState.PREPARE_COMMIT
         markers = self.shard.endings.begin(transactional_id, transaction, is_commit)
         if markers.partitions:
@@ -108,7 +116,7 @@ class Step:
             self.write(transactional_id, transaction.complete(self.now.timestamp_ms))
 
     def schedule(self, sweep: Sweep, delay_ms: int | None = None) -> None:
-        """Have a sweep, unless there will be one."""
+        """Schedule a sweep, unless it is already scheduled."""
         if sweep in self.shard.timers:
             return
         if delay_ms is None:
@@ -125,7 +133,7 @@ class Step:
         return BATCH_OVERHEAD_BYTES + record_size_bytes(record) <= limit_bytes
 
     def next_producer_id(self) -> int:
-        """Take an id; raises COORDINATOR_LOAD_IN_PROGRESS, as Kafka while it waits for a block."""
+        """Return a new producer id; raise COORDINATOR_LOAD_IN_PROGRESS if the block is empty."""
         producer_id = self.shard.take_producer_id()
         if producer_id is None:
             raise KafkaError(
@@ -136,15 +144,17 @@ class Step:
     def transaction_of(
         self, transactional_id: str, producer_id: int, producer_epoch: int | None = None
     ) -> Transaction:
-        """Return a producer's transaction; raises INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING.
+        """Return the producer's transaction.
 
-        And PRODUCER_FENCED for another epoch than its own, when one is given.
+        Raise INVALID_REQUEST for an invalid id, INVALID_PRODUCER_ID_MAPPING for another producer
+        id, PRODUCER_FENCED for another epoch than `producer_epoch`, if given, and
+        CONCURRENT_TRANSACTIONS if the producer already uses its next id.
         """
         validate_transactional_id(transactional_id)
         transaction = self.shard.transactions.get(transactional_id)
         if transaction is None or transaction.producer_id != producer_id:
             if transaction is not None and transaction.next_producer_id == producer_id >= 0:
-                # It was told its next id with the outcome, before the markers are written.
+                # The producer got its next id with the outcome, before the markers are written.
                 raise concurrent()
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING,
@@ -156,10 +166,10 @@ class Step:
         return transaction
 
     def fence(self, transactional_id: str, transaction: Transaction) -> None:
-        """Abort an ongoing transaction over the head of its producer."""
+        """Abort an ongoing transaction and fence its producer."""
         next_producer_id = NO_PRODUCER_ID
         if transaction.is_exhausted:
-            # Without one the producer keeps its id, with the last epoch of all.
+            # Without a new id the producer keeps its id, with the last epoch.
             taken = self.shard.take_producer_id()
             next_producer_id = NO_PRODUCER_ID if taken is None else taken
         self.write(
@@ -173,21 +183,21 @@ class Step:
 
 
 def validate_transactional_id(transactional_id: str) -> None:
-    """Raise INVALID_REQUEST for one that nobody can have."""
+    """Raise INVALID_REQUEST for an empty or too long transactional id."""
     is_too_long = len(transactional_id.encode()) > MAX_TRANSACTIONAL_ID_BYTES
     if not transactional_id or is_too_long:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "The transactional id is empty, or too long.")
 
 
 def fenced() -> KafkaError:
-    """Make the refusal for a producer that has been replaced."""
+    """Return the error for a producer that has been replaced."""
     return KafkaError(
         ErrorCode.PRODUCER_FENCED, "There is a newer producer with the same transactionalId."
     )
 
 
 def concurrent() -> KafkaError:
-    """Make the refusal for who comes while the transaction before is being ended."""
+    """Return the error for a request that arrives before the last transaction is complete."""
     return KafkaError(
         ErrorCode.CONCURRENT_TRANSACTIONS,
         "The producer attempted to update a transaction while another concurrent operation on the "

@@ -1,8 +1,10 @@
-"""What is done without being asked for: transactions that take too long are aborted, unused ids are
-forgotten, and whoever loads transactions that were being ended goes on with them.
+"""Sweeps: the recurring tasks of a shard.
 
-A sweep looks at a bounded number of ids a turn and is due again at once while some are left, so
-that very many never keep the loop from the others.
+They abort transactions that have timed out, remove expired transactional ids, and continue prepared
+transactions after loading.
+
+A sweep checks a bounded number of ids per turn. While some are left it is due again at once, so
+that very many ids do not block the event loop.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,15 +16,15 @@ from broker.coordinator.transaction.transaction import Transaction
 
 
 def run(step: Step, sweep: Sweep) -> None:
-    """Go on with a sweep, or begin it; and set when it goes on, or begins again."""
+    """Continue or begin a sweep, and schedule its continuation or its next run."""
     shard = step.shard
-    left = shard.not_looked_at.pop(sweep, None)
+    left = shard.unchecked.pop(sweep, None)
     if left is None:
         left = list(_candidates(step, sweep))
         left.reverse()
     _look(step, left, ACTS[sweep])
     if left:
-        shard.not_looked_at[sweep] = left
+        shard.unchecked[sweep] = left
         step.schedule(sweep, delay_ms=0)
     elif sweep is not Sweep.END_PREPARED and _candidates(step, sweep):
         step.schedule(sweep)

@@ -1,11 +1,11 @@
 """One transactional id: its producer, its state, its transaction; and every transition, as values.
 
-Who may ask for a transition is for the handlers to check. Each function here returns the next
-`Transaction`, and asserts that the table in `state.py` has the way there.
+The handlers check who may cause a transition. Each method here returns the next `Transaction`, and
+asserts that the table in `state.py` has the transition.
 
-Invariants: partitions only in ONGOING and the PREPARE states; a producer's epoch never falls while
-its id stays the same; an id is left only when its epochs are used up (`is_exhausted`), so that its
-coordinator can always fence its producer by one more.
+Invariants: there are partitions only in ONGOING and the PREPARE states; a producer's epoch never
+decreases while its id stays the same; an id is replaced only when its epochs are exhausted
+(`is_exhausted`), so that the coordinator can always fence the producer with one higher epoch.
 """
 
 from collections.abc import Iterable
@@ -26,37 +26,37 @@ NO_PARTITIONS: frozenset[TopicPartition] = frozenset()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """What the log says of one transactional id, and `last_producer_epoch`, which it does not."""
+    """The record of one transactional id, and `last_producer_epoch`, which is not in the log."""
 
     producer_id: int
     previous_producer_id: int = NO_PRODUCER_ID
     """The producer's id before the last transition."""
     next_producer_id: int = NO_PRODUCER_ID
-    """What the producer's id will be when the markers are written."""
+    """The producer's id after the markers are written."""
     producer_epoch: int = NO_PRODUCER_EPOCH
     last_producer_epoch: int = NO_PRODUCER_EPOCH
-    """The epoch of the producer that was given `producer_epoch`; -1 when it began anew."""
+    """The epoch of the producer before it got `producer_epoch`; -1 if it started without one."""
     timeout_ms: int
     state: TransactionState = TransactionState.EMPTY
     partitions: frozenset[TopicPartition] = NO_PARTITIONS
     start_timestamp_ms: int = NO_TIMESTAMP
     last_update_timestamp_ms: int
     client_transaction_version: int = 0
-    """What the client spoke when the state was entered."""
+    """The transaction version of the client when the state was entered."""
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether no epoch is left to give out: the highest is the coordinator's, for fencing."""
+        """True if no epoch is left for a producer: the highest one is reserved for fencing."""
         return is_epoch_exhausted(self.producer_epoch)
 
     @property
     def bumps_epoch(self) -> bool:
-        """Whether every transaction has an epoch of its own (KIP-890)."""
+        """True if every transaction has its own epoch (KIP-890)."""
         return bumps_epoch(self.client_transaction_version)
 
     @property
     def identity(self) -> tuple[int, int]:
-        """The producer's id and epoch for what comes after this transaction."""
+        """The producer's id and epoch after this transaction."""
         if self.next_producer_id != NO_PRODUCER_ID:
             return self.next_producer_id, 0
         return self.producer_id, self.producer_epoch
@@ -78,10 +78,11 @@ class Transaction:
     def increment_epoch(
         self, timeout_ms: int, expected_epoch: int, timestamp_ms: int
     ) -> "Transaction":
-        """Give the next epoch; raises PRODUCER_FENCED when another one is expected (KIP-360).
+        """Give the producer its next epoch (KIP-360).
 
-        A producer that does not say which epoch it has begins anew. One that says the last epoch
-        asks again for the answer that it never got.
+        A producer without an `expected_epoch` starts anew. One with the last epoch repeats a
+        request whose answer it lost, and gets the same epoch again. Raise PRODUCER_FENCED for any
+        other epoch.
         """
         epoch, last_epoch = self.producer_epoch + 1, self.producer_epoch
         if expected_epoch == NO_PRODUCER_EPOCH:
@@ -97,7 +98,7 @@ class Transaction:
     def rotate_producer_id(
         self, producer_id: int, timeout_ms: int, timestamp_ms: int, *, keeps_last_epoch: bool
     ) -> "Transaction":
-        """Give a new id, with epoch 0: there is no epoch left of the old one."""
+        """Give the producer a new id with epoch 0: the epochs of the old id are exhausted."""
         last_epoch = self.producer_epoch if keeps_last_epoch else NO_PRODUCER_EPOCH
         return self._empty(producer_id, 0, last_epoch, timeout_ms, timestamp_ms)
 
@@ -119,7 +120,7 @@ class Transaction:
     def add_partitions(
         self, partitions: Iterable[TopicPartition], client_version: int, timestamp_ms: int
     ) -> "Transaction":
-        """Take partitions in; the first begin a transaction."""
+        """Add partitions; the first ones begin a transaction."""
         is_ongoing = self.state is TransactionState.ONGOING
         return self._to(
             TransactionState.ONGOING,
@@ -132,7 +133,7 @@ class Transaction:
     def prepare(
         self, *, is_commit: bool, client_version: int, next_producer_id: int, timestamp_ms: int
     ) -> "Transaction":
-        """End the transaction. In version 2 the next one has a higher epoch already."""
+        """Prepare the end of the transaction; in version 2 this raises the epoch."""
         changes: dict[str, int] = {}
         if bumps_epoch(client_version):
             changes["producer_epoch"] = min(self.producer_epoch + 1, MAX_EPOCH)
@@ -148,7 +149,7 @@ class Transaction:
     def fence(
         self, *, server_version: int, next_producer_id: int, timestamp_ms: int
     ) -> "Transaction":
-        """Abort the transaction over the head of its producer, whose epoch ends with it."""
+        """Prepare the abort of the transaction, and fence its producer with a higher epoch."""
         does_bump = bumps_epoch(server_version)
         return self._prepare(
             False,
@@ -161,13 +162,13 @@ class Transaction:
 
     def _prepare(self, is_commit: bool, timestamp_ms: int, **changes: Any) -> "Transaction":
         state = TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT
-        # An abort where there is no transaction begins and ends one.
+        # An abort without a transaction begins and ends one.
         is_ongoing = self.state is TransactionState.ONGOING
         start_ms = self.start_timestamp_ms if is_ongoing else timestamp_ms
         return self._to(state, timestamp_ms, start_timestamp_ms=start_ms, **changes)
 
     def complete(self, timestamp_ms: int) -> "Transaction":
-        """Every marker is written: the producer goes on with its next identity."""
+        """Complete the transaction after the last marker; the producer gets its next identity."""
         is_commit = self.state is TransactionState.PREPARE_COMMIT
         state = TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
         producer_id, epoch = self.identity
@@ -182,10 +183,10 @@ class Transaction:
 
 
 def is_epoch_exhausted(producer_epoch: int) -> bool:
-    """Tell whether a producer with this epoch can be given no higher one."""
+    """Return True if a producer with this epoch cannot get a higher one."""
     return producer_epoch >= MAX_EPOCH - 1
 
 
 def bumps_epoch(transaction_version: int) -> bool:
-    """Tell whether every transaction of this version has an epoch of its own."""
+    """Return True if every transaction of this version has its own epoch."""
     return transaction_version >= TRANSACTION_VERSION_WITH_EPOCH_BUMP

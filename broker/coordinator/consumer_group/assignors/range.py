@@ -1,8 +1,8 @@
-"""The `range` assignor: of each topic, every subscriber a part of equal size.
+"""The `range` assignor: every subscriber of a topic gets an equal share of its partitions.
 
-Members with the same subscriptions get the same partition numbers of topics that have equally many,
-so that they can be joined. A member keeps the lowest of what it has; what is left over goes, in
-order, to those who have too little.
+Members with equal subscriptions get the same partition numbers of all topics that have the same
+number of partitions, so that these topics can be joined. A member keeps the lowest partitions of
+its current target; the remaining partitions go, in order, to the members below their quota.
 """
 
 from broker.coordinator.consumer_group.assignors.spec import GroupSpec, Steps
@@ -10,7 +10,7 @@ from broker.coordinator.consumer_group.member import Assignment
 
 
 def assign(spec: GroupSpec) -> Steps[dict[str, Assignment]]:
-    """Assign every topic by itself."""
+    """Assign each topic separately."""
     subscribers: dict[bytes, list[str]] = {}
     for member_id, member in spec.members.items():
         for topic_id in member.topic_ids:
@@ -26,7 +26,7 @@ def assign(spec: GroupSpec) -> Steps[dict[str, Assignment]]:
 
 
 def assign_topic(spec: GroupSpec, topic_id: bytes, member_ids: list[str]) -> dict[str, list[int]]:
-    """Divide one topic; as many members as there is remainder get one more than the others."""
+    """Divide one topic; the remainder of the division gives some members one partition more."""
     quota, extra_count = divmod(spec.partition_counts[topic_id], len(member_ids))
     kept: dict[str, list[int]] = {}
     quotas: dict[str, int] = {}

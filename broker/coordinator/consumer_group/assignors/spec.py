@@ -1,4 +1,4 @@
-"""What an assignor is given, and the names of those there are."""
+"""The input of an assignor, and the assignors' names."""
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from broker.coordinator.consumer_group.member import Assignment
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[int, None, T]
-"""Work in steps: after each, about how many members, topics and partitions were touched in it."""
+"""Interruptible work: each yield gives about how many members, topics and partitions it touched."""
 
 UNIFORM: Final = "uniform"
 RANGE: Final = "range"
@@ -16,7 +16,7 @@ RANGE: Final = "range"
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    """One member: the existing topics it subscribes to, and its target so far."""
+    """One member: the existing topics that it subscribes to, and its present target."""
 
     topic_ids: frozenset[bytes]
     target: Assignment
@@ -24,10 +24,11 @@ class MemberSpec:
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """A group to be assigned.
+    """A group to assign.
 
-    Invariants: members in the order of their ids; `partition_counts` has every topic that a member
-    subscribes to; the targets so far share no partition, and have none of other topics.
+    Invariants: members are in the order of their ids; `partition_counts` has every topic that a
+    member subscribes to; the present targets share no partition, and a member's target has only
+    topics that it subscribes to.
     """
 
     members: Mapping[str, MemberSpec]
@@ -35,16 +36,17 @@ class GroupSpec:
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether all members subscribe to the same topics."""
+        """True if all members subscribe to the same topics."""
         return len({member.topic_ids for member in self.members.values()}) <= 1
 
 
 def make_spec(
     members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]
 ) -> Steps[GroupSpec]:
-    """Make the specification, taking from the targets so far what cannot stay.
+    """Build the specification; remove invalid and duplicate partitions from the present targets.
 
-    A log that was cut between the batches of a large assignment has targets of two epochs.
+    Targets can share a partition: a log that was truncated between the batches of a large
+    assignment has targets of two epochs.
     """
     taken: dict[bytes, set[int]] = {}
     kept: dict[str, MemberSpec] = {}

@@ -1,7 +1,7 @@
-"""The `uniform` assignor: every member as many partitions as every other, of whatever topics.
+"""The `uniform` assignor: all members get nearly the same number of partitions, over all topics.
 
-When all subscribe to the same topics, nobody has more than one partition more than anybody else;
-whoever has more already is the one to have it. Otherwise it is `uniform_mixed` that balances.
+If all members subscribe to the same topics, the numbers differ by at most one, and the members that
+already have the most get the extra partition. Otherwise `uniform_mixed` computes the assignment.
 """
 
 from collections import deque
@@ -41,7 +41,7 @@ def assign(spec: GroupSpec) -> Steps[dict[str, Assignment]]:
 
 
 def compute_quotas(spec: GroupSpec, partition_count: int) -> dict[str, int]:
-    """Return how many partitions each member is to have; who has the most gets one more."""
+    """Return the number of partitions of each member; the largest members get the extra one."""
     quota, extra_count = divmod(partition_count, len(spec.members))
     sizes = {
         member_id: sum(map(len, member.target.values()))
@@ -56,7 +56,7 @@ def compute_quotas(spec: GroupSpec, partition_count: int) -> dict[str, int]:
 def fill(
     spec: GroupSpec, targets: dict[str, dict[bytes, set[int]]], missing: dict[str, int]
 ) -> Steps[None]:
-    """Give what nobody has to those who have too little."""
+    """Give the unassigned partitions to the members below their quota."""
     taken: dict[bytes, set[int]] = {}
     for target in targets.values():
         for topic_id, partitions in target.items():

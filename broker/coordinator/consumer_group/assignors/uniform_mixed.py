@@ -1,9 +1,10 @@
-"""The `uniform` assignor where members subscribe to different topics.
+"""The `uniform` assignor for members that subscribe to different topics.
 
-Three steps: everyone keeps what it has; what nobody has goes to the subscriber with the least; then
-partitions move from who has more to who has less by two or more, until no move helps. Each move
-makes the sum of the squared sizes smaller, so it ends; and then no partition could be moved to a
-subscriber that would still have less than its owner.
+It works in three stages. Every member keeps its partitions. Each unassigned partition goes to the
+subscriber with the fewest partitions. Then partitions move from a member to one that has at least
+two fewer, until no such move exists. Each move reduces the sum of the squared sizes, so the last
+stage ends; after it, no partition has a subscriber that has at least two partitions fewer than its
+owner.
 """
 
 from heapq import heapify, heappop, heappush, heapreplace
@@ -26,17 +27,17 @@ def assign(spec: GroupSpec) -> Steps[dict[str, Assignment]]:
 
 
 class Balance:
-    """An assignment on its way to be even."""
+    """An assignment under construction."""
 
     def __init__(self, spec: GroupSpec) -> None:
         self._spec = spec
         self._sizes: dict[str, int] = {}
         self._parts: dict[bytes, dict[str, set[int]]] = {}
         self.topic_ids: list[bytes] = []
-        """Those that give the least choice first: many partitions, few subscribers."""
+        """The topics with the least choice first: those with many partitions per subscriber."""
 
     def take_over(self) -> Steps[None]:
-        """Begin with what everyone has."""
+        """Start with the present targets."""
         spec = self._spec
         for member_id, member in spec.members.items():
             self._sizes[member_id] = sum(map(len, member.target.values()))
@@ -54,7 +55,7 @@ class Balance:
         )
 
     def hand_out(self) -> Steps[None]:
-        """Give what nobody has to the subscriber with the least."""
+        """Give each unassigned partition to the subscriber with the fewest partitions."""
         for topic_id in self.topic_ids:
             parts = self._parts[topic_id]
             taken = {partition for part in parts.values() for partition in part}
@@ -70,7 +71,7 @@ class Balance:
             yield len(parts) + self._spec.partition_counts[topic_id]
 
     def level(self, topic_id: bytes) -> Steps[bool]:
-        """Move partitions of one topic while that evens out; return whether any was moved."""
+        """Move partitions of one topic while the balance improves; return True if any moved."""
         parts = self._parts[topic_id]
         lows = [(self._sizes[member_id], member_id) for member_id in parts]
         highs = [(-size, member_id) for size, member_id in lows if parts[member_id]]
@@ -82,7 +83,7 @@ class Balance:
             high, giver = -highs[0][0], highs[0][1]
             low, taker = lows[0]
             if high != self._sizes[giver] or not parts[giver]:
-                heappop(highs)  # It has changed since, and is in the heap anew.
+                heappop(highs)  # The entry is outdated; the heap has a newer one.
             elif low != self._sizes[taker]:
                 heappop(lows)
             elif high - low < 2:
@@ -97,7 +98,7 @@ class Balance:
         return has_moved
 
     def _move(self, topic_id: bytes, giver: str, taker: str) -> None:
-        """Move a partition, rather one that the giver does not have yet, or the taker has."""
+        """Move one partition: preferably one of the taker's target, or not of the giver's."""
         members = self._spec.members
         had = members[giver].target.get(topic_id, frozenset())
         wanted = members[taker].target.get(topic_id, frozenset())
@@ -109,7 +110,7 @@ class Balance:
         self._sizes[taker] += 1
 
     def targets(self) -> Steps[dict[str, Assignment]]:
-        """Return what each member is to have."""
+        """Return the target of each member."""
         targets: dict[str, dict[bytes, frozenset[int]]] = {each: {} for each in self._spec.members}
         for topic_id, parts in self._parts.items():
             for member_id, part in parts.items():
