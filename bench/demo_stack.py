@@ -28,7 +28,7 @@ from tests.lib.process_tree import processes_below
 from tests.lib.waiting import until
 
 REGISTRY, ORDERS = 1, 2  # where each lies behind the first
-STREAMS, SPARK, DASHBOARD = (ORDERS + len(SERVICES) + place for place in range(len(PROGRAMS)))
+STREAMS, _, DASHBOARD = (ORDERS + len(SERVICES) + place for place in range(len(PROGRAMS)))
 PORTS = DASHBOARD + 3 * len(NODE_IDS) + 1  # and Connect's worker
 _READY_SECONDS = 300.0
 _STOP_SECONDS = 60.0

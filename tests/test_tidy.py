@@ -112,6 +112,7 @@ PLAIN_ENGLISH = (
     "broker/raft",
     "broker/replication",
     "broker/coordinator",
+    "broker/log",
 )
 """Files and folders whose docstrings and comments keep the rules below; add what is clean."""
 HEADLESS = re.compile(

@@ -1,15 +1,16 @@
-"""Partitions on disk, in Kafka's own files (`format.md` describes them with a worked example).
+"""The logs of partitions on disk, in Kafka's file formats (`format.md` has a worked example).
 
-Start with `partition_log.PartitionLog`: what everybody above this package holds. `local_log` says
-what it consists of, and its parts are given that: `append` and `rewrite` (what a leader checks and
-writes), `read`, `retention` (which segments may go), `recovery` and `replay` (opening, after a
-clean stop and after any other), `segment` and `index/` (the files), `leader_epochs`, `producers/`
-(sequences and transactions), `flush`.
+Start with `partition_log.PartitionLog`, which all users of this package hold. `local_log` is its
+state, and the other files work on that state: `append` and `rewrite` (what a leader checks and
+writes), `read`, `retention` (which segments may be deleted), `recovery` and `replay` (opening after
+a clean stop and after any other stop), `segment` and `index/` (the files), `leader_epochs`,
+`producers/` (sequences and transactions), `flush`.
+
 `cleaner/` compacts. `log_directories.LogDirectories` holds all partitions of a broker; `moves`
-brings one from one directory to another. `config` and `topic_settings` are a topic's settings.
+moves one to another directory. `config` and `topic_settings` are the settings of a topic.
 
-Rules: everything touches the disk through `storage`, times are arguments, no thread and no loop is
-made here. A log has one owner thread; what may run on another says so (`FlushWork.run`,
-`CleaningRun`). Nothing changes in memory before the disk has taken it, and an `OSError` ends the
-log directory: nothing is tried again.
+Rules: all access to the disk goes through `storage`, times are arguments, and this package starts
+no thread and no event loop. A log has one owner thread; a function that may run on another thread
+says so (`FlushWork.run`, `CleaningRun`). Memory changes only after the disk has taken the data. An
+`OSError` takes the log directory offline, and no operation is retried.
 """

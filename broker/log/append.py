@@ -1,10 +1,11 @@
 """Appending to a partition's log: the hot path of the broker.
 
-A leader checks header, CRC and the lengths of the records, and writes 16 fresh bytes (base offset,
-length, leader epoch) followed by the client's own bytes from there on. Nothing is decoded, and
-nothing changed unless the topic's settings ask for it (`rewrite`) or the client's header lies about
-times. A follower takes batches as they are.
-Nothing changes in memory before the write has succeeded.
+A leader checks the header, the CRC and the lengths of the records. It writes 16 new bytes (base
+offset, length, leader epoch), followed by the client's bytes from there on. It decodes and changes
+the records only if the topic's settings require it (`rewrite`) or the timestamps in the client's
+header are wrong. A follower appends batches unchanged.
+
+Memory changes only after the write has succeeded.
 """
 
 from collections.abc import Generator
@@ -41,7 +42,7 @@ from broker.records.validation import (
 
 
 class AppendOrigin(Enum):
-    """Who appends: clients are not trusted, and only their sequence numbers are checked."""
+    """The source of a batch. Only batches of clients are validated, with their sequence numbers."""
 
     CLIENT = "client"
     CHECKED_CLIENT = "client whose batch went through `accept_in_steps`"
@@ -51,11 +52,11 @@ class AppendOrigin(Enum):
 
 _CLIENT = AppendOrigin.CLIENT
 _CHECKED_CLIENT = AppendOrigin.CHECKED_CLIENT
-"""Every look into an enum is a call, in Python 3.11 a slow one."""
+"""Module constants, because access to a member of an enum is a slow call in Python 3.11."""
 
 
 class AppendInfo(NamedTuple):
-    """Where a batch went; `last_offset` is inclusive."""
+    """The result of an append; `last_offset` is inclusive."""
 
     base_offset: int
     last_offset: int
@@ -65,7 +66,7 @@ class AppendInfo(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """A client's large batch as it is to be appended, and what it unpacked to."""
+    """A client's validated large batch in the form to append, and its decompressed size."""
 
     records: BytesLike
     unpacked_bytes: int
@@ -79,9 +80,9 @@ def append_as_leader(
     origin: AppendOrigin,
     transaction: TransactionAppend = NO_TRANSACTION,
 ) -> AppendInfo:
-    """Append one batch under the next offsets; raises KafkaError and changes nothing.
+    """Append one batch at the end of the log; raise KafkaError, with nothing changed, to refuse.
 
-    Raises TooMuchAtOnce for a client's batch that is to go through `accept_in_steps` first.
+    Raise TooMuchAtOnce for a client's batch that must go through `accept_in_steps` first.
     """
     header = read_single_batch(records)
     limits, is_client = log.append_limits, origin is _CLIENT
@@ -128,9 +129,10 @@ def append_as_leader(
 def accept_in_steps(
     log: LocalLog, records: BytesLike, timestamp_ms: int, aside: Aside
 ) -> Generator[Any, None, Accepted]:
-    """Check a client's large batch, and give it as it is to be appended (CHECKED_CLIENT).
+    """Validate a client's large batch; return it in the form to append (CHECKED_CLIENT).
 
-    It is unpacked aside, and its records are walked in steps. Raises KafkaError.
+    It is decompressed on another thread, and its records are validated in bounded steps. Raise
+    KafkaError.
     """
     header = read_single_batch(records)
     limits, config = log.append_limits, log.config
@@ -151,7 +153,7 @@ def accept_in_steps(
     except CorruptBatch as error:
         raise refusal_of(error) from None
     if isinstance(payload, mmap):
-        # To give back so much memory takes a while, too.
+        # Releasing this much memory takes long, too.
         yield from aside(payload.close)
     return Accepted(records, unpacked_bytes)
 
@@ -199,7 +201,7 @@ def _validate_producer(
 
 
 def marker_of(header: BatchHeader, payload: BytesLike) -> EndMarker | None:
-    """Read the transaction marker of a control batch; None when the cleaner emptied it."""
+    """Return the transaction marker of a control batch; None if the cleaner emptied the batch."""
     for record in parse_records(payload, header):
         return end_marker(record)
     return None
@@ -208,7 +210,7 @@ def marker_of(header: BatchHeader, payload: BytesLike) -> EndMarker | None:
 def note_producer(
     log: LocalLog, header: BatchHeader, base_offset: int, marker: EndMarker | None
 ) -> None:
-    """Take a batch with a producer id, now in the log, into the producer state."""
+    """Add an appended batch with a producer id to the producer state."""
     if not header.attributes & CONTROL_FLAG:
         log.producers.add_data(header, base_offset)
     elif marker is not None:
@@ -218,10 +220,10 @@ def note_producer(
 
 
 def append_as_follower(log: LocalLog, records: BytesLike, timestamp_ms: int) -> AppendInfo:
-    """Append batches as the leader wrote them; a batch cut off at the end is left out.
+    """Append the leader's batches unchanged; an incomplete batch at the end is left out.
 
-    Raises CorruptBatch when the bytes are not what a leader sends: nothing of the bad batch or
-    after it is written.
+    Raise CorruptBatch for a batch that no correct leader sends; neither it nor the batches after
+    it are written.
     """
     first_offset, append_time = log.log_end_offset, NO_TIMESTAMP
     for batch in split_batches(records):
@@ -236,7 +238,7 @@ def append_as_follower(log: LocalLog, records: BytesLike, timestamp_ms: int) -> 
 
 
 def base_of_batch_across(records: BytesLike, offset: int) -> int | None:
-    """Give where the first batch begins, if that is below an offset and it reaches above."""
+    """Return the base offset of the first batch if the batch extends across `offset`."""
     for batch in split_batches(records):
         header = batch.header
         is_across = header.base_offset < offset < header.next_offset

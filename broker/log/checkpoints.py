@@ -1,11 +1,12 @@
-"""The small text files of a log directory: checkpoints, `meta.properties`, the clean-stop mark.
+"""The small text files of a log directory: checkpoints, `meta.properties`, the clean-shutdown file.
 
-A checkpoint is three parts, each on its own line: the version 0, the number of entries, and the
+A checkpoint has three parts, each on its own line: the version 0, the number of entries, and the
 entries. `recovery-point-offset-checkpoint`, `replication-offset-checkpoint`,
 `log-start-offset-checkpoint` and `cleaner-offset-checkpoint` have `topic partition offset`;
-`leader-epoch-checkpoint` in a partition's directory has `epoch start_offset`; our own
+`leader-epoch-checkpoint` in a partition's directory has `epoch start_offset`; this broker's own
 `transaction-index-checkpoint` there has `base_offset crc32` of each `.txnindex`.
-A damaged checkpoint is as good as none, and is said aloud: everything in it can be found again.
+
+A damaged checkpoint is logged and treated as missing, because its content can be derived again.
 """
 
 import json
@@ -38,13 +39,13 @@ _logger = logging.getLogger(__name__)
 
 
 def write_offsets(storage: Storage, path: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Write a checkpoint of one offset per partition."""
+    """Write a checkpoint with one offset per partition."""
     lines = (f"{key.topic} {key.partition} {offset}" for key, offset in offsets.items())
     replace_file(storage, path, _text(lines))
 
 
 def read_offsets(storage: Storage, path: str) -> dict[TopicPartition, int]:
-    """Read a checkpoint of offsets; empty when there is none or it is damaged."""
+    """Read a checkpoint of offsets; it is empty if the file is missing or damaged."""
     offsets: dict[TopicPartition, int] = {}
     try:
         for topic, number, offset in _read(storage, path, 3):
@@ -64,7 +65,7 @@ def write_epochs(
 
 
 def read_epochs(storage: Storage, path: str) -> list[OffsetAndEpoch] | None:
-    """Read `leader-epoch-checkpoint`; None when it is damaged."""
+    """Read `leader-epoch-checkpoint`; return None if it is damaged."""
     try:
         entries = [
             OffsetAndEpoch(int(offset), int(epoch)) for epoch, offset in _read(storage, path, 2)
@@ -80,7 +81,7 @@ def read_epochs(storage: Storage, path: str) -> list[OffsetAndEpoch] | None:
 def write_index_sums(storage: Storage, directory: str, sums: Mapping[int, int]) -> None:
     """Write the checksums of a partition's transaction indexes, by base offset.
 
-    Not synced: who loses them knows as much as before there were any.
+    The file is not synced: without it, only the check of the indexes is lost.
     """
     lines = (f"{base_offset} {crc}" for base_offset, crc in sums.items())
     path = f"{directory}/{TRANSACTION_INDEX_CHECKPOINT}"
@@ -88,7 +89,7 @@ def write_index_sums(storage: Storage, directory: str, sums: Mapping[int, int]) 
 
 
 def read_index_sums(storage: Storage, directory: str) -> dict[int, int]:
-    """Read them; empty when there are none or the file is damaged."""
+    """Read these checksums; the result is empty if the file is missing or damaged."""
     path = f"{directory}/{TRANSACTION_INDEX_CHECKPOINT}"
     try:
         return {int(base_offset): int(crc) for base_offset, crc in _read(storage, path, 2)}
@@ -110,10 +111,10 @@ def _text(lines: Iterable[str]) -> bytes:
 
 
 def _read(storage: Storage, path: str, columns: int) -> list[list[str]]:
-    """Give the entries' columns; raises ValueError for anything but a whole checkpoint."""
+    """Return the columns of the entries; raise ValueError for an invalid checkpoint."""
     data = read_file(storage, path)
     if not data:
-        return []  # Apache Kafka leaves empty ones where it has nothing to say.
+        return []  # Apache Kafka writes an empty file if there are no entries.
     if not data.endswith(b"\n"):
         raise ValueError(f"{len(data)} bytes that end within a line")
     version, count, *lines = data.decode().splitlines()
@@ -126,9 +127,9 @@ def _read(storage: Storage, path: str, columns: int) -> list[list[str]]:
 
 
 def read_properties(storage: Storage, path: str) -> dict[str, str]:
-    """Read a Java properties file of plain `name=value` lines; empty when there is none.
+    """Read a Java properties file of plain `name=value` lines; empty if the file is missing.
 
-    Raises ValueError for what is no text.
+    Raise ValueError if the file is not text.
     """
     data = read_file(storage, path)
     lines = (line.strip() for line in (data or b"").decode().splitlines())
@@ -143,12 +144,12 @@ def write_properties(storage: Storage, path: str, properties: Mapping[str, str])
 
 
 def encode_uuid(uuid: bytes) -> str:
-    """Write 16 bytes as Kafka does: 22 characters of URL-safe base 64."""
+    """Encode 16 bytes as Kafka does: 22 characters of URL-safe base 64."""
     return urlsafe_b64encode(uuid).rstrip(b"=").decode()
 
 
 def decode_uuid(text: str) -> bytes:
-    """Read Kafka's 22 characters; ValueError for anything else."""
+    """Decode Kafka's 22 characters; raise ValueError for any other text."""
     uuid = urlsafe_b64decode(text + "==")
     if len(uuid) != 16 or encode_uuid(uuid) != text:
         raise ValueError(f"{text!r} is not a uuid")
@@ -156,10 +157,10 @@ def decode_uuid(text: str) -> bytes:
 
 
 def write_partition_metadata(storage: Storage, directory: str, topic_id: bytes) -> None:
-    """Write `partition.metadata`, which ties a directory to one incarnation of its topic.
+    """Write `partition.metadata`, which binds a directory to one topic id.
 
-    Synced with the first flush only, for 50 new partitions shall not cost 50 syncs; one that is
-    lost before is written again when the metadata next names the partition.
+    The first flush of the log syncs the file, so that 50 new partitions do not cost 50 syncs. If it
+    is lost before that, it is written again when the metadata names the partition.
     """
     text = f"version: 0\ntopic_id: {encode_uuid(topic_id)}"
     path = f"{directory}/{PARTITION_METADATA}"
@@ -167,14 +168,14 @@ def write_partition_metadata(storage: Storage, directory: str, topic_id: bytes) 
 
 
 def sync_partition_metadata(storage: Storage, directory: str) -> None:
-    """Make `partition.metadata` survive a power failure, if there is one."""
+    """Make `partition.metadata` survive a power failure, if it exists."""
     path = f"{directory}/{PARTITION_METADATA}"
     if storage.status(path) is not None:
         storage.open(path).sync()
 
 
 def read_partition_metadata(storage: Storage, directory: str) -> bytes | None:
-    """Read the topic id; None when there is no such file, ValueError when it is damaged."""
+    """Return the topic id; None if the file is missing; raise ValueError if it is damaged."""
     path = f"{directory}/{PARTITION_METADATA}"
     data = read_file(storage, path)
     if data is None:
@@ -187,9 +188,9 @@ def read_partition_metadata(storage: Storage, directory: str) -> bytes | None:
 
 
 def read_clean_shutdown(storage: Storage, path: str) -> int | None:
-    """Read the mark of a clean stop: the broker epoch then, -1 if it had none, None for no mark.
+    """Return the broker epoch in the clean-shutdown file (-1 for none); None without the file.
 
-    A mark that cannot be read is none: then everything is checked, which does no harm.
+    An unreadable file counts as missing: the log is then checked in full.
     """
     data = read_file(storage, path)
     if data is None:
@@ -197,5 +198,5 @@ def read_clean_shutdown(storage: Storage, path: str) -> int | None:
     try:
         return int(json.loads(data)["brokerEpoch"])
     except (KeyError, TypeError, ValueError) as error:
-        _logger.warning("mark of a clean stop ignored path=%s reason=%r", path, error)
+        _logger.warning("clean-shutdown file ignored path=%s reason=%r", path, error)
         return None

@@ -1,6 +1,7 @@
-"""The settings of one topic, parsed: what a `PartitionLog` reads while it runs.
+"""The parsed settings of one topic, which a `PartitionLog` uses.
 
-`LogConfig` has one attribute per entry of `TOPIC_SETTINGS`, named as the setting with underscores.
+`LogConfig` has one attribute per entry of `TOPIC_SETTINGS`, named like the setting with
+underscores.
 """
 
 from collections.abc import Mapping
@@ -31,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """A topic's settings; an attribute that is not given has Kafka's default."""
+    """A topic's settings, with Kafka's defaults."""
 
     cleanup_policy: tuple[str, ...] = ("delete",)
     compression_gzip_level: int = -1
@@ -81,10 +82,10 @@ class LogConfig:
     def from_settings(
         cls, settings: Mapping[str, str], defaults: "LogConfig | None" = None
     ) -> "LogConfig":
-        """Put a topic's own settings over the broker's defaults.
+        """Apply a topic's own settings to the broker's defaults.
 
-        Raises KafkaError(INVALID_CONFIG) for an unknown name, a value out of its limits, or
-        values that contradict each other.
+        Raise KafkaError(INVALID_CONFIG) for an unknown name, an invalid value, or values that
+        contradict each other.
         """
         values: dict[str, SettingValue] = {}
         for name, text in settings.items():
@@ -95,7 +96,7 @@ class LogConfig:
         return replace(defaults or cls(), **values)  # type: ignore[arg-type]
 
     def to_settings(self) -> dict[str, str]:
-        """Every setting that differs from Kafka's default, in Kafka's names."""
+        """Return every setting that differs from Kafka's default, by Kafka's name."""
         return {
             setting.name: format_value(getattr(self, setting.field_name)) or ""
             for setting in TOPIC_SETTINGS.values()
@@ -104,17 +105,17 @@ class LogConfig:
 
     @property
     def is_compacted(self) -> bool:
-        """Whether the cleaner keeps only the last value of every key."""
+        """True if the cleaner keeps only the last value of every key."""
         return "compact" in self.cleanup_policy
 
     @property
     def is_deleted(self) -> bool:
-        """Whether retention drops old segments."""
+        """True if retention deletes old segments."""
         return "delete" in self.cleanup_policy
 
     @property
     def uses_log_append_time(self) -> bool:
-        """Whether the broker's time replaces the producer's."""
+        """True if the broker's time replaces the producer's."""
         return self.message_timestamp_type == "LogAppendTime"
 
     @property
@@ -133,9 +134,9 @@ class LogConfig:
 
 
 def topic_defaults(broker_settings: Mapping[str, str]) -> dict[str, str]:
-    """Translate a broker's `log.*` settings into the topic settings they give a default to.
+    """Return the defaults of topic settings that a broker's `log.*` settings give.
 
-    Of several synonyms the first that is set counts: `log.retention.ms` over `.minutes` over
+    Of several synonyms the first that is set counts: `log.retention.ms`, then `.minutes`, then
     `.hours`, as in Kafka.
     """
     settings: dict[str, str] = {}
@@ -149,7 +150,7 @@ def topic_defaults(broker_settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _scaled(name: str, text: str, factor: int) -> str:
-    """Turn hours or minutes into milliseconds; a negative value means no limit and stays -1."""
+    """Convert hours or minutes to milliseconds; a negative value means no limit and becomes -1."""
     if factor == 1:
         return text
     try:

@@ -1,8 +1,8 @@
-"""What the folders of a log directory are called: a partition, one to be deleted, a stray, ...
+"""The names of the directories in a log directory.
 
-`orders-0` is a partition. Beside it may lie, each as `orders-0.<32 hex digits><extension>`: one
-that waits to be removed, one that is being filled to take the partition's place, and one that was
-found under the partition's name and is not what the cluster's metadata means by it.
+`orders-0` is a partition. The other kinds are `orders-0.<32 hex digits><extension>`: `-delete`
+waits for its deletion, `-future` is being filled to replace the partition (a move), and `-stray`
+had the partition's name but is not the partition of the cluster's metadata.
 """
 
 import re
@@ -21,7 +21,7 @@ _BESIDE = re.compile(r"([^.].*-[0-9]{1,10})\.[0-9a-f]{32}(-delete|-future|-stray
 def directory_name(
     topic_partition: TopicPartition, unique: bytes = b"", extension: str = ""
 ) -> str:
-    """Give `topic-0`, or `topic-0.<32 hex digits>-delete`, cut to what a file name may have."""
+    """Return `topic-0`, or `topic-0.<32 hex digits>-delete`; a long topic is cut to fit."""
     suffix = f".{unique.hex()}{extension}" if extension else ""
     number = f"-{topic_partition.partition}"
     room = MAX_NAME_BYTES - len(suffix) - len(number)
@@ -29,7 +29,7 @@ def directory_name(
 
 
 def parse_directory_name(name: str) -> tuple[TopicPartition, str] | None:
-    """Read a folder's name and extension, which is empty for a partition; None for other names."""
+    """Return the partition and the extension ("" for none) of a directory; None for other names."""
     beside = _BESIDE.fullmatch(name)
     partition = _PARTITION.fullmatch(beside[1] if beside else name)
     if partition is None:

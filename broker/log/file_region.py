@@ -1,4 +1,4 @@
-"""A part of a log file, handed out instead of its bytes so that the server can sendfile it."""
+"""A part of a log file, passed on instead of its bytes so that the server can use sendfile."""
 
 from dataclasses import dataclass
 
@@ -17,9 +17,9 @@ class FileRegion:
         return self.length
 
     def fileno(self) -> int:
-        """Give the descriptor to send from."""
+        """Return the file descriptor to send from."""
         return self.file.fileno()
 
     def read(self) -> bytes:
-        """Read the bytes, for a connection that cannot sendfile (TLS) and for tests."""
+        """Return the bytes, for a connection without sendfile (TLS) and for tests."""
         return self.file.read(self.position, self.length)

@@ -1,8 +1,9 @@
-"""What a start takes on trust is looked at when it is first used: where a closed segment ends.
+"""The check of a closed segment's end, at its first use.
 
-A clean start reads the tail of the active segment only, and the names and sizes of the others. So
-that none of those gives less than it held without a word, its last batches are walked before the
-first read. What cannot be read is said once, with the file and the offsets; what can be is served.
+A clean start reads only the end of the active segment, and the names and sizes of the others. So
+that a damaged closed segment does not silently return fewer records, its last batches are read
+before its first use. Damage is logged once, with the file and the offsets; the readable part is
+served.
 """
 
 import logging
@@ -15,12 +16,12 @@ _logger = logging.getLogger(__name__)
 
 
 def inspect(log: LocalLog, segment: Segment) -> None:
-    """Compare a closed segment's end with where the next one begins."""
+    """Compare a closed segment's end with the start of the next one."""
     segment.is_inspected = True
     following = segment.next_offset
     end, next_offset, reason = segment.find_end()
     path, excess_bytes = segment.path(LOG_SUFFIX), segment.size_bytes - end
-    # Compaction may take away all that was at the end of a segment.
+    # Compaction may have removed all records at the end of a segment.
     is_short = next_offset < following and not log.config.is_compacted
     if excess_bytes and next_offset == following:
         segment.size_bytes = end

@@ -1,7 +1,7 @@
-"""Which leader epoch wrote which offsets (KIP-101, KIP-279).
+"""The leader epochs of a log: which epoch wrote which offsets (KIP-101, KIP-279).
 
-Entries are (epoch, start offset), both strictly ascending. A follower that asks for the end of an
-epoch learns where its own log may differ from the leader's.
+Entries are (epoch, start offset), both strictly ascending. A follower asks for the end offset of an
+epoch to find where its log may diverge from the leader's.
 """
 
 from bisect import bisect_right
@@ -14,7 +14,7 @@ UNDEFINED = -1
 
 
 class LeaderEpochs:
-    """The epochs of one partition's log; changes are on disk after `save`."""
+    """The leader epochs of one partition's log; `save` writes changes to the disk."""
 
     __slots__ = ("_path", "_storage", "entries", "is_changed", "latest_epoch")
 
@@ -26,18 +26,18 @@ class LeaderEpochs:
         self.latest_epoch = UNDEFINED
 
     def load(self) -> bool:
-        """Read the checkpoint; False when it is damaged and must be rebuilt from the log."""
+        """Read the checkpoint; return False if it is damaged and must be rebuilt from the log."""
         entries = read_epochs(self._storage, self._path)
         self._replace(entries or [])
         self.is_changed = False
         return entries is not None
 
     def save(self, *, is_durable: bool = True) -> bool:
-        """Write the checkpoint if anything changed; True when the directory must be synced.
+        """Write the checkpoint if it has changed; return True if the directory must be synced.
 
-        It is written before the recovery point moves, not with every new epoch: what is above the
-        recovery point is read again from the batches. Not durable is for a caller who syncs the
-        whole file system next.
+        The caller writes it before the recovery point moves and not with every new epoch, because
+        recovery reads the epochs above the recovery point from the batches. With
+        `is_durable=False` the caller syncs the whole file system next.
         """
         if not self.is_changed:
             return False
@@ -46,26 +46,21 @@ class LeaderEpochs:
         return True
 
     def move_to(self, directory: str) -> None:
-        """Follow the partition's directory to another name or place."""
+        """Use another directory, after the partition's directory was renamed or moved."""
         self._path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that `epoch` begins at an offset; entries that contradict it go."""
+        """Note that `epoch` starts at an offset; remove entries that contradict it."""
         if epoch <= self.latest_epoch:
             return
         kept = [entry for entry in self.entries if entry.offset < start_offset]
         self._replace([*kept, OffsetAndEpoch(start_offset, epoch)])
 
-    def epoch_for(self, offset: int) -> int:
-        """Give the epoch that wrote an offset."""
-        entry = bisect_right(self.entries, offset, key=lambda entry: entry.offset) - 1
-        return self.entries[entry].leader_epoch if entry >= 0 else UNDEFINED
-
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """Give the largest epoch at or below the one asked, and where it ends.
+        """Return the largest epoch at or below `epoch`, and its end offset.
 
-        (-1, -1) when nothing is known: no epochs, a newer epoch than any here, or one that is
-        older than all here.
+        Return (-1, -1) if there are no epochs or `epoch` is newer than all of them. For an epoch
+        older than all of them, return it with the start of the first one.
         """
         if epoch == UNDEFINED or epoch > self.latest_epoch:
             return UNDEFINED, UNDEFINED
@@ -73,17 +68,17 @@ class LeaderEpochs:
             return epoch, log_end_offset
         following = bisect_right(self.entries, epoch, key=lambda entry: entry.leader_epoch)
         if following == 0:
-            # Older than everything here: the log begins with a later epoch.
+            # The log starts with a later epoch.
             return epoch, self.entries[0].offset
         return self.entries[following - 1].leader_epoch, self.entries[following].offset
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget the epochs that begin at or after an offset."""
+        """Remove the epochs that start at or after an offset."""
         if self.entries and self.entries[-1].offset >= end_offset:
             self._replace([entry for entry in self.entries if entry.offset < end_offset])
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Let the log begin later: the epoch of the new start begins there."""
+        """Move the start of the log: the epoch at `start_offset` then starts there."""
         following = bisect_right(self.entries, start_offset, key=lambda entry: entry.offset)
         if following == 0 or self.entries[0].offset == start_offset:
             return
@@ -91,7 +86,7 @@ class LeaderEpochs:
         self._replace([first, *self.entries[following:]])
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all epochs."""
         self._replace([])
 
     def _replace(self, entries: list[OffsetAndEpoch]) -> None:

@@ -1,8 +1,7 @@
-"""What the log of one partition consists of, and how it grows and is synced.
+"""The state of one partition's log, and how the log grows and is synced.
 
-`PartitionLog` is this with everything that is done to it; the parts that do it (`append`, `read`,
-`retention`, `replay`) are given a `LocalLog` and know nothing above it. The invariants are those of
-`partition_log`.
+`PartitionLog` adds the operations. The files that implement them (`append`, `read`, `retention`,
+`replay`) take a `LocalLog` and do not know `PartitionLog`. The invariants are in `partition_log`.
 """
 
 from collections.abc import Callable
@@ -24,12 +23,12 @@ from broker.records.header import INT32_MAX, BatchHeader
 from broker.records.validation import BatchValidator, TimestampLimits
 
 NEVER_MS = INT64_MAX
-"""What `flush.ms` is unless somebody sets it."""
+"""The default of `flush.ms`."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppendLimits:
-    """What every append looks at, taken out of the settings once."""
+    """The settings that every append needs, computed once."""
 
     max_message_bytes: int
     segment_bytes: int
@@ -43,7 +42,7 @@ class AppendLimits:
 
     @classmethod
     def of(cls, config: LogConfig) -> "AppendLimits":
-        """Compute from a topic's settings."""
+        """Compute the limits from a topic's settings."""
         return cls(
             max_message_bytes=config.max_message_bytes,
             segment_bytes=min(config.segment_limit_bytes, INT32_MAX),
@@ -63,12 +62,12 @@ class AppendLimits:
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """What a log shares with the others of its log directory."""
+    """What the logs of one log directory share."""
 
     storage: Storage
     deletion: DelayedDeletion
     on_recovery_point_lowered: Callable[[], None] = lambda: None
-    """Called before records are appended where synced ones were cut off (see `truncate_to`)."""
+    """Called before records replace synced ones that were truncated (see `truncate_to`)."""
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
     verifies_transactions: bool = False
     """transaction.partition.verification.enable"""
@@ -97,18 +96,18 @@ class LocalLog:
         self.high_watermark = 0
         self.recovery_point = 0
         self.first_dirty_offset = 0
-        """Up to where the cleaner has compacted; kept in `cleaner-offset-checkpoint`."""
+        """The end of the compacted part, stored in `cleaner-offset-checkpoint`."""
         self.is_uncleanable = False
-        """Whether the cleaner met records that nobody can read, and leaves the log alone."""
+        """True if the cleaner found unreadable records; it then skips this log."""
         self.transaction_index_sums: dict[int, int] = {}
-        """What `transaction-index-checkpoint` says: with it a lost `.txnindex` is missed."""
+        """The content of `transaction-index-checkpoint`, which reveals a lost `.txnindex`."""
         self.unflushed_records = 0
         self.has_new_names = False
-        """Whether files were made or renamed since the directory was last synced."""
+        """True if files were created or renamed since the directory was last synced."""
         self.is_deleted = False
-        """Whether the partition was deleted: nothing of it needs to be flushed any more."""
+        """True if the partition was deleted, so that it needs no flush."""
         self.has_new_directory = False
-        """Whether the directory itself was made or renamed since its parent was last synced."""
+        """True if the directory was created or renamed since its parent was last synced."""
 
     @property
     def leader_epoch(self) -> int:
@@ -122,15 +121,15 @@ class LocalLog:
 
     @property
     def has_files(self) -> bool:
-        """Whether anything was ever written; an empty new partition needs no sync."""
+        """True if anything was ever written; an empty new partition needs no sync."""
         return self.segments.first.is_on_disk
 
     def maybe_roll(self, incoming_bytes: int, header: BatchHeader, timestamp_ms: int) -> bool:
-        """Begin a new segment if the incoming batch should not go into the active one."""
+        """Roll if the incoming batch must not go into the active segment; return True if rolled."""
         active, limits = self.segments.active, self.append_limits
         if not active.size_bytes:
             return False
-        # A leader's batch still has base offset 0; a follower's may come after a gap.
+        # A leader's batch has base offset 0 at this point; a follower's may follow a gap.
         last_offset = max(self.log_end_offset, header.base_offset) + header.last_offset_delta
         first_ms = active.first_timestamp_ms
         if first_ms is not None and first_ms >= 0:
@@ -147,7 +146,7 @@ class LocalLog:
         return True
 
     def roll(self, timestamp_ms: int) -> None:
-        """Close the active segment and begin a new one at the log's end."""
+        """Close the active segment, and start a new one at the log's end."""
         closed = self.segments.active
         closed.close_indexes()
         self.producers.map_end_offset = self.log_end_offset
@@ -157,7 +156,7 @@ class LocalLog:
         self.place.flushes.add(self, timestamp_ms)
 
     def add_segment(self, base_offset: int, timestamp_ms: int) -> None:
-        """Begin an empty active segment; the very first gets its file with the first record."""
+        """Add an empty active segment; the first one's file is created with its first record."""
         segment = Segment(self.place.storage, self.directory, base_offset, created_ms=timestamp_ms)
         segment.jitter_ms = self._jitter_ms(base_offset)
         if base_offset:
@@ -166,7 +165,7 @@ class LocalLog:
         self.has_new_names = True
 
     def _jitter_ms(self, base_offset: int) -> int:
-        """Spread the rolls of many partitions; from names and numbers, so no random source."""
+        """Return a jitter that spreads rolls, from names and offsets instead of a random source."""
         limit_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
         if not limit_ms:
             return 0
@@ -174,7 +173,7 @@ class LocalLog:
         return int.from_bytes(spread[-8:].rjust(8), "big") * 2654435761 % limit_ms
 
     def after_append(self, record_count: int, timestamp_ms: int) -> None:
-        """Count towards `flush.messages` and `flush.ms`."""
+        """Count an append for `flush.messages` and `flush.ms`; flush if due."""
         limits = self.append_limits
         if limits.flush_ms < NEVER_MS and not self.unflushed_records:
             self.place.flushes.add(self, timestamp_ms + limits.flush_ms)
@@ -183,13 +182,13 @@ class LocalLog:
             self.flush()
 
     def prepare_flush(self) -> FlushWork:
-        """Give what a thread has to sync; hand it to `finish_flush` afterwards."""
+        """Return the work for a thread; pass it to `finish_flush` afterwards."""
         suspects = [] if self.is_deleted else self.segments.from_offset(self.recovery_point)
         unsynced = [segment for segment in suspects if segment.needs_sync]
         return FlushWork(unsynced, self.producers, self.log_end_offset, self.unflushed_records)
 
     def finish_flush(self, work: FlushWork) -> None:
-        """Move the recovery point to where a flush reached, unless the log was cut meanwhile."""
+        """Move the recovery point to the end of a flush, but not beyond the log's end."""
         if self.is_deleted:
             return
         self.save_names()
@@ -201,14 +200,14 @@ class LocalLog:
         self.unflushed_records = max(0, self.unflushed_records - work.record_count)
 
     def save_names(self) -> None:
-        """Write the epochs, and make the names of all files survive a power failure."""
+        """Write the leader epochs, and make all file names survive a power failure."""
         self.save_index_sums()
         if self.epochs.save() or (self.has_new_names and self.has_files):
             self.place.storage.sync_directory(self.directory)
             self.has_new_names = False
 
     def save_index_sums(self) -> None:
-        """Write which transaction indexes there are, if that is not what was written last."""
+        """Write the checksums of the transaction indexes if they have changed."""
         sums = {
             segment.base_offset: segment.transaction_index_crc
             for segment in self.segments
@@ -219,7 +218,7 @@ class LocalLog:
             self.transaction_index_sums = sums
 
     def flush(self) -> None:
-        """Make everything survive a power failure."""
+        """Make the whole log survive a power failure."""
         work = self.prepare_flush()
         work.run()
         self.finish_flush(work)

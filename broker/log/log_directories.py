@@ -1,9 +1,9 @@
-"""All log directories of a broker (`log.dirs`): which partition lies where.
+"""All log directories of a broker (`log.dirs`), and the directory of each partition.
 
-The server opens this once at start, asks `get` and `create`, and calls the periodic work:
+The server opens this once at start, calls `get` and `create`, and runs the periodic work:
 `checkpoint` every `log.flush.offset.checkpoint.interval.ms`, `delete_old_segments` every
-`log.retention.check.interval.ms`, `remove_due` when `next_removal_ms` says so. There is no periodic
-work per idle partition but a comparison.
+`log.retention.check.interval.ms`, `remove_due` at `next_removal_ms`. Periodic work costs one
+comparison per idle partition.
 """
 
 import logging
@@ -24,7 +24,7 @@ _logger = logging.getLogger(__name__)
 
 
 class LogDirectories:
-    """Every partition of this broker, over one or more directories."""
+    """All partitions of this broker, in one or more directories."""
 
     def __init__(self, storage: Storage, paths: Sequence[str], settings: DirectorySettings) -> None:
         assert paths, "a broker has at least one log directory"
@@ -36,9 +36,10 @@ class LogDirectories:
     def open(
         self, timestamp_ms: int, on_progress: Callable[[int], None] = lambda size_bytes: None
     ) -> None:
-        """Open every directory; one that fails goes offline, and OSError when all did.
+        """Open every directory; one that fails goes offline.
 
-        Raises InconsistentLogDirectory when a directory is not ours to use.
+        Raise OSError if all have failed, and InconsistentLogDirectory if a directory belongs to
+        another node or is in use.
         """
         for directory in self.directories:
             try:
@@ -56,16 +57,16 @@ class LogDirectories:
             raise OSError(f"{topic_partition} is both in {other.path} and in {directory.path}")
 
     def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
-        """Give a partition's log, None when it is not here."""
+        """Return a partition's log, None if it is not here."""
         directory = self._by_partition.get(topic_partition)
         return directory.logs.get(topic_partition) if directory is not None else None
 
     def directory_of(self, topic_partition: TopicPartition) -> LogDirectory | None:
-        """Give the directory a partition lies in."""
+        """Return the directory of a partition, None if it is not here."""
         return self._by_partition.get(topic_partition)
 
     def all(self) -> Iterator[PartitionLog]:
-        """Give every log."""
+        """Yield every log."""
         for directory in self.directories:
             yield from list(directory.logs.values())
 
@@ -77,10 +78,11 @@ class LogDirectories:
         timestamp_ms: int = 0,
         path: str | None = None,
     ) -> PartitionLog:
-        """Give a partition's log, making it in the directory that has the fewest.
+        """Return a partition's log; create it in `path` or in the directory with the fewest logs.
 
-        A log of another incarnation of the topic is an error of the caller: delete it first, or
-        set it aside. Raises KafkaError for a partition that lies here and may not be served.
+        The caller must first delete or set aside a log of another topic id: raise
+        INCONSISTENT_TOPIC_ID. Raise KAFKA_STORAGE_ERROR for a refused partition, or without a
+        directory, and LOG_DIR_NOT_FOUND for an unknown `path`.
         """
         log = self.get(topic_partition)
         if log is not None:
@@ -97,7 +99,7 @@ class LogDirectories:
         return log
 
     def _adopt(self, log: PartitionLog, topic_id: bytes, config: LogConfig) -> PartitionLog:
-        """Take the log that is there, and write the topic id that a crash may have lost."""
+        """Return an existing log, after writing the topic id that a crash may have lost."""
         if log.topic_id == bytes(16) and topic_id != log.topic_id:
             write_partition_metadata(self._storage, log.directory, topic_id)
             log.topic_id = topic_id
@@ -122,7 +124,7 @@ class LogDirectories:
         return min(usable, key=lambda directory: len(directory.logs))
 
     def delete(self, topic_partition: TopicPartition, timestamp_ms: int = 0) -> bool:
-        """Remove a partition: from now on it is gone, its bytes follow; False if not here."""
+        """Remove a partition at once, and its files later; return False if it is not here."""
         directory = self._by_partition.get(topic_partition)
         if directory is None or topic_partition not in directory.logs:
             return False
@@ -134,13 +136,13 @@ class LogDirectories:
         return True
 
     def set_aside(self, topic_partition: TopicPartition, reason: str) -> None:
-        """Keep a partition that is here under another name, and serve none of this name."""
+        """Rename a partition to a stray, and serve no partition of this name."""
         self._by_partition.pop(topic_partition).set_aside(topic_partition, reason)
 
     def begin_beside_stray(self, topic_partition: TopicPartition) -> None:
-        """Let `create` make a log though a stray has its name: for a replica that has a leader.
+        """Allow `create` despite a stray of the same name, for a replica that has a leader.
 
-        The stray stays where it is.
+        The stray is kept.
         """
         for directory in self.directories:
             if topic_partition in directory.strays:
@@ -148,10 +150,10 @@ class LogDirectories:
                 del directory.refused[topic_partition]
 
     def move(self, topic_partition: TopicPartition, path: str) -> bool:
-        """Begin to move a partition to another directory; False when it lies there already.
+        """Begin to move a partition to another directory; return False if it is already there.
 
-        Call `advance_move` until it gives the log that has taken the place. Another move under way
-        is given up. Raises KafkaError as AlterReplicaLogDirs answers it.
+        Call `advance_move` until it returns the new log. An earlier move of the partition is
+        cancelled. Raise KafkaError with the codes of AlterReplicaLogDirs.
         """
         source = self._by_partition.get(topic_partition)
         target = next((x for x in self.directories if x.path == path), None)
@@ -168,13 +170,13 @@ class LogDirectories:
         return True
 
     def moving(self) -> list[TopicPartition]:
-        """Give the partitions that are being moved."""
+        """Return the partitions that are being moved."""
         return [key for directory in self.directories for key in directory.future_logs]
 
     def advance_move(
         self, topic_partition: TopicPartition, max_bytes: int, timestamp_ms: int
     ) -> MovedPiece:
-        """Copy a piece of a partition that is being moved; the last one ends the move."""
+        """Copy a piece of a partition that is being moved; the last piece completes the move."""
         source = self._by_partition[topic_partition]
         target = next(x for x in self.directories if topic_partition in x.future_logs)
         log, future = source.logs[topic_partition], target.future_logs[topic_partition]
@@ -186,12 +188,12 @@ class LogDirectories:
         return MovedPiece(size_bytes, future)
 
     def next_flush_ms(self) -> int | None:
-        """Give the wall-clock time at which a log wants to be flushed, None if none does."""
+        """Return the wall-clock time of the next flush, None if none is scheduled."""
         due = [x.flushes.next_due_ms() for x in self.directories if not x.is_offline]
         return min((time_ms for time_ms in due if time_ms is not None), default=None)
 
     def flushes_due(self, timestamp_ms: int) -> list[LocalLog]:
-        """Take the logs that want to be flushed now; see `broker.log.flush` for what to do."""
+        """Remove and return the logs to flush; see `broker.log.flush` for the calls."""
         return [
             log
             for directory in self.directories
@@ -208,20 +210,20 @@ class LogDirectories:
         self._each(LogDirectory.checkpoint_high_watermarks)
 
     def delete_old_segments(self, timestamp_ms: int) -> int:
-        """Apply retention to every partition; gives how many segments went."""
+        """Apply retention to every partition; return the number of deleted segments."""
         return sum(log.delete_old_segments(timestamp_ms) for log in self.all())
 
     def expire_producers(self, timestamp_ms: int) -> int:
-        """Forget silent producers (`producer.id.expiration.ms`); gives how many."""
+        """Remove expired producers (`producer.id.expiration.ms`); return their number."""
         return sum(log.producers.expire(timestamp_ms) for log in self.all())
 
     def next_removal_ms(self) -> int | None:
-        """Give the wall-clock time at which files wait to be removed, None if there are none."""
+        """Return the wall-clock time of the next deletion of files, None if there is none."""
         due = [directory.deletion.next_due_ms() for directory in self.directories]
         return min((time_ms for time_ms in due if time_ms is not None), default=None)
 
     def remove_due(self, timestamp_ms: int, limit: int | None = None) -> int:
-        """Remove what has waited for long enough, so many paths of each directory."""
+        """Delete the paths that are due, at most `limit` per directory; return their number."""
         return sum(
             directory.deletion.remove_due(timestamp_ms, limit)
             for directory in self.directories
@@ -229,7 +231,7 @@ class LogDirectories:
         )
 
     def take_offline(self, path: str, error: Exception) -> list[TopicPartition]:
-        """Give up a directory after an OSError; gives the partitions that are gone with it."""
+        """Take a directory offline after an OSError; return its partitions."""
         lost: list[TopicPartition] = []
         for directory in self.directories:
             if directory.path == path and not directory.is_offline:
@@ -240,15 +242,15 @@ class LogDirectories:
 
     @property
     def clean_broker_epoch(self) -> int:
-        """The broker epoch in which all were left cleanly (KIP-966); -1 when that is not so."""
+        """The broker epoch of the last stop if it was clean in all directories (KIP-966)."""
         epochs = {-1 if each.is_offline else each.clean_broker_epoch for each in self.directories}
         return epochs.pop() if len(epochs) == 1 else -1
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
-        """Stop; a clean stop leaves everything flushed and so the next start needs no recovery.
+        """Stop. A clean stop flushes all logs, so that the next start needs no recovery.
 
-        The mark of a clean stop has the broker's epoch: its next registration tells that, and then
-        the controller knows that the replicas here have lost nothing.
+        The clean-shutdown file has the broker epoch. The broker's next registration names it, which
+        shows the controller that the replicas here have lost no records (KIP-966).
         """
         if clean:
             self._each(lambda directory: directory.close(broker_epoch))
@@ -256,7 +258,7 @@ class LogDirectories:
             directory.release()
 
     def _each(self, act: Callable[[LogDirectory], None]) -> None:
-        """Do something with every directory that is online; one that fails goes offline."""
+        """Call `act` for every directory that is online; one that fails goes offline."""
         for directory in self.directories:
             if directory.is_offline:
                 continue

@@ -1,7 +1,8 @@
 """One directory of `log.dirs`: its partitions, its checkpoints, its lock, and its failure.
 
-A directory that fails (an `OSError`, or a damaged log) goes offline whole: its partitions are
-gone from this broker until the disk is mended and the broker started again. The others serve on.
+A directory that fails (an `OSError`, or a damaged log) goes offline as a whole: its partitions are
+not served until the disk is repaired and the broker is started again. The other directories are
+still served.
 """
 
 import logging
@@ -46,21 +47,21 @@ from broker.records.validation import BatchValidator
 
 LOCK_FILE = ".lock"
 MANY_LOGS = 8
-"""From so many dirty logs on, a clean stop syncs the file system, not file after file."""
+"""Above this number of unsynced logs, a clean stop syncs the whole file system at once."""
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class DirectorySettings:
-    """Who the broker is, and what its topics' settings are."""
+    """The identity of the broker, and the settings of its topics."""
 
     cluster_id: str
     node_id: int
     config_for: Callable[[str], LogConfig]
-    """Gives the settings of a topic by name."""
+    """Returns the settings of a topic by name."""
     new_uuid: Callable[[], bytes]
-    """Gives 16 fresh bytes: randomness is an argument."""
+    """Returns 16 random bytes."""
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
     verifies_transactions: bool = False
 
@@ -74,7 +75,7 @@ def _what_to_do_with_stray(path: str) -> str:
 
 
 class LogDirectory:
-    """Invariant: when `is_offline`, `logs` is empty and nothing touches the disk any more."""
+    """Invariant: while `is_offline`, `logs` is empty and nothing accesses the disk."""
 
     def __init__(self, storage: Storage, path: str, settings: DirectorySettings) -> None:
         self._storage = storage
@@ -89,21 +90,21 @@ class LogDirectory:
         self.flushes: FlushQueue[LocalLog] = FlushQueue()
         self._validator = BatchValidator()
         self.refused: dict[TopicPartition, str] = {}
-        """Partitions that lie here and are not served, and what to do about it."""
+        """The partitions here that are not served, with instructions for the operator."""
         self.strays: set[TopicPartition] = set()
-        """Those of them that have another name, so that a new log would not touch them."""
+        """The refused partitions that were renamed, so that a new log would not overwrite them."""
         self.failure: str | None = None
         self.was_clean = False
         self.clean_broker_epoch = -1
 
     @property
     def is_offline(self) -> bool:
-        """Whether the directory has failed."""
+        """True if the directory has failed."""
         return self.failure is not None
 
     @property
     def place(self) -> LogPlace:
-        """What the logs in here share."""
+        """What the logs of this directory share."""
         return LogPlace(
             self._storage,
             self.deletion,
@@ -115,7 +116,10 @@ class LogDirectory:
         )
 
     def open(self, timestamp_ms: int, on_progress: Callable[[int], None]) -> None:
-        """Lock the directory and open every partition in it, recovering what needs it."""
+        """Lock the directory, open every partition in it, and recover where necessary.
+
+        Raise InconsistentLogDirectory, DamagedLog or OSError.
+        """
         self._storage.make_directory(self.path)
         try:
             lock = self._storage.open(f"{self.path}/{LOCK_FILE}", create=True)
@@ -135,7 +139,7 @@ class LogDirectory:
             self._open_entry(name, hints)
 
     def _check_owner(self) -> None:
-        """Compare `meta.properties` with who we are, and write it the first time."""
+        """Compare `meta.properties` with this node's ids; write the file at the first start."""
         path = f"{self.path}/{META_PROPERTIES}"
         properties = read_meta_properties(self._storage, self.path)
         expected = {
@@ -156,7 +160,7 @@ class LogDirectory:
         write_properties(self._storage, path, written)
 
     def _read_clean_shutdown(self, timestamp_ms: int) -> OpenHints:
-        """See whether the last stop was clean; the mark goes, for this run has just begun."""
+        """Read and remove the clean-shutdown file."""
         path = f"{self.path}/{CLEAN_SHUTDOWN}"
         broker_epoch = checkpoints.read_clean_shutdown(self._storage, path)
         self.was_clean = broker_epoch is not None
@@ -188,7 +192,7 @@ class LogDirectory:
     def _open_log(
         self, topic_partition: TopicPartition, path: str, hints: OpenHints
     ) -> PartitionLog | None:
-        """Open a log; None when it may not be served. Raises DamagedLog."""
+        """Open a log; return None if it must not be served; raise DamagedLog."""
         written = self._written
         hints = replace(
             hints,
@@ -202,7 +206,8 @@ class LogDirectory:
             if hints.recovery_point:
                 self._refuse_unknown(topic_partition, path, error)
                 return None
-            # It is synced with the first flush, which there was none of before the power went.
+            # The first flush syncs the file, and the log was never flushed before the power
+            # failure.
             _logger.warning("%s/%s ignored: %s", path, PARTITION_METADATA, error)
             topic_id = None
         config = self._settings.config_for(topic_partition.topic)
@@ -212,14 +217,14 @@ class LogDirectory:
             raise DamagedLog(f"{path} cannot be read: {error}") from error
         log.first_dirty_offset = written[CLEANER_CHECKPOINT].get(topic_partition, 0)
         log.topic_id = topic_id or bytes(16)
-        # Never flushed: its name and its topic id may not have reached the disk yet.
+        # The log was never flushed, so its name and its topic id may not be on disk.
         log.has_new_directory |= not hints.recovery_point
         return log
 
     def _refuse_unknown(
         self, topic_partition: TopicPartition, path: str, error: ValueError
     ) -> None:
-        """Keep away from a partition of which nobody knows whether it is this topic's."""
+        """Refuse a partition whose topic id cannot be read."""
         self.refused[topic_partition] = (
             f"{path}/{PARTITION_METADATA} is damaged ({error}): restore it, or remove that file if "
             "the partition is the topic's, and start again"
@@ -227,7 +232,7 @@ class LogDirectory:
         _logger.error("partition is not served: %s", self.refused[topic_partition])
 
     def set_aside(self, topic_partition: TopicPartition, reason: str) -> None:
-        """Keep a partition under another name, for it may be all there is; it is not served."""
+        """Rename a partition to a stray, because it may be the only copy; it is not served."""
         log = self.logs.pop(topic_partition)
         log.close()
         log.is_deleted = True
@@ -254,7 +259,7 @@ class LogDirectory:
         timestamp_ms: int,
         name: str = "",
     ) -> PartitionLog:
-        """Make an empty partition; its first segment appears with the first record."""
+        """Create an empty partition; its first segment file is created with the first record."""
         path = f"{self.path}/{name or directory_name(topic_partition)}"
         self._storage.make_directory(path)
         checkpoints.write_partition_metadata(self._storage, path, topic_id)
@@ -266,9 +271,9 @@ class LogDirectory:
         return log
 
     def _forget_checkpoints(self, topic_partition: TopicPartition) -> None:
-        """Write the checkpoints now if they speak of a former partition of this name.
+        """Write the checkpoints if they still have an earlier partition of this name.
 
-        After a crash they would be taken for the new one's, which has other offsets.
+        After a crash its offsets would be taken for those of the new partition.
         """
         if any(topic_partition in offsets for offsets in self._written.values()):
             self.checkpoint()
@@ -276,7 +281,7 @@ class LogDirectory:
     def delete(
         self, topic_partition: TopicPartition, due_ms: int, *, is_future: bool = False
     ) -> None:
-        """Take a partition away at once, and its files later."""
+        """Remove a partition at once, and its files at `due_ms`."""
         log = (self.future_logs if is_future else self.logs).pop(topic_partition)
         name = directory_name(topic_partition, log.topic_id, DELETE_EXTENSION)
         log.is_deleted = True
@@ -287,7 +292,7 @@ class LogDirectory:
         self.deletion.schedule(doomed, due_ms)
 
     def take_over(self, future: PartitionLog) -> None:
-        """Let a future log of this directory be the partition's log from now on."""
+        """Make a future log of this directory the partition's log."""
         path = f"{self.path}/{directory_name(future.topic_partition)}"
         self._storage.rename(future.directory, path)
         future.move_to(path)
@@ -296,33 +301,33 @@ class LogDirectory:
         self._forget_checkpoints(future.topic_partition)
 
     def checkpoint(self) -> None:
-        """Write the offset checkpoints, each if anything in it changed."""
+        """Write the offset checkpoints that have changed."""
         logs = self.logs.items()
         self.checkpoint_recovery_points()
         self.checkpoint_high_watermarks()
-        # As Kafka: only the starts that the first segment's name does not tell.
+        # As in Kafka, only starts that differ from the first segment's base offset.
         moved = [log for _, log in logs if log.log_start_offset > log.segments.first.base_offset]
         starts = {log.topic_partition: log.log_start_offset for log in moved}
         if starts != self._written.get(LOG_START_CHECKPOINT):
             for log in moved:
-                # First, so that the epochs never begin before the start that is on disk.
+                # The epochs come first, so that they never start before the start on disk.
                 log.save_names()
         self._write(LOG_START_CHECKPOINT, starts)
         cleaned = {key: log.first_dirty_offset for key, log in logs if log.first_dirty_offset}
         self._write(CLEANER_CHECKPOINT, cleaned)
 
     def checkpoint_high_watermarks(self) -> None:
-        """Write up to where each log is known to be committed."""
+        """Write the high watermark of each log."""
         offsets = {key: log.high_watermark for key, log in self.logs.items()}
         self._write(HIGH_WATERMARK_CHECKPOINT, offsets)
 
     def checkpoint_recovery_points(self) -> None:
-        """Write how far each log has been synced."""
+        """Write the recovery point of each log."""
         points = {key: log.recovery_point for key, log in self.logs.items()}
         self._write(RECOVERY_POINT_CHECKPOINT, points)
 
     def _write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
-        # What is not served today may be mended tomorrow.
+        # Keep the entries of refused partitions, which may be repaired and served later.
         kept = self._written.get(name, {})
         offsets |= {key: kept[key] for key in self.refused if key in kept and key not in offsets}
         if offsets != self._written.get(name):
@@ -330,7 +335,7 @@ class LogDirectory:
             self._written[name] = offsets
 
     def close(self, broker_epoch: int) -> None:
-        """Stop cleanly: everything flushed and written, and the mark that says so."""
+        """Stop cleanly: flush all logs, write the checkpoints and the clean-shutdown file."""
         logs = [*self.logs.values(), *self.future_logs.values()]
         dirty = [log for log in logs if log.prepare_close()]
         if len(dirty) > MANY_LOGS:
@@ -347,11 +352,11 @@ class LogDirectory:
         self.release()
 
     def release(self) -> None:
-        """Let another process have the directory."""
+        """Release the lock."""
         self._lock = None
 
     def fail(self, reason: str) -> list[TopicPartition]:
-        """Go offline; gives the partitions that are gone with it."""
+        """Go offline; return the partitions that were served."""
         lost = list(self.logs)
         self.failure = reason
         self.logs, self.future_logs = {}, {}

@@ -1,8 +1,8 @@
-"""Where a log begins: what the checkpoint, the leader epochs and the first segment say of it.
+"""The start of a log, from the checkpoint, the leader epochs and the first segment.
 
-All three say the same after a clean stop: the start of the first leader epoch is the log's. When
-they do not, the lowest counts, for nothing is taken for deleted that is not known to be, and
-a line says so.
+After a clean stop all three agree: the log starts where its first leader epoch starts. If they
+disagree, the lowest offset is used, because no record is treated as deleted unless that is certain,
+and the disagreement is logged.
 """
 
 import logging
@@ -18,7 +18,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OpenHints:
-    """What the checkpoints say about a partition; `None` where they say nothing."""
+    """What the checkpoints contain for a partition, and how to open it."""
 
     is_clean: bool = False
     recovery_point: int = 0
@@ -26,14 +26,15 @@ class OpenHints:
     high_watermark: int = 0
     timestamp_ms: int = 0
     on_progress: Callable[[int], None] = lambda size_bytes: None
-    """Told after every batch how many bytes of log have been read; twice when producers follow."""
+    """Called after every batch with its bytes; a batch may be read twice, the second time for
+    producers."""
 
 
 def begin_log(log: PartitionLog, hints: OpenHints, first_epoch_offset: int | None) -> None:
-    """Set the log's start; drops what lies before a start that the log does not reach to.
+    """Set the log's start; remove all records if the log ends before its start.
 
-    The epochs are written before the checkpoint, so they never begin before it
-    (`first_epoch_offset`, None when they had to be made anew).
+    The epochs are written before the checkpoint, so the first one never starts before it
+    (`first_epoch_offset`, None if the epochs were rebuilt).
     """
     first, said = log.segments.first, hints.log_start_offset
     start = max(said, first.base_offset)
@@ -76,7 +77,7 @@ def _ignore(log: PartitionLog, said: int, reason: str) -> None:
 
 
 def _drop_all(log: PartitionLog, start: int, timestamp_ms: int) -> None:
-    """Begin anew where the deletion of records had reached, as the crash took all behind it."""
+    """Restart the log at its start offset, because a crash lost all records from there on."""
     if log.size_bytes:
         _logger.warning(
             "records below the log's start removed partition=%s directory=%s log_start_offset=%d "

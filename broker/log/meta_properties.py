@@ -1,8 +1,9 @@
-"""`meta.properties`: whose log directory this is (KIP-631, KIP-858).
+"""`meta.properties`: the identity of a log directory (KIP-631, KIP-858).
 
-A node that loses it must not become another: with a fresh id it would belong to no cluster, and
-with a fresh directory id to none of its partitions. So a directory that is in use and has no such
-file, or one that makes no sense, is refused, with what to do; only an empty one gets a new file.
+A node that loses the file must not get another identity: with a new cluster id it would belong to
+no cluster, and with a new directory id to none of its partitions. So a directory that is in use and
+has no such file, or an invalid one, is refused, with instructions. Only an unused one gets a new
+file.
 """
 
 from broker.log.checkpoints import (
@@ -21,13 +22,13 @@ REQUIRED = ("cluster.id", "node.id")
 
 
 class InconsistentLogDirectory(Exception):  # noqa: N818 - names a state, like DamagedLog
-    """A directory that is another node's or nobody knows whose, or that another process uses."""
+    """The directory belongs to another node, has no identity, or is used by another process."""
 
 
 def read_meta_properties(storage: Storage, directory: str) -> dict[str, str]:
-    """Read the file; empty where there is none, and nothing that would need it.
+    """Return the properties; they are empty for an unused directory without the file.
 
-    Raises InconsistentLogDirectory for a file that is lost, or is none.
+    Raise InconsistentLogDirectory if the file is missing in a used directory, or invalid.
     """
     path = f"{directory}/{META_PROPERTIES}"
     if storage.status(path) is None:
@@ -37,7 +38,7 @@ def read_meta_properties(storage: Storage, directory: str) -> dict[str, str]:
     try:
         properties = read_properties(storage, path)
     except ValueError as error:
-        raise _refusal(directory, f"is no text: {error}") from error
+        raise _refusal(directory, f"is not text: {error}") from error
     if properties.get("version") != VERSION:
         said = f"has version {properties['version']}" if "version" in properties else "is damaged"
         raise _refusal(directory, f"{said}, and version {VERSION} is known here")
@@ -60,7 +61,7 @@ def _refusal(directory: str, problem: str) -> InconsistentLogDirectory:
 
 
 def _is_used(storage: Storage, directory: str) -> bool:
-    """Tell whether a broker has run on a directory; one that is only half formatted is not used."""
+    """Return True if a broker has used the directory; a partly formatted one is not used."""
     if storage.status(directory) is None:
         return False
     names = storage.names(directory)

@@ -1,9 +1,8 @@
 """Moving a partition to another log directory of the same broker (AlterReplicaLogDirs, KIP-113).
 
-A *future* log, in a directory called `<topic>-<partition>.<uuid>-future`, is filled from the
-current one like a follower. When it has caught up the two change places: the current directory
-becomes one that is to be deleted and the future one gets its name. A start in between goes on where
-it was.
+A *future* log, in a directory named `<topic>-<partition>.<uuid>-future`, is filled from the current
+log like a follower. When it has caught up it replaces the current log: the current directory is
+renamed for deletion, and the future one gets its name. After a restart the move continues.
 """
 
 from typing import NamedTuple
@@ -16,15 +15,15 @@ from broker.model import TopicPartition
 
 
 class MovedPiece(NamedTuple):
-    """What one step of a move has done."""
+    """The result of one `advance_move`."""
 
     size_bytes: int
     log: PartitionLog | None = None
-    """What has taken the place of the former log, of which nothing may be used any more."""
+    """The new log when the move is complete; the old log must not be used after that."""
 
 
 def begin_move(log: PartitionLog, target: LogDirectory, unique: bytes) -> PartitionLog:
-    """Make the future log, empty, beginning where the current one begins."""
+    """Create the future log, empty; raise KAFKA_STORAGE_ERROR if the target is offline."""
     key = log.topic_partition
     if target.is_offline:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{target.path} is offline")
@@ -37,7 +36,7 @@ def begin_move(log: PartitionLog, target: LogDirectory, unique: bytes) -> Partit
 
 
 def advance_move(log: PartitionLog, future: PartitionLog, max_bytes: int) -> int:
-    """Copy a piece; give its size."""
+    """Copy a piece of at most `max_bytes`; return its size in bytes."""
     _align(log, future)
     offset = future.log_end_offset
     found = log.read(offset, max_bytes=max_bytes, max_offset=log.log_end_offset, is_replica=True)
@@ -48,7 +47,7 @@ def advance_move(log: PartitionLog, future: PartitionLog, max_bytes: int) -> int
 
 
 def _align(log: PartitionLog, future: PartitionLog) -> None:
-    """Follow what truncation and retention did to the current log meanwhile."""
+    """Apply truncation and retention of the current log to the future one."""
     start = log.log_start_offset
     if future.log_end_offset < start or (not future.size_bytes and future.log_end_offset != start):
         future.truncate_fully_and_start_at(start)
@@ -63,7 +62,7 @@ def _align(log: PartitionLog, future: PartitionLog) -> None:
 def finish_move(
     key: TopicPartition, source: LogDirectory, target: LogDirectory, timestamp_ms: int
 ) -> PartitionLog:
-    """Let the future log take the place of the current one, which has nothing it has not."""
+    """Replace the current log by the future one, which has all its records."""
     log, future = source.logs[key], target.future_logs.pop(key)
     future.flush()
     future.delete_records_before(min(log.log_start_offset, future.high_watermark))

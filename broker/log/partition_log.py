@@ -1,13 +1,14 @@
-"""The log of one partition: what the server, the coordinators and the raft driver hold.
+"""The log of one partition, as the server, the coordinators and the Raft driver use it.
 
 Invariants:
+
 - `log_start_offset` <= `last_stable_offset` <= `high_watermark` <= `log_end_offset`.
 - Everything below `recovery_point` survives a power failure.
-- One owner: every method is called from one thread, but `FlushWork.run`, `CleaningRun.run` and
-  the reading of regions, which touch only what does not change.
+- All methods are called from one owner thread, except `FlushWork.run`, a `CleaningRun` and the
+  reading of file regions, which use only data that does not change.
 
-Open one with `recovery.open_partition_log`, or let `LogDirectories` do it. An `OSError` from any
-method means the log directory has failed; the log is then not used any more.
+Open a log with `recovery.open_partition_log`, or through `LogDirectories`. An `OSError` from any
+method means that the log directory has failed; the log must not be used after that.
 """
 
 import logging
@@ -40,10 +41,11 @@ class PartitionLog(LocalLog):
 
     @property
     def last_stable_offset(self) -> int:
-        """Where read_committed readers stop: the first open transaction, or the high watermark."""
+        """The end offset for read_committed readers: the first open transaction, or the high
+        watermark."""
         producers = self.producers
         if not producers.ongoing and not producers.unreplicated:
-            return self.high_watermark  # What every fetch asks, mostly where there are none.
+            return self.high_watermark  # Every Fetch asks, mostly without open transactions.
         unstable = producers.first_unstable_offset
         if unstable is None or unstable > self.high_watermark:
             return self.high_watermark
@@ -58,18 +60,18 @@ class PartitionLog(LocalLog):
         origin: AppendOrigin = AppendOrigin.CLIENT,
         transaction: TransactionAppend = NO_TRANSACTION,
     ) -> AppendInfo:
-        """Append one batch; raises KafkaError with Kafka's code and then has changed nothing.
+        """Append one batch; raise KafkaError with Kafka's code, with nothing changed, to refuse.
 
-        A repeat of one of the producer's last five batches gives the first answer again, with
-        `is_duplicate`. Nothing of `records` is kept or changed.
+        A repeat of one of the producer's last five batches returns the first result again, with
+        `is_duplicate`. `records` is neither kept nor changed.
         """
         return append_as_leader(self, records, leader_epoch, timestamp_ms, origin, transaction)
 
     def append_as_follower(self, records: BytesLike, *, timestamp_ms: int = 0) -> AppendInfo:
-        """Append the leader's batches byte for byte; raises CorruptBatch.
+        """Append the leader's batches byte for byte; raise CorruptBatch.
 
-        An empty log takes a first batch that reaches over its start: records may be deleted up to
-        any offset, and batches are copied whole.
+        An empty log accepts a first batch that extends across its start: records may be deleted up
+        to any offset, but batches are copied whole.
         """
         start_offset = self.log_start_offset
         base_offset = None
@@ -96,7 +98,8 @@ class PartitionLog(LocalLog):
     ) -> LogRead:
         """Read from `offset` up to, not including, `max_offset`; see `broker.log.read`.
 
-        A replica is given every batch, a consumer only such as begin with one that has records.
+        For a consumer of a compacted topic, the first batch has records; a replica gets every
+        batch. Raise OFFSET_OUT_OF_RANGE or CORRUPT_MESSAGE.
         """
         try:
             return read(
@@ -112,34 +115,34 @@ class PartitionLog(LocalLog):
             raise self._corrupt(error) from error
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampAndOffset | None:
-        """Give the first record at or after a time, None when there is none."""
+        """Return the first record at or after a time, None if there is none."""
         try:
             return offset_for_timestamp(self, timestamp_ms)
         except CorruptBatch as error:
             raise self._corrupt(error) from error
 
     def max_timestamp(self) -> TimestampAndOffset | None:
-        """Give the record with the largest timestamp."""
+        """Return the record with the largest timestamp, None for an empty log."""
         try:
             return max_timestamp(self)
         except CorruptBatch as error:
             raise self._corrupt(error) from error
 
     def _corrupt(self, error: CorruptBatch) -> KafkaError:
-        """Refuse one request for what cannot be read; the rest of the log is served on."""
+        """Return the error for one unreadable read; the rest of the log is still served."""
         _logger.error("cannot be read partition=%s reason=%s", self.topic_partition, error)
         return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{self.topic_partition}: {error}")
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """Give (epoch, end offset) for the largest epoch at or below one; (-1, -1) if unknown."""
+        """Return the largest epoch at or below `leader_epoch` and its end; (-1, -1) if unknown."""
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     def become_leader(self, leader_epoch: int) -> None:
-        """Note that a new leader epoch begins at the log's end."""
+        """Note that a new leader epoch starts at the log's end."""
         self.epochs.assign(leader_epoch, self.log_end_offset)
 
     def advance_high_watermark(self, offset: int) -> bool:
-        """Move the high watermark forward, at most to the log's end; tell whether it moved."""
+        """Advance the high watermark, at most to the log's end; return True if it moved."""
         offset = min(offset, self.log_end_offset)
         if offset <= self.high_watermark:
             return False
@@ -149,19 +152,19 @@ class PartitionLog(LocalLog):
         return True
 
     def update_config(self, config: LogConfig) -> None:
-        """Take over changed settings."""
+        """Apply changed settings."""
         self.config = config
         self.append_limits = AppendLimits.of(config)
 
     def close(self) -> None:
-        """Flush and leave everything as a clean stop should; the log is not used afterwards."""
+        """Flush and close the log for a clean stop; it must not be used afterwards."""
         if self.prepare_close():
             self.flush()
 
     def prepare_close(self) -> bool:
-        """Write what a clean stop leaves beside the records; tell whether a flush is due.
+        """Write the indexes and the snapshot for a clean stop; return True if a flush is needed.
 
-        The epochs are written with that flush, or by `note_all_synced`'s caller before the sync.
+        That flush writes the epochs, or the caller of `note_all_synced` does before its sync.
         """
         if not self.has_files:
             return False
@@ -172,16 +175,16 @@ class PartitionLog(LocalLog):
         return is_behind or bool(self.prepare_flush().segments)
 
     def note_all_synced(self) -> None:
-        """Take notice that the whole file system has been synced."""
+        """Note that the whole file system has been synced."""
         for segment in self.segments:
             segment.note_synced()
         self.producers.unsynced_snapshots.clear()
         self.has_new_names = self.has_new_directory = False
 
     def delete_records_before(self, offset: int) -> int:
-        """Move the log's start (DeleteRecords); -1 stands for the high watermark.
+        """Advance the log start offset (DeleteRecords); -1 stands for the high watermark.
 
-        The segments below go with the next `delete_old_segments`.
+        The next `delete_old_segments` deletes the segments below it. Raise OFFSET_OUT_OF_RANGE.
         """
         if offset == -1:
             offset = self.high_watermark
@@ -199,7 +202,7 @@ class PartitionLog(LocalLog):
             self.epochs.truncate_from_start(offset)
 
     def delete_old_segments(self, timestamp_ms: int) -> int:
-        """Drop the segments that retention lets go; gives how many."""
+        """Delete the segments that retention allows to delete; return their number."""
         expired = expired_segments(self, timestamp_ms)
         if not expired:
             return 0
@@ -212,7 +215,7 @@ class PartitionLog(LocalLog):
         return len(expired)
 
     def discard_segment(self, segment: Segment, timestamp_ms: int) -> None:
-        """Take a segment out of the log and let its files go after a while."""
+        """Remove a segment from the log, and delete its files after `file.delete.delay.ms`."""
         self.segments.remove(segment)
         segment.rename(DELETED_EXTENSION)
         due_ms = timestamp_ms + self.config.file_delete_delay_ms
@@ -221,12 +224,12 @@ class PartitionLog(LocalLog):
         self.has_new_names = True
 
     def truncate_to(self, offset: int) -> int:
-        """Cut off everything from an offset on (follower, raft); gives the new log end offset.
+        """Remove everything from an offset on; return the new log end offset.
 
-        A batch is never split: when `offset` lies within one, the whole batch goes.
+        A batch is never split: if `offset` is within one, the whole batch is removed.
         """
         if offset >= self.log_end_offset:
-            # An epoch that this replica led without a record may be one that no other knows.
+            # No other replica may know an epoch in which this one led without appending a record.
             self.epochs.truncate_from_end(self.log_end_offset)
             return self.log_end_offset
         if offset < self.segments.first.base_offset:
@@ -242,10 +245,10 @@ class PartitionLog(LocalLog):
         return end_offset
 
     def remove_segments(self, segments: list[Segment]) -> None:
-        """Remove segments at the log's end for good, the last first.
+        """Delete segments at the log's end, the last one first.
 
-        Durable at once: should one come back with a power failure after others have been
-        appended before it, the log would have a hole.
+        The deletion is durable at once: if a power failure brought one back after new appends
+        before it, the log would have a gap.
         """
         for segment in reversed(segments):
             self.segments.remove(segment)
@@ -254,7 +257,7 @@ class PartitionLog(LocalLog):
             self.place.storage.sync_directory(self.directory)
 
     def truncate_fully_and_start_at(self, offset: int, timestamp_ms: int = 0) -> None:
-        """Drop all records; the log begins and ends at an offset."""
+        """Remove all records; the log then starts and ends at `offset`."""
         self._lower_recovery_point(offset)
         self.remove_segments(list(self.segments))
         self.add_segment(offset, timestamp_ms)
@@ -264,7 +267,7 @@ class PartitionLog(LocalLog):
         self.recovery_point = offset
 
     def _lower_recovery_point(self, offset: int) -> None:
-        """Say on disk that synced records are about to go, before others can take their place."""
+        """Write a lower recovery point before synced records are replaced by other ones."""
         if offset < self.recovery_point:
             self.recovery_point = offset
             self.place.on_recovery_point_lowered()
@@ -279,7 +282,7 @@ class PartitionLog(LocalLog):
         load_producers(self, 0)
 
     def move_to(self, directory: str) -> None:
-        """Follow the directory, which has got another name; open files stay open."""
+        """Use another directory, after a rename; open files stay open."""
         self.directory = directory
         self.epochs.move_to(directory)
         self.producers.move_to(directory)

@@ -1,8 +1,8 @@
 """Reading a partition's log: by offset for Fetch, by time for ListOffsets.
 
-A slice never goes beyond `max_offset`, never over the end of a segment, and ends on a batch; the
-first batch comes whole however large it is. Slices of `SENDFILE_BYTES` and more are handed out as
-regions of the file, smaller ones as bytes.
+A slice never extends beyond `max_offset` or the end of a segment, and it ends with a whole batch.
+The first batch is returned whole, however large it is. Slices of at least `SENDFILE_BYTES` are
+returned as regions of the file, smaller ones as bytes.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ SENDFILE_BYTES = 64 * 1024
 
 
 class LogRead(NamedTuple):
-    """A slice of the log; `parts` are to be sent one after the other."""
+    """A slice of the log; `parts` are in the order of the log."""
 
     parts: list[bytes | FileRegion]
     size_bytes: int
@@ -32,7 +32,7 @@ class LogRead(NamedTuple):
 
 
 class TimestampAndOffset(NamedTuple):
-    """A record's time, its offset, and the leader epoch it was written in."""
+    """A record's timestamp, its offset, and the leader epoch that wrote it."""
 
     timestamp_ms: int
     offset: int
@@ -49,7 +49,10 @@ def read(  # noqa: PLR0913 - the last three are choices with a usual answer
     with_aborted_transactions: bool = False,
     is_replica: bool = False,
 ) -> LogRead:
-    """Read from an offset up to, not including, `max_offset`."""
+    """Read from `offset` up to, not including, `max_offset`.
+
+    Raise KafkaError(OFFSET_OUT_OF_RANGE), or CorruptBatch for unreadable batch headers.
+    """
     if not log.log_start_offset <= offset <= log.log_end_offset:
         raise KafkaError(
             ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -86,10 +89,10 @@ def read(  # noqa: PLR0913 - the last three are choices with a usual answer
 
 
 def _find(log: LocalLog, offset: int) -> tuple[Segment, int] | None:
-    """Give the segment and position of the first batch that reaches to `offset` or beyond."""
+    """Return the segment and position of the first batch whose last offset is at least `offset`."""
     segments = log.segments
     active = segments.active
-    # Most read the end of the log.
+    # Most readers read the end of the log.
     found = (active,) if offset >= active.base_offset else segments.from_offset(offset)
     for segment in found:
         if not segment.size_bytes:
@@ -104,9 +107,9 @@ def _find(log: LocalLog, offset: int) -> tuple[Segment, int] | None:
 
 
 def _find_records(log: LocalLog, offset: int) -> tuple[Segment, int] | None:
-    """Do the same, but pass by the batches that the cleaner emptied.
+    """Do the same as `_find`, but skip the batches that the cleaner emptied.
 
-    Librdkafka takes an answer without a single record for a limit that is too small and gives up.
+    librdkafka treats an answer without any record as a too small limit, and gives up.
     """
     while (found := _find(log, offset)) is not None:
         segment, position = found
@@ -118,7 +121,7 @@ def _find_records(log: LocalLog, offset: int) -> tuple[Segment, int] | None:
 
 
 def aborted_between(log: LocalLog, start: int, end: int) -> list[AbortedTransaction]:
-    """Give the aborted transactions with records between two offsets, or that span them."""
+    """Return the aborted transactions that overlap [start, end)."""
     aborted: list[AbortedTransaction] = []
     for segment in log.segments.from_offset(start):
         found, is_complete = segment.transaction_index.collect(start, end)
@@ -129,7 +132,7 @@ def aborted_between(log: LocalLog, start: int, end: int) -> list[AbortedTransact
 
 
 def offset_for_timestamp(log: LocalLog, timestamp_ms: int) -> TimestampAndOffset | None:
-    """Give the first record whose timestamp is at least the one asked."""
+    """Return the first record whose timestamp is at least `timestamp_ms`."""
     for segment in log.segments:
         if not segment.is_inspected:
             inspect(log, segment)
@@ -144,7 +147,7 @@ def offset_for_timestamp(log: LocalLog, timestamp_ms: int) -> TimestampAndOffset
 
 
 def max_timestamp(log: LocalLog) -> TimestampAndOffset | None:
-    """Give the record with the largest timestamp of all, the first one of several (KIP-734)."""
+    """Return the record with the largest timestamp, the first one of several (KIP-734)."""
     candidates = [segment for segment in log.segments if segment.size_bytes]
     for segment in candidates:
         if not segment.is_inspected:
@@ -163,7 +166,7 @@ def max_timestamp(log: LocalLog) -> TimestampAndOffset | None:
 def _records_since(
     log: LocalLog, segment: Segment, position: int, timestamp_ms: int
 ) -> Iterator[tuple[Record, RecordBatch]]:
-    """Decode the batches that reach a timestamp, from the log's start offset on."""
+    """Yield the records of batches that reach a timestamp, from the log start offset on."""
     start_offset = log.log_start_offset
     for where in segment.walk(position):
         if where.max_timestamp_ms < timestamp_ms or where.last_offset < start_offset:
@@ -173,7 +176,7 @@ def _records_since(
             try:
                 records = list(batch.records())
             except CorruptBatch:
-                continue  # Opaque at the append: the producer sent what no consumer can read.
+                continue  # The append does not decode records: no consumer can read this batch.
             for record in records:
                 if record.offset >= start_offset:
                     yield record, batch

@@ -1,10 +1,10 @@
-"""Opening a partition's directory, after a clean stop and after any other.
+"""Opening a partition's directory, after a clean stop and after any other stop.
 
-After a clean stop everything is as it was left, and only the tail of the last segment is read; if
-that is not as it was written, the whole segment is. Otherwise every batch from the recovery point
-on is read and its CRC checked. What a crash tore off is cut: the log ends before the first bad
-batch, with a line that names offset and bytes. A bad batch *below* the recovery point that has
-intact ones behind it is no torn tail: it raises `DamagedLog`, and the log directory goes offline.
+After a clean stop only the end of the last segment is read; if it is not as it was written, the
+whole segment is. After any other stop, every batch from the recovery point on is read and its CRC
+checked. An incomplete end is truncated: the log ends before the first bad batch, and a log line
+names the offset and the bytes. A bad batch *below* the recovery point that is followed by intact
+ones is damage: it raises `DamagedLog`, and the log directory goes offline.
 """
 
 import logging
@@ -43,16 +43,16 @@ _logger = logging.getLogger(__name__)
 
 
 class DamagedLog(Exception):  # noqa: N818 - a storage failure, named like CorruptBatch
-    """Records that were safely on disk cannot be read any more."""
+    """Records that were durable on disk cannot be read."""
 
 
 class _Recovered(NamedTuple):
-    """Which segments were read whole."""
+    """The segments that were read in full."""
 
     first_offset: int = INT64_MAX
-    """Those from here on."""
+    """All segments from this offset on were read in full."""
     without_producers: AbstractSet[int] = frozenset()
-    """The base offsets of those of them in which no idempotent producer has written."""
+    """The base offsets of those in which no idempotent producer has written."""
 
 
 def open_partition_log(
@@ -62,7 +62,7 @@ def open_partition_log(
     place: LogPlace,
     hints: OpenHints,
 ) -> PartitionLog:
-    """Open, and if need be recover, the log in a directory; raises DamagedLog."""
+    """Open the log in a directory, and recover it if necessary; raise DamagedLog."""
     log = PartitionLog(topic_partition, directory, config, place)
     endings = _tidy(log)
     _find_segments(log, endings, hints)
@@ -100,43 +100,45 @@ def open_partition_log(
 
 
 def _load_epochs(log: PartitionLog, hints: OpenHints) -> bool:
-    """Read the leader epochs; False when they must be read from the log."""
+    """Read the leader epochs; return False if they must be rebuilt from the log."""
     if not log.epochs.load():
         return False
     is_lost = not log.epochs.entries and log.size_bytes and hints.recovery_point
     if is_lost:
         path = f"{log.directory}/{LEADER_EPOCH_CHECKPOINT}"
-        _logger.warning("leader epochs are read from the log, for there are none in path=%s", path)
+        _logger.warning("leader epochs are missing and rebuilt from the log path=%s", path)
     return not is_lost
 
 
 def _read_what_is_suspect(
     log: PartitionLog, hints: OpenHints, *, epochs_are_known: bool
 ) -> _Recovered:
-    """Recover what the last stop may have left unwell."""
+    """Recover the segments that the last stop may have left incomplete."""
     active = log.segments.active
     if hints.is_clean and epochs_are_known:
         try:
             active.activate(log.append_limits.index_interval_bytes)
         except CorruptBatch as error:
             _logger.warning(
-                "not as it was left, recovered file=%s reason=%s", active.path(LOG_SUFFIX), error
+                "changed since the clean stop, recovered file=%s reason=%s",
+                active.path(LOG_SUFFIX),
+                error,
             )
             return _recover(log, hints, [active])
         return _Recovered()
     suspects = log.segments.from_offset(hints.recovery_point if epochs_are_known else 0)
-    # Nobody knows which names had been synced when the process died.
+    # It is unknown which names were synced when the process died.
     log.has_new_names = log.has_new_directory = True
     return _recover(log, hints, suspects)
 
 
 def _tidy(log: PartitionLog) -> Endings:
-    """Remove what was to be removed, complete what the cleaner had decided; gives what is left."""
+    """Remove files that were marked for removal, complete swaps; return the remaining names."""
     storage, directory = log.place.storage, log.directory
     endings = by_ending(storage.names(directory))
     has_swaps = any(ending.endswith(SWAP_EXTENSION) for ending in endings)
     if has_swaps:
-        # First: what is damaged may be mended with what is to be removed.
+        # Swaps come first: a damaged one can be repaired with the files that are removed below.
         finish_swaps(storage, directory)
     for ending in [x for x in endings if x.endswith((DELETED_EXTENSION, ".cleaned", ".tmp"))]:
         remove_files(storage, [f"{directory}/{text}{ending}" for text in endings.pop(ending)])
@@ -167,13 +169,13 @@ def _find_segments(log: PartitionLog, endings: Endings, hints: OpenHints) -> Non
 
 
 def _was_longer(log: PartitionLog, segment: Segment) -> bool:
-    """Whether an empty segment had records: the cleaner may have left none, and then no time."""
+    """Return True if an empty segment once had records: the cleaner may have removed them all."""
     times = log.place.storage.status(segment.path(TIME_INDEX_SUFFIX))
     return not log.config.is_compacted or (times is not None and times.size_bytes > 0)
 
 
 def _name_what_is_odd(log: PartitionLog, endings: Endings, bases: list[int]) -> None:
-    """Say which files are none of a segment's, and which segments have only their indexes left."""
+    """Log the files that belong to no segment, and the segments that have only indexes left."""
     directory, known = log.directory, {f"{base:0{NAME_DIGITS}d}" for base in bases}
     orphans: set[str] = set()
     for suffix in SUFFIXES:
@@ -188,9 +190,9 @@ def _name_what_is_odd(log: PartitionLog, endings: Endings, bases: list[int]) -> 
 
 
 def _recover(log: PartitionLog, hints: OpenHints, suspects: list[Segment]) -> _Recovered:
-    """Check segments, the last one among them; cut at the first bad batch."""
+    """Check the suspect segments, with the last one; truncate at the first bad batch."""
     without_producers: set[int] = set()
-    # The transaction index of these is made anew, from producers as they were before them.
+    # Their transaction indexes are rebuilt from the producer state before them.
     log.producers.drop_snapshots_after(suspects[0].base_offset)
     for place, segment in enumerate(suspects):
         found_bytes = segment.size_bytes
@@ -198,7 +200,7 @@ def _recover(log: PartitionLog, hints: OpenHints, suspects: list[Segment]) -> _R
         if not has_producers:
             without_producers.add(segment.base_offset)
         following = suspects[place + 1 :]
-        # A segment ends where the next begins, else its unsynced tail went with the power.
+        # A segment ends where the next one starts; otherwise a power failure lost its unsynced end.
         is_short = (
             following and log.recovery_point <= segment.next_offset < following[0].base_offset
         )
@@ -211,12 +213,12 @@ def _recover(log: PartitionLog, hints: OpenHints, suspects: list[Segment]) -> _R
 def _recover_segment(log: PartitionLog, segment: Segment, hints: OpenHints) -> tuple[str, bool]:
     """Rebuild a segment's indexes from its batches.
 
-    Tells why it ends where it ends, and whether a batch in it has a producer id.
+    Return the reason for its end, and True if one of its batches has a producer id.
     """
     has_producers = False
     found_bytes = segment.size_bytes
     segment.reset()
-    # Not even an empty file is known to be so on disk: what was cut off it might come back.
+    # Even the size of an empty file may not be on disk: a truncated end could come back.
     segment.synced_bytes = -1
     segment.drop_transaction_index()
     reason = "the last batch is cut off"
@@ -238,7 +240,7 @@ def _recover_segment(log: PartitionLog, segment: Segment, hints: OpenHints) -> t
 
 
 def _validate_place(segment: Segment, batch: RecordBatch) -> None:
-    """Check offsets and CRC; the offsets themselves are not under the CRC."""
+    """Check offsets and CRC; the CRC does not cover the base offset."""
     if batch.base_offset < segment.next_offset or batch.header.last_offset_delta < 0:
         raise CorruptBatch(f"batch {batch.base_offset} comes after {segment.next_offset - 1}")
     if batch.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
@@ -248,7 +250,7 @@ def _validate_place(segment: Segment, batch: RecordBatch) -> None:
 
 
 def _cut_tail(log: PartitionLog, suspects: list[Segment], found_bytes: int, reason: str) -> None:
-    """End the log after the last good batch of the first of `suspects`."""
+    """Truncate the log after the last good batch of the first suspect; raise DamagedLog."""
     segment, *following = suspects
     end = segment.size_bytes
     lost = range(segment.next_offset, log.recovery_point)
@@ -268,7 +270,8 @@ def _cut_tail(log: PartitionLog, suspects: list[Segment], found_bytes: int, reas
         len(following),
         reason,
     )
-    # First what follows, then the cut: should this crash, the next start finds the cut again.
+    # The following segments are removed first: after a crash in between, the next start finds the
+    # bad batch again.
     log.remove_segments(following)
     segment.file.truncate(segment.size_bytes)
     segment.file.sync()

@@ -1,4 +1,4 @@
-"""Bringing the producer state up to the log's end from the batches above its snapshot."""
+"""Bringing the producer state up to the log's end, from the batches above its snapshot."""
 
 import logging
 from collections.abc import Callable, Collection, Iterator
@@ -25,12 +25,13 @@ def load_producers(
     on_progress: Callable[[int], None] = lambda size_bytes: None,
     without_producers: Collection[int] = (),
 ) -> None:
-    """Start from the newest usable snapshot and feed what follows it.
+    """Load the newest usable snapshot, and add the batches after it.
 
-    Segments whose base offset is in `without_producers` have nothing to feed, and are not read.
+    Segments whose base offset is in `without_producers` have no producers and are not read.
     """
     producers, first_offset = log.producers, log.segments.first.base_offset
-    # Not from the log's start: who wrote below it goes on with his next sequence number.
+    # Start at the first segment and not at the log start offset: a producer that wrote below that
+    # offset continues with its next sequence number.
     producers.load(first_offset, log.log_end_offset, timestamp_ms)
     start = producers.map_end_offset
     if start > log.high_watermark and producers.has_ended_transactions:
@@ -39,7 +40,7 @@ def load_producers(
         )
     for segment in log.segments.from_offset(start):
         if segment.base_offset > start and producers.producers:
-            # As a roll does: with the records before it the way to know them may be deleted.
+            # As a roll does: the snapshot keeps producers whose records are deleted later.
             producers.map_end_offset = segment.base_offset
             producers.take_snapshot()
         if segment.base_offset not in without_producers:
@@ -68,10 +69,10 @@ def _ended_above_high_watermark(
     on_progress: Callable[[int], None],
     without_producers: Collection[int],
 ) -> dict[int, int]:
-    """Find what a snapshot does not say: which transactions ended between there and it.
+    """Return the transactions that ended between the high watermark and the snapshot.
 
-    They are found from an earlier snapshot on, with producers of their own: those of the later
-    one know of batches that are no longer in the log.
+    A snapshot does not have them. They are read with a separate producer state from an earlier
+    snapshot, because the state of the later one may have batches that are not in the log.
     """
     former = log.producers.at_snapshot_within(log.segments.first.base_offset, log.high_watermark)
     offsets = range(former.map_end_offset, end_offset)
@@ -88,7 +89,7 @@ def _ended_above_high_watermark(
 
 
 def _batches(segment: Segment, offsets: range) -> Iterator[RecordBatch]:
-    """Read the batches of a segment that are in a range of offsets."""
+    """Yield the batches of a segment in a range of offsets."""
     if not segment.size_bytes or not offsets:
         return
     try:
@@ -102,7 +103,7 @@ def _batches(segment: Segment, offsets: range) -> Iterator[RecordBatch]:
 
 
 def _replay(producers: ProducerState, batch: RecordBatch) -> AbortedTransaction | None:
-    """Feed one batch; gives what the transaction index must note."""
+    """Add one batch; return the entry for the transaction index, if any."""
     header = batch.header
     if header.producer_id < 0 or not header.record_count:
         return None
@@ -122,11 +123,11 @@ def _note_aborted(segment: Segment, aborted: AbortedTransaction) -> None:
 
 
 def drop_damaged_transaction_indexes(log: LocalLog, endings: Endings, end_offset: int) -> None:
-    """Have those made anew that are damaged or lost, when the producers are loaded next.
+    """Drop damaged or lost transaction indexes, so that loading the producers rebuilds them.
 
-    With one that is wrong a reader would take what was aborted for committed. They are read at
-    once and not when somebody asks: few segments have one, and they are small. Those of segments
-    from `end_offset` on have gone already, for these are recovered.
+    With a wrong index a reader would take aborted records for committed ones. The indexes are
+    checked at the start and not at their first use, because few segments have one and they are
+    small. Segments from `end_offset` on are recovered and their indexes already dropped.
     """
     sums = log.transaction_index_sums = read_index_sums(log.place.storage, log.directory)
     wanted = set(bases_of(endings, TRANSACTION_INDEX_SUFFIX)) | sums.keys()
@@ -136,16 +137,13 @@ def drop_damaged_transaction_indexes(log: LocalLog, endings: Endings, end_offset
             continue
         if not _names_its_markers(segment, sums.get(base_offset)):
             path = segment.path(TRANSACTION_INDEX_SUFFIX)
-            _logger.warning("index does not fit its log, made anew file=%s", path)
+            _logger.warning("index does not match its log, rebuilt file=%s", path)
             segment.drop_transaction_index()
             log.producers.drop_snapshots_after(base_offset)
 
 
 def _names_its_markers(segment: Segment, crc: int | None) -> bool:
-    """Tell whether every entry is about the control batch that ended the transaction.
-
-    And whether they are those that were written, if that is known.
-    """
+    """Return True if every entry matches its marker, and the checksum matches if it is known."""
     try:
         entries = segment.transaction_index.entries
         segment.transaction_index_crc = crc32(segment.transaction_index.to_bytes())

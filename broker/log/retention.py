@@ -1,7 +1,7 @@
-"""Which segments may go: too old, too many bytes, or wholly below the log's start offset.
+"""Which segments may be deleted: too old, above the size limit, or below the log start offset.
 
-Decisions only; `PartitionLog.delete_old_segments` acts on them. Segments go from the oldest on, and
-only below the high watermark: nothing goes that is not committed.
+This file only decides; `PartitionLog.delete_old_segments` acts. Segments are deleted from the
+oldest on, and only below the high watermark, so that uncommitted records are never deleted.
 """
 
 from itertools import takewhile
@@ -14,7 +14,7 @@ from broker.records.header import NO_TIMESTAMP
 
 
 def expired_segments(log: LocalLog, timestamp_ms: int) -> list[Segment]:
-    """Give the segments to drop now, the oldest first."""
+    """Return the segments to delete, the oldest first."""
     if not _may_go(log, log.segments.first, timestamp_ms):
         return []
     candidates = _committed_segments(log)
@@ -22,14 +22,14 @@ def expired_segments(log: LocalLog, timestamp_ms: int) -> list[Segment]:
     if log.config.is_deleted:
         count = max(count, len(_too_old(log, candidates, timestamp_ms)), _too_many(log, candidates))
     expired = candidates[:count]
-    # An empty active segment is all that is left of an empty log: dropping it gains nothing.
+    # Deleting the empty active segment of an empty log would gain nothing.
     return [
         segment for segment in expired if segment.size_bytes or segment is not log.segments.active
     ]
 
 
 def _may_go(log: LocalLog, first: Segment, timestamp_ms: int) -> bool:
-    """Tell quickly, for that is nearly always the answer, when not even the first one goes."""
+    """Return False quickly, the usual answer, if even the first segment must stay."""
     config, is_last = log.config, first is log.segments.active
     end = log.log_end_offset if is_last else log.segments[1].base_offset
     if end > log.high_watermark or (not first.size_bytes and is_last):
@@ -42,7 +42,7 @@ def _may_go(log: LocalLog, first: Segment, timestamp_ms: int) -> bool:
 
 
 def _committed_segments(log: LocalLog) -> list[Segment]:
-    """Give the segments that end at or below the high watermark."""
+    """Return the segments that end at or below the high watermark."""
     segments = list(log.segments)
     ends = [segment.base_offset for segment in segments[1:]] + [log.log_end_offset]
     return [
@@ -67,7 +67,7 @@ def _too_old(log: LocalLog, candidates: list[Segment], timestamp_ms: int) -> lis
 
 
 def _age_base_ms(log: LocalLog, segment: Segment) -> int:
-    """Give the time a segment's age counts from: its latest record, else the file's own."""
+    """Return the start of a segment's age: its largest timestamp, else the file's time."""
     if not segment.size_bytes:
         return segment.created_ms
     if not segment.is_inspected:
@@ -79,7 +79,7 @@ def _age_base_ms(log: LocalLog, segment: Segment) -> int:
 
 
 def _too_many(log: LocalLog, candidates: list[Segment]) -> int:
-    """Count the segments that can go while the log stays at or above `retention.bytes`."""
+    """Count the segments to delete while the log stays at or above `retention.bytes`."""
     limit_bytes = log.config.retention_bytes
     if limit_bytes < 0:
         return 0

@@ -1,8 +1,8 @@
-"""The topics whose settings make a leader look into a batch, or change it, before the append.
+"""Topics whose settings require a leader to decode or change a batch before the append.
 
-A compacted topic takes no record without a key. `compression.type` other than `producer` stores
-every batch with that codec. `message.timestamp.type=LogAppendTime` stamps the batch. What takes
-longer than some milliseconds, and comes from a client, is asked for again in steps.
+A compacted topic refuses records without a key. A `compression.type` other than `producer` stores
+every batch with that codec. `message.timestamp.type=LogAppendTime` sets the batch's timestamp. A
+client's batch that takes longer than a few milliseconds must go through `rewrite_in_steps`.
 """
 
 from collections.abc import Callable, Generator
@@ -21,14 +21,14 @@ from broker.records.walk import walk_records
 
 RECORDS_WITH_KEYS_AT_ONCE = 8192
 COMPRESSED_AT_ONCE_BYTES = 256 * 1024
-"""With gzip, the slowest codec, some five milliseconds."""
+"""With gzip, the slowest codec, about five milliseconds."""
 
 Aside = Callable[[Callable[[], Any]], Generator[Any, None, Any]]
-"""Has something done by another thread; the steps end with what came out."""
+"""Runs a function on another thread; the generator returns its result."""
 
 
 def needs_rewrite(config: LogConfig) -> bool:
-    """Tell whether any of the three settings is in force."""
+    """Return True if one of the three settings applies."""
     return (
         config.is_compacted or config.compression_type != "producer" or config.uses_log_append_time
     )
@@ -42,12 +42,13 @@ def rewrite_for_topic(
     *,
     is_client: bool,
 ) -> BytesLike:
-    """Check and change a batch as the topic asks; control batches are left alone but for time.
+    """Check and change a batch as the topic requires; of a control batch only the timestamp.
 
-    Raises TooMuchAtOnce for a client's that is to go through `rewrite_in_steps`.
+    Raise TooMuchAtOnce for a client's batch that must go through `rewrite_in_steps`, and KafkaError
+    for an invalid one.
     """
     if not header.attributes & CONTROL_FLAG:
-        # What the broker itself writes to a compacted topic has keys.
+        # Records that the broker itself writes to a compacted topic have keys.
         if config.is_compacted and is_client:
             if header.record_count > RECORDS_WITH_KEYS_AT_ONCE:
                 raise TooMuchAtOnce
@@ -68,7 +69,7 @@ def rewrite_in_steps(
     timestamp_ms: int,
     aside: Aside,
 ) -> Generator[Any, None, BytesLike]:
-    """Do as `rewrite_for_topic` of a client's batch, which was unpacked to `payload`."""
+    """Do the same as `rewrite_for_topic` for a client's batch, decompressed to `payload`."""
     if config.is_compacted:
         yield from validate_keys_in_steps(header, payload)
     codec = CODEC_NAMES.get(config.compression_type, header.codec)
@@ -83,7 +84,7 @@ def rewrite_in_steps(
 
 
 def too_large(size_bytes: int, limit_bytes: int) -> KafkaError:
-    """Refuse a batch for its size."""
+    """Return the error for a too large batch."""
     return KafkaError(
         ErrorCode.MESSAGE_TOO_LARGE,
         f"The record batch size is {size_bytes} bytes, the limit is {limit_bytes}",

@@ -1,14 +1,14 @@
 """One segment: a `.log` file of batches and its indexes, all named by the base offset.
 
-The *active* segment is the last one and the only one that grows; its indexes are in memory and
-their files are written when it closes. A closed segment never changes but by truncation and by
-the cleaner, who replaces it whole; its indexes are loaded when somebody asks.
+The *active* segment is the last one and the only one that grows; its indexes are in memory, and
+their files are written when it closes. A closed segment changes only by truncation, or the cleaner
+replaces it as a whole; its indexes are loaded at their first use.
 
-To go on reading costs no search: `cursors` remembers where batches begin that were appended or
-read lately, by base offset.
+`cursors` maps base offsets to positions of batches that were recently appended or read, so that a
+sequential reader needs no search.
 
-No checksum covers an index. So an entry that was read from a file is compared with the batch it
-names when it is used first, and an index that does not fit its log is made anew.
+No checksum covers an index. So an entry from a file is compared with its batch at its first use,
+and an index that does not match its log is rebuilt.
 """
 
 import logging
@@ -39,11 +39,11 @@ _logger = logging.getLogger(__name__)
 
 REMEMBERED_CURSORS = 64
 UNKNOWN = -2
-"""The largest timestamp of a closed segment whose time index has not been read yet."""
+"""The `max_timestamp_ms` of a closed segment whose time index has not been read."""
 
 
 class Segment:
-    """Invariant: `size_bytes` is the end of the last whole batch, `next_offset` the one after."""
+    """Invariant: `size_bytes` is the end of the last whole batch, `next_offset` follows it."""
 
     __slots__ = (
         "_file",
@@ -82,20 +82,20 @@ class Segment:
         self._storage = storage
         self.directory = directory
         self.extension = extension
-        """What the names end in while the cleaner writes the segment, otherwise nothing."""
+        """The extension of the file names while the cleaner writes the segment, otherwise empty."""
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.size_bytes = 0
         self.synced_bytes = 0
-        """How much of the file a power failure leaves; the rest is a matter of `sync`."""
+        """The number of bytes that survive a power failure; `sync` raises it."""
         self.is_on_disk = False
-        """Whether `.log` exists; a partition's first one appears with the first record."""
+        """True if `.log` exists; a partition's first file is created with the first record."""
         self.is_inspected = True
-        """Whether it is known that `.log` ends where it should; see `inspection`."""
+        """True if the end of `.log` was checked; see `inspection`."""
         self.created_ms = created_ms
         self.jitter_ms = 0
         self.first_timestamp_ms: int | None = None
-        """The first batch's largest timestamp, from which the age for rolling counts."""
+        """The first batch's largest timestamp, the start of the segment's age for rolling."""
         self.max_timestamp_ms = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         self.cursors: dict[int, int] = {}
@@ -106,15 +106,15 @@ class Segment:
         self._time_index: TimeIndex | None = TimeIndex()
         self._transaction_index: TransactionIndex | None = TransactionIndex()
         self.transaction_index_crc: int | None = None
-        """Of `.txnindex`; None when there is none, or nobody has read it yet."""
+        """The CRC of `.txnindex`; None if it does not exist or was not read."""
 
     def path(self, suffix: str) -> str:
-        """Give the path of one of the files."""
+        """Return the path of one of the files."""
         return segment_path(self.directory, self.base_offset, suffix) + self.extension
 
     @property
     def file(self) -> File:
-        """The `.log` file, opened, and made if need be, by the first who asks."""
+        """The `.log` file, opened or created at its first use."""
         file = self._file
         if file is None:
             file = self._file = self._storage.open(
@@ -125,7 +125,7 @@ class Segment:
 
     @property
     def offset_index(self) -> OffsetIndex:
-        """The offset index, loaded if need be; rebuilt when its file makes no sense."""
+        """The offset index, loaded if necessary; rebuilt if its file is invalid."""
         if self._offset_index is None:
             data = read_file(self._storage, self.path(INDEX_SUFFIX))
             if data is not None:
@@ -137,7 +137,7 @@ class Segment:
 
     @property
     def time_index(self) -> TimeIndex:
-        """The time index, loaded if need be."""
+        """The time index, loaded if necessary; rebuilt if its file is invalid."""
         if self._time_index is None:
             data = read_file(self._storage, self.path(TIME_INDEX_SUFFIX))
             index = TimeIndex.from_bytes(data) if data is not None else None
@@ -150,7 +150,7 @@ class Segment:
 
     @property
     def transaction_index(self) -> TransactionIndex:
-        """The index of aborted transactions, loaded if need be."""
+        """The index of aborted transactions, loaded if necessary; raises CorruptBatch."""
         if self._transaction_index is None:
             data = read_file(self._storage, self.path(TRANSACTION_INDEX_SUFFIX)) or b""
             index = TransactionIndex.from_bytes(data, self.base_offset)
@@ -160,12 +160,12 @@ class Segment:
         return self._transaction_index
 
     def append(self, batch: BatchPosition, index_interval_bytes: int, *parts: BytesLike) -> None:
-        """Write one batch at the end; `batch` says what the indexes need to know of it."""
+        """Write one batch at the end; `batch` has the values for the indexes."""
         (self._file or self.file).write(self.size_bytes, *parts)
         self.note(batch, index_interval_bytes)
 
     def note(self, batch: BatchPosition, index_interval_bytes: int) -> None:
-        """Take a batch that is in the file now into the indexes."""
+        """Add a batch that is in the file to the indexes."""
         base_offset, last_offset, position, size_bytes, max_timestamp_ms = batch
         if max_timestamp_ms > self.max_timestamp_ms:
             self.max_timestamp_ms = max_timestamp_ms
@@ -184,18 +184,18 @@ class Segment:
         self.remember(base_offset, position)
 
     def remember(self, base_offset: int, position: int) -> None:
-        """Keep where a batch begins, for the reader who asks for it next."""
+        """Keep the position of a batch for its next reader."""
         cursors = self.cursors
         cursors[base_offset] = position
         if len(cursors) > REMEMBERED_CURSORS:
-            # Another thread may read at the same time: never fail over a key that just went.
+            # Another thread may remove the same key at the same time.
             cursors.pop(next(iter(cursors)), None)
 
     def has_room_for(self, last_offset: int, index_limit_bytes: int) -> bool:
-        """Tell whether offsets fit in 32 bits and the indexes are not full."""
+        """Return True if the relative offset fits into 32 bits and the indexes are not full."""
         if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             return False
-        # Every append asks, so look into the indexes at hand without a call.
+        # Every append calls this, so it accesses the loaded indexes without a call.
         offsets = self._offset_index or self.offset_index
         times = self._time_index or self.time_index
         room = index_limit_bytes - TIME_ENTRY_BYTES
@@ -206,7 +206,7 @@ class Segment:
 
     @property
     def largest_timestamp_ms(self) -> int:
-        """The largest timestamp of any record, -1 when none has one."""
+        """The largest timestamp of any record, -1 if none has one."""
         if self.max_timestamp_ms == UNKNOWN:
             last = self.time_index.last() or (NO_TIMESTAMP, 0)
             self.max_timestamp_ms, relative_offset = last
@@ -214,7 +214,7 @@ class Segment:
         return self.max_timestamp_ms
 
     def position_of(self, offset: int) -> int:
-        """Give where the first batch begins whose last offset is at or above `offset`."""
+        """Return the position of the first batch whose last offset is at or above `offset`."""
         if offset >= self.next_offset:
             return self.size_bytes
         position = self.cursors.get(offset)
@@ -229,9 +229,9 @@ class Segment:
     def _walk_from(
         self, entry: int, otherwise: int, end: int | None = None
     ) -> Iterator[BatchPosition]:
-        """Walk from the batch of an entry of the offset index, if it is the one the entry names.
+        """Yield the batches from an entry of the offset index on, if the entry matches its batch.
 
-        Else, and for entry -1, from a position that is known to be the start of a batch.
+        If it does not match, or for entry -1, start at `otherwise`, the known start of a batch.
         """
         if entry < 0:
             return self.walk(otherwise, end)
@@ -246,12 +246,12 @@ class Segment:
                 is_compared[entry] = True
                 return chain((first,), batches)
         except (CorruptBatch, StopIteration):
-            pass  # As the entry is wrong, there is no batch here.
+            pass  # The entry is wrong: no batch starts here.
         self._rebuild(INDEX_SUFFIX)
         return self.walk(otherwise, end)
 
     def position_for_timestamp(self, timestamp_ms: int) -> int:
-        """Give a position before which no record has this timestamp or a later one."""
+        """Return a position before which no record has this timestamp or a later one."""
         entry = self.time_index.floor(timestamp_ms)
         batch = self._batch_of(self.time_index, entry)
         if batch is not None:
@@ -261,12 +261,12 @@ class Segment:
         return 0
 
     def _fits_to_the_end(self, index: TimeIndex) -> bool:
-        """Tell whether the last entry is a batch's. Only a segment without times has no entry."""
+        """Return True if the last entry matches a batch, or if there is neither entry nor batch."""
         last = len(index.timestamps) - 1
         return self._batch_of(index, last) is not None if last >= 0 else not self.size_bytes
 
     def _batch_of(self, index: TimeIndex, entry: int) -> BatchPosition | None:
-        """Give the batch that an entry of the time index names; None when it has another time."""
+        """Return the batch of a time index entry; None if the batch has another timestamp."""
         if entry < 0:
             return None
         relative_offset = index.relative_offsets[entry]
@@ -275,11 +275,11 @@ class Segment:
                 if batch.last_offset >= self.base_offset + relative_offset:
                     return batch if batch.max_timestamp_ms == index.timestamps[entry] else None
         except CorruptBatch:
-            pass  # The damage is told by whoever reads there.
+            pass  # A read of the damaged batch reports it.
         return None
 
     def find_end(self) -> tuple[int, int, str]:
-        """Give where the last whole batch ends, the offset after it, and why it ends there."""
+        """Return the end of the last whole batch, its next offset, and the reason for the end."""
         position, next_offset, latest_ms, reason = 0, self.base_offset, NO_TIMESTAMP, ""
         try:
             for batch in self._walk_from(len(self.offset_index.positions) - 1, 0):
@@ -292,14 +292,14 @@ class Segment:
         return position, next_offset, reason
 
     def walk(self, position: int = 0, end: int | None = None) -> Iterator[BatchPosition]:
-        """Walk the batch headers from a position that is the start of a batch."""
+        """Yield the batch headers from a position, which must be the start of a batch."""
         end = self.size_bytes if end is None else end
         if not 0 <= position <= end:
             raise CorruptBatch(f"no batch at byte {position} of {end}")
         return walk_headers(self.file, position, end) if end else iter(())
 
     def _note_all(self, batches: Iterator[BatchPosition], index_interval_bytes: int) -> None:
-        """Take batches found in the file into the indexes; raises CorruptBatch for nonsense."""
+        """Add batches of the file to the indexes; raise CorruptBatch for invalid offsets."""
         for batch in batches:
             is_within = batch.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
             if batch.base_offset < self.next_offset or not is_within:
@@ -310,7 +310,7 @@ class Segment:
             self.note(batch, index_interval_bytes)
 
     def cut(self, start: int, max_bytes: int, limit: int, *, first_whole: bool) -> tuple[int, int]:
-        """Give where a slice from `start` ends, on a batch, and the offset read next (or -1)."""
+        """Return where a slice from `start` ends, after a batch, and its next offset (or -1)."""
         end = start + max_bytes
         if end >= limit:
             return limit, -1
@@ -328,11 +328,11 @@ class Segment:
         return limit, -1
 
     def slice(self, start: int, end: int) -> FileRegion:
-        """Hand out a part of the file."""
+        """Return a region of the file."""
         return FileRegion(self.file, start, end - start)
 
     def close_indexes(self) -> None:
-        """Write the indexes' files: the segment is complete, or the log stops."""
+        """Write the index files, because the segment is complete or the log stops."""
         if not self.is_on_disk:
             return
         self.time_index.maybe_append(
@@ -344,7 +344,7 @@ class Segment:
             self.save_transaction_index()
 
     def save_transaction_index(self) -> None:
-        """Write `.txnindex`, which exists only when it has an entry."""
+        """Write `.txnindex`, which exists only if it has an entry."""
         index = self.transaction_index
         if index.entries or self._storage.status(self.path(TRANSACTION_INDEX_SUFFIX)) is not None:
             self._write(TRANSACTION_INDEX_SUFFIX, data := index.to_bytes())
@@ -357,13 +357,13 @@ class Segment:
         self._unsynced_indexes.add(suffix)
 
     def _rebuild(self, suffix: str) -> None:
-        _logger.warning("index does not fit its log, made anew file=%s", self.path(suffix))
+        _logger.warning("index does not match its log, rebuilt file=%s", self.path(suffix))
         self.rebuild_indexes()
 
     def rebuild_indexes(self, index_interval_bytes: int = 4096) -> None:
-        """Make offset and time index anew from the batch headers.
+        """Rebuild the offset and time index from the batch headers, up to a damaged batch.
 
-        As far as there are batches: who reads on meets the damage himself.
+        A read of the damaged batch reports the damage.
         """
         end, next_offset = self.size_bytes, self.next_offset
         self.reset()
@@ -376,7 +376,7 @@ class Segment:
             self.size_bytes, self.next_offset = end, next_offset
 
     def reset(self) -> None:
-        """Forget everything known of the contents; the file stays."""
+        """Reset the state of the content; the file stays."""
         self._offset_index, self._time_index = OffsetIndex(), TimeIndex()
         self.cursors = {}
         self.size_bytes = self._unindexed_bytes = 0
@@ -385,7 +385,7 @@ class Segment:
         self.first_timestamp_ms = None
 
     def describe_closed(self, size_bytes: int, next_offset: int) -> None:
-        """Take over a complete segment found on disk; its indexes are read when needed."""
+        """Set the state of a closed segment on disk; its indexes are loaded at their first use."""
         self.is_on_disk = True
         self.is_inspected = False
         self.size_bytes = self.synced_bytes = size_bytes
@@ -394,10 +394,9 @@ class Segment:
         self.unload()
 
     def activate(self, index_interval_bytes: int) -> None:
-        """Make a segment found on disk the one that grows: bring all figures to its end.
+        """Make a segment on disk the active one: read it from the last index entry to its end.
 
-        Raises CorruptBatch when what the last entry of the index names, and all behind it, is not
-        as it was written.
+        Raise CorruptBatch if that part of the file is not as it was written.
         """
         if self._time_index is not None and self.max_timestamp_ms != UNKNOWN:
             return
@@ -409,35 +408,35 @@ class Segment:
         try:
             if start:
                 self.first_timestamp_ms = next(self.walk()).max_timestamp_ms
-            # The batch of the last entry has its entry already.
+            # The batch of the last entry already has its entry.
             self._note_all(walk_intact(self.file, start, end), index_interval_bytes)
         finally:
             self.size_bytes = end
         self.is_inspected = True
 
     def drop_transaction_index(self) -> None:
-        """Forget the index of aborted transactions, and remove its file."""
+        """Clear the index of aborted transactions, and delete its file."""
         self._transaction_index, self.transaction_index_crc = TransactionIndex(), None
         remove_files(self._storage, [self.path(TRANSACTION_INDEX_SUFFIX)])
 
     def start_of(self, offset: int) -> int:
-        """Give the base offset of the first batch that reaches to an offset or beyond."""
+        """Return the base offset of the first batch whose last offset is at least `offset`."""
         for batch in self.walk(self.position_of(offset)):
             return batch.base_offset
         return self.next_offset
 
     def unload(self) -> None:
-        """Let go of the file and of the indexes of a closed segment; they load again."""
+        """Release the file and the indexes of a closed segment; the next use loads them again."""
         self._file = None
         self._offset_index = self._time_index = self._transaction_index = None
 
     def truncate(self, offset: int, index_interval_bytes: int) -> int:
-        """Cut off everything from an offset on; gives how many bytes went."""
+        """Remove everything from an offset on; return the number of removed bytes."""
         position, old_size = self.position_of(offset), self.size_bytes
         if position >= old_size:
             return 0
         self.file.truncate(position)
-        # What is cut must not come back under records that are appended in its place.
+        # The removed records must not come back among the records that replace them.
         self.file.sync()
         self.synced_bytes = position
         self.size_bytes = position
@@ -447,17 +446,17 @@ class Segment:
         return old_size - position
 
     def _forget_after(self, position: int, index_interval_bytes: int) -> None:
-        """Walk what is left once more: cuts are rare, and every figure is right again."""
+        """Rebuild the state from the remaining batches; truncation is rare."""
         self.reset()
         self._note_all(self.walk(0, position), index_interval_bytes)
 
     def sync(self) -> None:
-        """Make the records survive a power failure; safe on another thread."""
+        """Make the records survive a power failure; this is safe on another thread."""
         size_bytes = self.size_bytes
         if self.is_on_disk and size_bytes > self.synced_bytes:
             self.file.sync()
             self.synced_bytes = size_bytes
-        # A closed segment's indexes are trusted once the recovery point is beyond it.
+        # Indexes below the recovery point are not rebuilt, so they must be durable too.
         while self._unsynced_indexes:
             suffix = min(self._unsynced_indexes)
             self._sync_index(suffix)
@@ -467,30 +466,30 @@ class Segment:
         try:
             file = self._storage.open(self.path(suffix))
         except FileNotFoundError:
-            return  # The segment has been deleted or replaced meanwhile.
+            return  # The segment was deleted or replaced meanwhile.
         file.sync()
 
     @property
     def needs_sync(self) -> bool:
-        """Whether a power failure could take anything away."""
+        """True if a power failure could lose data."""
         return self.synced_bytes < self.size_bytes or bool(self._unsynced_indexes)
 
     def note_synced(self) -> None:
-        """Take notice that the whole file system has been synced."""
+        """Note that the whole file system has been synced."""
         self.synced_bytes = self.size_bytes
         self._unsynced_indexes.clear()
 
     def rename(self, extension: str) -> None:
-        """Add an extension such as `.deleted` to the name of every file there is."""
+        """Add an extension such as `.deleted` to the names of all existing files."""
         for suffix in SUFFIXES:
             path = self.path(suffix)
             if self._storage.status(path) is not None:
                 self._storage.rename(path, path + extension)
 
     def remove(self, extension: str = "") -> None:
-        """Remove the files; a reader that holds a region of them can finish."""
+        """Delete the files; a reader that holds a region of them can finish."""
         remove_files(self._storage, [self.path(suffix) + extension for suffix in SUFFIXES])
 
     def move_to(self, directory: str) -> None:
-        """Follow the partition's directory to another name; open files stay open."""
+        """Use another directory, after a rename; open files stay open."""
         self.directory = directory

@@ -1,4 +1,4 @@
-"""What the files of a segment are called: the base offset in 20 digits, and what is in them."""
+"""The names of a segment's files: the base offset in 20 digits, and a suffix for the content."""
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -9,21 +9,21 @@ NAME_DIGITS = 20
 
 
 def segment_path(directory: str, base_offset: int, suffix: str) -> str:
-    """Give the path of one of a segment's files."""
+    """Return the path of one of a segment's files."""
     return f"{directory}/{base_offset:020d}{suffix}"
 
 
 def is_base_offset(text: str) -> bool:
-    """Tell whether a text is a base offset as it stands in the names of a segment's files."""
+    """Return True if a text is a base offset in the form of a file name."""
     return len(text) == NAME_DIGITS and text.isascii() and text.isdigit()
 
 
 Endings = dict[str, list[str]]
-"""Names in a partition's directory: what stands before the first dot, by what stands from it on."""
+"""The names in a directory: the parts before the first dot, by the ending from that dot on."""
 
 
 def by_ending(names: list[str]) -> Endings:
-    """Take names apart, once for all who look for theirs: a node may have to open a million."""
+    """Split names at the first dot, once for all uses: a node may have to open a million."""
     endings: Endings = {}
     for name in names:
         text, dot, ending = name.partition(".")
@@ -35,5 +35,5 @@ def by_ending(names: list[str]) -> Endings:
 
 
 def bases_of(endings: Endings, suffix: str) -> list[int]:
-    """Give the base offsets in the names of segments' files; other names are nobody's."""
+    """Return the base offsets among the names with this suffix."""
     return [int(text) for text in endings.get(suffix, ()) if is_base_offset(text)]

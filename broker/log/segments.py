@@ -1,4 +1,4 @@
-"""The segments of one partition, in order: the last is the active one."""
+"""The segments of one partition, in order; the last one is the active one."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from broker.log.segment import Segment
 
 LOADED_CLOSED_SEGMENTS = 2
-"""How many closed segments keep their file and indexes at hand per partition.
+"""The number of closed segments per partition with an open file and loaded indexes.
 
-A broker has thousands of partitions, and a process 20,000 descriptors, or fewer.
+A broker has thousands of partitions, and a process has at most about 20,000 file descriptors.
 """
 
 
@@ -43,14 +43,14 @@ class Segments:
         return sum(segment.size_bytes for segment in self._segments)
 
     def add(self, segment: Segment) -> None:
-        """Put a segment in its place."""
+        """Insert a segment at its place."""
         place = bisect_left(self._bases, segment.base_offset)
         self._segments.insert(place, segment)
         self._bases.insert(place, segment.base_offset)
         self.active = self._segments[-1]
 
     def remove(self, segment: Segment) -> None:
-        """Take a segment out."""
+        """Remove a segment."""
         place = bisect_left(self._bases, segment.base_offset)
         assert self._segments[place] is segment, segment.base_offset
         del self._segments[place]
@@ -61,15 +61,15 @@ class Segments:
             self.active = self._segments[-1]
 
     def floor(self, offset: int) -> int:
-        """Give the index of the segment an offset belongs to; -1 when it is before the first."""
+        """Return the index of the segment of an offset; -1 if it is before the first one."""
         return bisect_right(self._bases, offset) - 1
 
     def from_offset(self, offset: int) -> list[Segment]:
-        """Give the segments that may hold offsets at or above one."""
+        """Return the segments that may have offsets at or above `offset`."""
         return self._segments[max(0, self.floor(offset)) :]
 
     def note_use(self, segment: Segment) -> None:
-        """Keep a closed segment at hand, and let go of the one used longest ago."""
+        """Keep a closed segment loaded, and unload the least recently used one."""
         loaded = self._loaded
         if segment is self.active or (loaded and loaded[-1] is segment):
             return

@@ -1,11 +1,11 @@
-"""The one door to the disk: `Storage` for names, `File` for bytes, and the real ones.
+"""The only access to the disk: `Storage` for names, `File` for bytes, and the real disk.
 
-Everything in `broker.log` goes through these two protocols, so that the tests can put a simulated
-disk behind them that forgets, tears and fails. An `OSError` passes through untouched: it takes
-the log directory offline (`log_directories`), and nothing is tried again.
+All code in `broker.log` uses these two protocols, so that tests can use a simulated disk that
+loses, tears and fails writes. An `OSError` is passed on unchanged: it takes the log directory
+offline (`log_directories`), and no operation is retried.
 
-A file stays open as long as anybody holds the object: a `FileRegion` that is being sent survives
-the deletion of its segment.
+A file stays open as long as its object exists, so a `FileRegion` that is being sent survives the
+deletion of its segment.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ _SYNCFS = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
 
 
 class FileStatus(NamedTuple):
-    """What the file system knows of a path."""
+    """The status of a path."""
 
     size_bytes: int
     modified_ms: int
@@ -28,60 +28,60 @@ class FileStatus(NamedTuple):
 
 
 class File(Protocol):
-    """Bytes at positions; reads and writes may come from different threads."""
+    """Access to bytes by position; different threads may read and write."""
 
     def read(self, position: int, length: int) -> bytes:
-        """Give up to `length` bytes; fewer only at the end of the file."""
+        """Return up to `length` bytes; fewer only at the end of the file."""
 
     def write(self, position: int, *parts: BytesLike) -> None:
-        """Write all parts, one after the other."""
+        """Write all parts in order, starting at a position."""
 
     def truncate(self, size_bytes: int) -> None:
-        """Cut the file to a size."""
+        """Truncate the file to a size."""
 
     def sync(self) -> None:
-        """Return when the contents survive a power failure."""
+        """Make the content survive a power failure."""
 
     def size_bytes(self) -> int:
-        """Give the size."""
+        """Return the size."""
 
     def fileno(self) -> int:
-        """Give the descriptor for sendfile."""
+        """Return the file descriptor for sendfile."""
 
     def lock(self) -> None:
-        """Keep other processes out while this object lives; BlockingIOError when one is in."""
+        """Lock the file while this object exists; raise BlockingIOError if it is locked."""
 
 
 class Storage(Protocol):
-    """Names in directories. A change of names survives a power failure after `sync_directory`."""
+    """Names in directories. Changes of names are durable after `sync_directory`."""
 
     def open(self, path: str, *, create: bool = False) -> File:
-        """Open for reading and writing; without `create` a missing file is FileNotFoundError."""
+        """Open for reading and writing; without `create`, raise FileNotFoundError if missing."""
 
     def names(self, directory: str) -> list[str]:
-        """List a directory, sorted."""
+        """Return the names in a directory, sorted."""
 
     def status(self, path: str) -> FileStatus | None:
-        """Tell about a path, or None when there is nothing."""
+        """Return the status of a path, None if it does not exist."""
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file or directory another name, over what has that name."""
+        """Rename a file or directory, and replace a file of the new name."""
 
     def remove(self, path: str) -> None:
-        """Remove a file or an empty directory."""
+        """Delete a file or an empty directory."""
 
     def make_directory(self, path: str) -> None:
-        """Make a directory and those above it; one that exists already is fine."""
+        """Create a directory and its parents, if they do not exist."""
 
     def sync_directory(self, path: str) -> None:
-        """Return when the names in a directory survive a power failure."""
+        """Make the names in a directory survive a power failure."""
 
     def sync_all(self, path: str) -> None:
-        """Return when everything in the file system of a path survives a power failure."""
+        """Make everything in the file system of a path survive a power failure."""
 
 
 class RealFile:
-    """A file descriptor that closes when nobody holds this object any more."""
+    """A file descriptor that is closed when the object is freed."""
 
     __slots__ = ("_descriptor", "path")
 
@@ -95,47 +95,47 @@ class RealFile:
             os.close(self._descriptor)
 
     def read(self, position: int, length: int) -> bytes:
-        """Give up to `length` bytes; fewer only at the end of the file."""
+        """Return up to `length` bytes; fewer only at the end of the file."""
         data = os.pread(self._descriptor, length, position)
         if len(data) == length or not data:
             return data
-        # A single call returns less than 2 GiB and may be interrupted: ask on.
+        # A single call returns less than 2 GiB and may be interrupted.
         return data + self.read(position + len(data), length - len(data))
 
     def write(self, position: int, *parts: BytesLike) -> None:
-        """Write all parts, one after the other."""
+        """Write all parts in order, starting at a position."""
         expected = sum(map(len, parts))
         written = os.pwritev(self._descriptor, parts, position)
         if written < expected:
             self._write_rest(position, b"".join(parts), written)
 
     def _write_rest(self, position: int, data: bytes, written: int) -> None:
-        """Go on after a short write, which precedes ENOSPC: the next call raises it."""
+        """Continue after a short write; if the disk is full, the next call raises ENOSPC."""
         view = memoryview(data)
         while written < len(data):
             written += os.pwrite(self._descriptor, view[written:], position + written)
 
     def truncate(self, size_bytes: int) -> None:
-        """Cut the file to a size."""
+        """Truncate the file to a size."""
         os.ftruncate(self._descriptor, size_bytes)
 
     def sync(self) -> None:
-        """Return when the contents survive a power failure."""
+        """Make the content survive a power failure."""
         os.fdatasync(self._descriptor)
 
     def size_bytes(self) -> int:
-        """Give the size."""
+        """Return the size."""
         return os.fstat(self._descriptor).st_size
 
     def fileno(self) -> int:
-        """Give the descriptor for sendfile."""
+        """Return the file descriptor for sendfile."""
         return self._descriptor
 
     def lock(self) -> None:
-        """Keep other processes out while this object lives; BlockingIOError when one is in.
+        """Lock the file while this object exists; raise BlockingIOError if it is locked.
 
-        Both kinds of lock are taken: Apache Kafka uses the POSIX one, which does not keep out a
-        second open within one process.
+        Both kinds of lock are taken: Apache Kafka uses the POSIX lock, which does not exclude a
+        second open in the same process.
         """
         fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -145,21 +145,21 @@ class RealStorage:
     """The disk of this machine."""
 
     def open(self, path: str, *, create: bool = False) -> File:
-        """Open for reading and writing; without `create` a missing file is FileNotFoundError."""
+        """Open for reading and writing; without `create`, raise FileNotFoundError if missing."""
         try:
             return RealFile(path, os.O_RDWR | (os.O_CREAT if create else 0))
         except PermissionError:
             if create:
                 raise
-            # Apache Kafka leaves its snapshots read-only, and nobody ever writes to one.
+            # Apache Kafka makes its snapshots read-only, and a snapshot is never written again.
             return RealFile(path, os.O_RDONLY)
 
     def names(self, directory: str) -> list[str]:
-        """List a directory, sorted."""
+        """Return the names in a directory, sorted."""
         return sorted(os.listdir(directory))
 
     def status(self, path: str) -> FileStatus | None:
-        """Tell about a path, or None when there is nothing."""
+        """Return the status of a path, None if it does not exist."""
         try:
             found = os.stat(path)
         except FileNotFoundError:
@@ -168,22 +168,22 @@ class RealStorage:
         return FileStatus(found.st_size, found.st_mtime_ns // 1_000_000, is_directory)
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file or directory another name, over what has that name."""
+        """Rename a file or directory, and replace a file of the new name."""
         os.replace(old, new)
 
     def remove(self, path: str) -> None:
-        """Remove a file or an empty directory."""
+        """Delete a file or an empty directory."""
         try:
             os.unlink(path)
         except IsADirectoryError:
             os.rmdir(path)
 
     def make_directory(self, path: str) -> None:
-        """Make a directory and those above it; one that exists already is fine."""
+        """Create a directory and its parents, if they do not exist."""
         os.makedirs(path, exist_ok=True)
 
     def sync_directory(self, path: str) -> None:
-        """Return when the names in a directory survive a power failure."""
+        """Make the names in a directory survive a power failure."""
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -191,9 +191,9 @@ class RealStorage:
             os.close(descriptor)
 
     def sync_all(self, path: str) -> None:
-        """Return when everything in the file system of a path survives a power failure.
+        """Make everything in the file system of a path survive a power failure.
 
-        One syncfs(2), which Python does not have, costs far less than a thousand fdatasync.
+        One syncfs(2), which Python's `os` lacks, costs far less than a thousand fdatasync(2).
         """
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -207,7 +207,7 @@ class RealStorage:
 
 
 def read_file(storage: Storage, path: str) -> bytes | None:
-    """Read a small file whole; None when there is none."""
+    """Return the content of a small file; None if it does not exist."""
     try:
         file = storage.open(path)
     except FileNotFoundError:
@@ -223,10 +223,10 @@ def replace_file(
     is_durable: bool = True,
     syncs_name: bool = True,
 ) -> None:
-    """Give a small file new contents, so that a reader finds the old or the new, never a part.
+    """Replace a small file atomically: a reader finds the old or the new content, never a part.
 
-    Without `syncs_name` the caller syncs the directory: until then a power failure may bring the
-    old contents back.
+    Without `syncs_name` the caller syncs the directory: until then a power failure may restore the
+    old content.
     """
     temporary = path + ".tmp"
     file = storage.open(temporary, create=True)
@@ -240,7 +240,7 @@ def replace_file(
 
 
 def remove_tree(storage: Storage, path: str) -> None:
-    """Remove a file, or a directory with everything in it; nothing there is fine."""
+    """Delete a file, or a directory with its content, if it exists."""
     status = storage.status(path)
     if status is None:
         return
@@ -251,7 +251,7 @@ def remove_tree(storage: Storage, path: str) -> None:
 
 
 def remove_files(storage: Storage, paths: Sequence[str]) -> None:
-    """Remove files that may or may not be there."""
+    """Delete the files that exist."""
     for path in paths:
         if storage.status(path) is not None:
             storage.remove(path)

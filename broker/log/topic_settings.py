@@ -1,7 +1,7 @@
-"""Every setting a topic knows, as one table: name, type, default, rule, words, broker synonyms.
+"""All settings of a topic in one table: name, type, default, rule, documentation, broker synonyms.
 
-Names, types, defaults and limits are those of Apache Kafka 4.3. The table feeds `LogConfig`,
-CreateTopics and IncrementalAlterConfigs (checks), and DescribeConfigs (listing).
+Names, types, defaults and limits are those of Apache Kafka 4.3. `LogConfig`, the checks of
+CreateTopics and IncrementalAlterConfigs, and the listing of DescribeConfigs use the table.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ SettingValue: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
 
 class SettingType(IntEnum):
-    """The type numbers DescribeConfigs puts on the wire (KIP-569)."""
+    """The types of settings, with their numbers in DescribeConfigs (KIP-569)."""
 
     BOOLEAN = 1
     STRING = 2
@@ -32,7 +32,7 @@ class SettingType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A limit on a value: `complaint` is what a client is told when `holds` says no."""
+    """A check of a value; `complaint` is the message for a client if `holds` returns False."""
 
     holds: Callable[[SettingValue], bool]
     complaint: str
@@ -64,7 +64,7 @@ class TopicSetting:
         return self.name.replace(".", "_")
 
     def parse(self, text: str) -> SettingValue:
-        """Read a value as Kafka's ConfigDef does; raises KafkaError(INVALID_CONFIG)."""
+        """Parse a value as Kafka's ConfigDef does; raise KafkaError(INVALID_CONFIG)."""
         try:
             value = _PARSERS[self.type](text.strip())
         except ValueError as error:
@@ -79,7 +79,7 @@ class TopicSetting:
 
 
 def format_value(value: SettingValue) -> str | None:
-    """Write a value as Kafka shows it: `true`, `delete,compact`, `0.5`."""
+    """Return the value in Kafka's notation: `true`, `delete,compact`, `0.5`."""
     if value is None:
         return None
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Walking a log file: by batch headers only, or by whole batches in large reads."""
+"""Iterating over a log file: by batch headers only, or by whole batches in large reads."""
 
 from collections.abc import Iterator
 from struct import Struct
@@ -26,20 +26,20 @@ _SMALLEST_LENGTH = HEADER_BYTES - LOG_OVERHEAD_BYTES
 
 
 class BatchPosition(NamedTuple):
-    """A batch in a file, with what the indexes need to know of it."""
+    """A batch in a file, with the values for the indexes."""
 
     base_offset: int
     last_offset: int
     position: int
     size_bytes: int
     max_timestamp_ms: int
-    """-1 also for a batch that the cleaner emptied: what is left of it has no time."""
+    """-1 also for a batch that the cleaner emptied, whose header has no valid timestamp."""
 
 
 def walk_headers(file: File, position: int, end: int) -> Iterator[BatchPosition]:
-    """Give the batches between two positions; raises CorruptBatch unless they fill it in order.
+    """Yield the batches between two positions; raise CorruptBatch unless they fill the range.
 
-    Small batches are read many at a time, large ones by their headers only.
+    Several small batches are read at a time, and only the headers of large ones.
     """
     chunk, chunk_position, next_offset = b"", position, -1
     while position < end:
@@ -65,7 +65,7 @@ def walk_headers(file: File, position: int, end: int) -> Iterator[BatchPosition]
 
 
 def place_of(batch: RecordBatch, position: int) -> BatchPosition:
-    """Tell the indexes' part of a batch that is at a position."""
+    """Return the index values of a batch at a position."""
     header = batch.header
     timestamp_ms = header.max_timestamp if header.record_count else NO_TIMESTAMP
     return BatchPosition(
@@ -74,10 +74,10 @@ def place_of(batch: RecordBatch, position: int) -> BatchPosition:
 
 
 def walk_batches(file: File, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
-    """Give (position, batch) for the whole batches between two positions, reading ahead.
+    """Yield (position, batch) for the whole batches between two positions, reading ahead.
 
-    Stops before a batch that is cut off; raises CorruptBatch for what is none. CRCs are the
-    caller's matter.
+    Stop before an incomplete batch; raise CorruptBatch for bytes that are not a batch. The caller
+    checks the CRCs.
     """
     chunk, chunk_position, wanted = b"", position, _READ_AHEAD_BYTES
     while position < end:
@@ -100,7 +100,7 @@ def walk_batches(file: File, position: int, end: int) -> Iterator[tuple[int, Rec
 
 
 def walk_intact(file: File, position: int, end: int) -> Iterator[BatchPosition]:
-    """Do as `walk_headers`, and check every CRC; raises CorruptBatch for the first that is bad."""
+    """Do the same as `walk_headers`, and check every CRC; raise CorruptBatch for a bad one."""
     for start, batch in walk_batches(file, position, end):
         if not batch.has_valid_crc:
             raise CorruptBatch(f"batch {batch.base_offset} at byte {start} fails its CRC")
@@ -111,13 +111,13 @@ def walk_intact(file: File, position: int, end: int) -> Iterator[BatchPosition]:
 
 
 def has_batch_behind(file: File, position: int, end: int, offsets: range) -> bool:
-    """Tell whether an intact batch with one of some offsets begins anywhere behind a position.
+    """Return True if an intact batch with a base offset in `offsets` follows a position.
 
-    That is the difference between damage amid records and a tail that was torn off.
+    This distinguishes damage among records from an incomplete end.
     """
     while position < end:
         chunk = file.read(position, min(_READ_AHEAD_BYTES, end - position))
-        # `find` takes the number of the byte, and there are far fewer of them than positions.
+        # `find` looks for the magic byte, which is far rarer than positions.
         at = chunk.find(MAGIC, _MAGIC_POSITION)
         while at >= 0:
             start = position + at - _MAGIC_POSITION

@@ -37,10 +37,7 @@ PATCH = Struct(">qii")
 """Base offset, batch length, leader epoch: the 16 bytes a leader rewrites."""
 
 MAGIC = 2
-CRC_POSITION = 17
 ATTRIBUTES_POSITION = 21
-LAST_OFFSET_DELTA_POSITION = 23
-RECORD_COUNT_POSITION = 57
 
 CODEC_MASK = 0x07
 LOG_APPEND_TIME_FLAG = 0x08

@@ -53,7 +53,6 @@ class SimulatedConsumer(Consumer):
     positions: dict = field(default_factory=dict)
     wanted: frozenset | None = None
     is_alive: bool = True
-    refused_commits: int = 0
 
     def begin_anew(self) -> None:
         self.member_epoch, self.owned, self.wanted = 0, frozenset(), None

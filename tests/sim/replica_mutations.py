@@ -23,7 +23,6 @@ from tests.sim.replica_node import ReplicaNode
 
 original_follow = PartitionFollower.follow
 original_lead = PartitionLeader.lead
-original_ask_for = PartitionLeader._ask_for
 
 
 def ask_without_an_epoch(follower: PartitionFollower) -> FetchPosition:

@@ -21,7 +21,6 @@ from broker.protocol.wire import DecodeError
 
 CLASSIC, CONSUMER = "Classic", "Consumer"
 CONSUMER_PROTOCOL_TYPES = ("", "consumer")
-FIRST_VERSION_WITH_STATES = 4
 FIRST_VERSION_WITH_TYPES = 5
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 

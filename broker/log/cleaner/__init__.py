@@ -1,1 +1,1 @@
-"""Compaction: keeping the last value of every key (see `run` for the rules)."""
+"""Compaction: the cleaner keeps the last value of every key (`run` describes a round)."""

@@ -1,13 +1,14 @@
-"""What becomes of one batch: kept as it is, kept in part, emptied, or dropped.
+"""The cleaner's decision for one batch: keep it, keep some of its records, empty it, or drop it.
 
-Rules, as Kafka's Cleaner:
-- a record stays if no later record of the map has its key, or if it lies beyond the map;
-- a tombstone (null value) that is its key's last record stays until its batch's delete horizon:
+The rules are those of Kafka's Cleaner:
+
+- a record is kept if no later record in the offset map has its key, or if it is beyond the map;
+- a tombstone (null value) that is its key's last record is kept until its batch's delete horizon:
   `delete.retention.ms` after the round that first saw it (KIP-534);
-- offsets never change: a batch keeps base and last offset whatever goes;
-- the last batch of a live producer stays, if only as an empty header, for its sequence number;
-- so does the last batch of every segment that is written: a segment ends where the next begins,
-  and a start after a power failure sees by that whether an unsynced tail is missing.
+- offsets never change: a batch keeps its base and last offset, whatever records are removed;
+- the last batch of an active producer is kept, if only as an empty header, for its sequence number;
+- the last batch of every written segment is kept too: a segment ends where the next one starts, so
+  that recovery after a power failure detects a missing unsynced end.
 """
 
 from dataclasses import dataclass, field
@@ -22,19 +23,19 @@ from broker.records.record import RawRecord, scan_records
 
 @dataclass(slots=True)
 class BatchFilter:
-    """One round's rules; `filter` is called for every batch in the order of the log."""
+    """The state of one round; the round calls `filter` for every batch in log order."""
 
     offset_map: OffsetMap
     timestamp_ms: int
     delete_retention_ms: int
     last_data_offsets: dict[int, tuple[int, int]]
-    """Producer -> its last data offset and epoch."""
+    """By producer id: the last data offset and the epoch."""
     end_offset: int = -1
-    """Where the segment that is being written will end."""
+    """The end offset of the segment that is being written."""
     transactions: CleanedTransactions = field(default_factory=CleanedTransactions)
 
     def filter(self, batch: RecordBatch) -> bytes | memoryview | None:
-        """Give what is to be written in the place of a batch; None for nothing."""
+        """Return the bytes to write in place of a batch; None to drop it."""
         header = batch.header
         can_discard = self.transactions.can_discard(batch)
         horizon_ms = header.delete_horizon_ms
@@ -77,7 +78,7 @@ class BatchFilter:
         return header.is_control and header.producer_epoch == producer_epoch
 
     def _with_horizon(self, batch: RecordBatch, kept: list[RawRecord]) -> bytes:
-        """Encode anew with a delete horizon, which takes the place of the base timestamp."""
+        """Encode the batch with a delete horizon, which replaces the base timestamp."""
         header = batch.header
         offsets = {header.base_offset + record.offset_delta for record in kept}
         records = [record for record in batch.records() if record.offset in offsets]

@@ -1,4 +1,4 @@
-"""One round of cleaning one log: a unit of work for a thread.
+"""One round of cleaning of one log, which can run on another thread.
 
     run = CleaningRun(dirty_log, memory_bytes, timestamp_ms, limits)    # owner's thread
     run.build_offset_map()                                              # any thread
@@ -7,9 +7,9 @@
             break
     finish_round(log, run)                                              # owner's thread
 
-The run keeps to what it took down at its beginning: closed segments, which do not change while
-readers and the appender go on. If retention, a truncation or a deletion takes one of them away,
-the replacement is dropped and the round with it (`CleaningAborted`, or False from the swap).
+The run works on the closed segments of its start, which do not change while the log is read and
+appended to. If retention, a truncation or a deletion removes one of them, the round ends without
+its replacement (`CleaningAborted`, or False from `replace_segments`).
 """
 
 import logging
@@ -38,22 +38,22 @@ _logger = logging.getLogger(__name__)
 
 
 class CleaningAborted(Exception):  # noqa: N818 - an outcome, not a failure
-    """The round was stopped, or a segment it was working on is gone."""
+    """The round was stopped, or one of its segments was removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CleaningLimits:
-    """What a round may use; the callbacks run on the thread of the round."""
+    """The limits of a round; the callbacks run on the thread of the round."""
 
     memory_bytes: int = 128 * 1024 * 1024
     throttle: Callable[[int], None] = lambda size_bytes: None
-    """Told the bytes read or written; sleeps when that is too much (`io.max.bytes.per.second`)."""
+    """Called with the bytes read or written; sleeps above `log.cleaner.io.max.bytes.per.second`."""
     should_stop: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A segment as it was when the round began."""
+    """A segment in its state at the start of the round."""
 
     segment: Segment
     base_offset: int
@@ -63,14 +63,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """A cleaned segment, written and synced, and the segments it stands for."""
+    """A cleaned segment, written and synced, and the segments that it replaces."""
 
     cleaned: Segment
     sources: list[Source]
 
 
 class CleaningRun:
-    """See the module; `end_offset` is where the next round begins, once the map is built."""
+    """See the module. Once the map is built, `end_offset` is where the next round starts."""
 
     def __init__(self, dirty: DirtyLog, timestamp_ms: int, limits: CleaningLimits) -> None:
         log = self._log = dirty.log
@@ -100,16 +100,13 @@ class CleaningRun:
         self.bytes_written = 0
 
     def build_offset_map(self) -> None:
-        """Read the keys of the dirty part, as many as the memory takes.
-
-        Raises CleaningAborted, here and in `clean_next_group`.
-        """
+        """Map the keys of the dirty part, as many as fit into the memory; raise CleaningAborted."""
         with self._giving_up_on_damage():
             self._build_offset_map()
 
     @contextmanager
     def _giving_up_on_damage(self) -> Iterator[None]:
-        """End the round for good when there is something that nobody can read."""
+        """Abort the round, and exclude the log from cleaning, if a batch cannot be read."""
         try:
             yield
         except CorruptBatch as error:
@@ -119,7 +116,7 @@ class CleaningRun:
             raise CleaningAborted(str(error)) from error
 
     def _build_offset_map(self) -> None:
-        # What makes an older record go must not itself be lost with a power failure.
+        # A record that removes an older one must not be lost in a power failure.
         for source in self._sources:
             source.segment.sync()
         self._storage.sync_directory(self._directory)
@@ -137,7 +134,7 @@ class CleaningRun:
         self._groups = self._group_sources()
 
     def _map_segment(self, source: Source, transactions: CleanedTransactions) -> bool:
-        """Put one segment's keys into the map; False when the map is full."""
+        """Put one segment's keys into the map; return False if the map is full."""
         offset_map, first = self.offset_map, self._first_dirty_offset
         for batch in self._batches(source):
             if batch.last_offset < first:
@@ -180,7 +177,7 @@ class CleaningRun:
             raise CorruptBatch(f"segment {source.base_offset} cannot be read from byte {end} on")
 
     def _group_sources(self) -> list[list[Source]]:
-        """Put neighbours together whose records fit into one segment, so none gets tiny."""
+        """Group neighbours whose records fit into one segment, so that segments do not get tiny."""
         groups: list[list[Source]] = []
         size_bytes = 0
         for source in self._sources:
@@ -200,7 +197,7 @@ class CleaningRun:
         return groups
 
     def clean_next_group(self) -> Replacement | None:
-        """Write the next cleaned segment; None when the round is done."""
+        """Write and return the next cleaned segment; None when done. Raise CleaningAborted."""
         if not self._groups:
             return None
         with self._giving_up_on_damage():
@@ -238,7 +235,7 @@ class CleaningRun:
 
 
 def replace_segments(log: PartitionLog, replacement: Replacement, timestamp_ms: int) -> bool:
-    """Put a cleaned segment in its place; False, and nothing changed, when the log has moved on."""
+    """Swap a cleaned segment in; return False, with nothing changed, if its sources changed."""
     storage, cleaned = log.place.storage, replacement.cleaned
     sources, base_offset = replacement.sources, replacement.cleaned.base_offset
     present = {id(segment) for segment in log.segments}
@@ -264,12 +261,12 @@ def replace_segments(log: PartitionLog, replacement: Replacement, timestamp_ms: 
 
 
 def finish_round(log: PartitionLog, run: CleaningRun) -> None:
-    """Note how far the log is clean now."""
+    """Set the log's first dirty offset to the end of the round."""
     log.first_dirty_offset = run.end_offset
 
 
 def clean(dirty: DirtyLog, timestamp_ms: int, limits: CleaningLimits) -> CleaningRun:
-    """Do a whole round on the owner's thread (tests, tools)."""
+    """Run a whole round on the owner's thread, for tests and tools."""
     run = CleaningRun(dirty, timestamp_ms, limits)
     run.build_offset_map()
     while (replacement := run.clean_next_group()) is not None:

@@ -1,8 +1,8 @@
-"""Which log the cleaner takes next, and how far it may go in it (pure decisions).
+"""Which log the cleaner takes next, and up to which offset.
 
-Never the active segment, nothing above the last stable offset, and nothing younger than
-`min.compaction.lag.ms`. A log is worth a round when more than `min.cleanable.dirty.ratio` of what
-can be cleaned is dirty, or when a record in it waits longer than `max.compaction.lag.ms`.
+It never takes the active segment, nor offsets above the last stable offset, nor records younger
+than `min.compaction.lag.ms`. A log is worth a round if more than `min.cleanable.dirty.ratio` of its
+cleanable bytes are dirty, or if a record waits longer than `max.compaction.lag.ms`.
 """
 
 from collections.abc import Container, Iterable
@@ -16,7 +16,7 @@ from broker.records.header import NO_TIMESTAMP
 
 @dataclass(frozen=True, slots=True)
 class DirtyLog:
-    """A compacted log and the range of offsets a round would take: [first, end)."""
+    """A compacted log and the range of offsets of its next round: [first, end)."""
 
     log: PartitionLog
     first_dirty_offset: int
@@ -26,14 +26,14 @@ class DirtyLog:
 
     @property
     def is_worth_cleaning(self) -> bool:
-        """Whether a round should begin."""
+        """True if a round should start."""
         if self.end_offset <= self.first_dirty_offset:
             return False
         return self.is_overdue or self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio
 
 
 def measure(log: PartitionLog, timestamp_ms: int) -> DirtyLog:
-    """Work out what the cleaner could do in a log."""
+    """Compute the range and the dirty ratio of a log's next round."""
     first_dirty = log.first_dirty_offset
     if not log.log_start_offset <= first_dirty <= log.log_end_offset:
         first_dirty = log.log_start_offset
@@ -44,7 +44,7 @@ def measure(log: PartitionLog, timestamp_ms: int) -> DirtyLog:
     if log.config.min_compaction_lag_ms > 0:
         young = (x.base_offset for x in dirty if x.largest_timestamp_ms > youngest_ms)
         limit = min(limit, next(young, limit))
-    # Segments are cleaned whole: the round ends where the first one begins that may not be.
+    # A round cleans whole segments, so it ends before the first segment that it may not take.
     end_offset = max(
         (segment.next_offset for segment in closed if segment.next_offset <= limit),
         default=first_dirty,
@@ -74,7 +74,7 @@ def _first_timestamp_ms(segment: Segment) -> int:
 def choose_dirtiest(
     logs: Iterable[PartitionLog], busy: Container[TopicPartition], timestamp_ms: int
 ) -> DirtyLog | None:
-    """Give the log that needs a round most, leaving out those that are being cleaned."""
+    """Return the log that most needs a round, without the `busy` ones; None if none needs one."""
     candidates = [
         measure(log, timestamp_ms)
         for log in logs

@@ -1,10 +1,11 @@
-"""Putting a cleaned segment in the place of the ones it was made from, safe against a crash.
+"""The crash-safe replacement of segments by the cleaned one.
 
-1. The cleaned files are written and synced under `.cleaned`. A crash: they are removed at start.
-2. They are renamed to `.swap`, the `.log` last. A crash: they are removed, too, for everything they
-   were made from is there, and nobody need believe that they are as they were written.
-3. The old segments are renamed to `.deleted`, the first one's `.log` first. A crash from here on:
-   it is finished at start.
+1. The cleaned files are written and synced as `.cleaned`. After a crash here, the next start
+   removes them.
+2. They are renamed to `.swap`, the `.log` last. After a crash here, the next start removes them
+   too: all their sources exist, and the cleaned files need not be trusted.
+3. The old segments are renamed to `.deleted`, the first one's `.log` first. After a crash from here
+   on, the next start completes the swap.
 4. The `.swap` files get their final names.
 """
 
@@ -27,7 +28,7 @@ _LOG_LAST = SUFFIXES[1:] + SUFFIXES[:1]
 
 
 def begin_swap(storage: Storage, directory: str, base_offset: int) -> None:
-    """Decide for the cleaned segment: from now on it counts, whatever happens."""
+    """Rename the cleaned files to `.swap` (step 2)."""
     for suffix in _LOG_LAST:
         path = segment_path(directory, base_offset, suffix)
         if storage.status(path + CLEANED_EXTENSION) is not None:
@@ -36,7 +37,7 @@ def begin_swap(storage: Storage, directory: str, base_offset: int) -> None:
 
 
 def complete_swap(storage: Storage, directory: str, base_offset: int) -> None:
-    """Give the swapped-in files their names; the old ones have theirs no more."""
+    """Rename the `.swap` files to their final names (step 4)."""
     for suffix in _LOG_LAST:
         path = segment_path(directory, base_offset, suffix)
         if storage.status(path + SWAP_EXTENSION) is not None:
@@ -45,7 +46,7 @@ def complete_swap(storage: Storage, directory: str, base_offset: int) -> None:
 
 
 def finish_swaps(storage: Storage, directory: str) -> None:
-    """After a crash: do steps 3 and 4 for every swap that had begun with 3, drop the others."""
+    """After a crash, complete every swap that had reached step 3, and remove the others."""
     endings = by_ending(storage.names(directory))
     bases = bases_of(endings, LOG_SUFFIX)
     decided = set(bases_of(endings, LOG_SUFFIX + SWAP_EXTENSION)) - set(bases)
@@ -62,7 +63,7 @@ def finish_swaps(storage: Storage, directory: str) -> None:
 
 
 def _end_offset(storage: Storage, path: str) -> int:
-    """Give where a swapped-in segment ends; raises CorruptBatch before anything is removed."""
+    """Return the end offset of a `.swap` segment; raise CorruptBatch, with nothing removed."""
     file = storage.open(path + SWAP_EXTENSION)
     times = storage.status(path.removesuffix(LOG_SUFFIX) + TIME_INDEX_SUFFIX + SWAP_EXTENSION)
     end_offset = -1

@@ -1,8 +1,8 @@
-"""Following transactions while the cleaner reads a log from the beginning.
+"""The state of transactions while the cleaner reads a log in order.
 
-Data of an aborted transaction goes. A marker goes too, once nothing of its transaction is left;
-it is first given a delete horizon, like a tombstone, so that a reader under way still sees it.
-An abort marker that stays keeps its entry in the transaction index.
+The data of an aborted transaction is dropped. A marker is dropped once no data of its transaction
+is left; it first gets a delete horizon, like a tombstone, so that a present reader still sees it.
+An abort marker that is kept keeps its entry in the transaction index.
 """
 
 from broker.log.append import marker_of
@@ -20,16 +20,16 @@ class CleanedTransactions:
         self._seen_data: set[int] = set()
         self._committing: set[int] = set()
         self.retained: list[AbortedTransaction] = []
-        """The entries for the transaction index of the segment that is being written."""
+        """The transaction index entries of the segment that is being written."""
 
     def add_aborted(self, transactions: list[AbortedTransaction]) -> None:
-        """Announce aborted transactions, from the transaction indexes, before their data comes."""
+        """Add aborted transactions from the transaction indexes, before their data is read."""
         known = set(self._upcoming)
         self._upcoming += [entry for entry in transactions if entry not in known]
         self._upcoming.sort(key=lambda entry: entry.first_offset)
 
     def can_discard(self, batch: RecordBatch) -> bool:
-        """Take the next batch; True when nobody needs it for what its transaction says."""
+        """Handle the next batch; return True if its transaction allows to drop it."""
         while self._upcoming and self._upcoming[0].first_offset <= batch.last_offset:
             entry = self._upcoming.pop(0)
             if entry.last_offset >= batch.base_offset:

@@ -1,6 +1,6 @@
-"""The indexes beside a segment: by offset, by time, and of aborted transactions.
+"""The indexes of a segment: by offset, by time, and of aborted transactions.
 
-Offset and time index are sparse, and both are derived from the log: whenever they are missing or
-do not make sense they are rebuilt. The active segment's live in memory and are written when the
-segment closes.
+The offset index and the time index are sparse. Both derive from the log, and they are rebuilt if
+they are missing or invalid. The active segment's indexes are in memory and are written when it
+closes.
 """

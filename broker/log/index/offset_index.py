@@ -1,8 +1,8 @@
-"""`.index`: where in the segment the batch with a given offset is, roughly.
+"""`.index`: the approximate position of an offset in the segment.
 
-An entry is 8 bytes: the last offset of a batch relative to the segment's base offset (int32) and
-the position where that batch begins (int32). There is one about every `index.interval.bytes`.
-A reader takes the last entry at or below its offset and walks the batch headers from there.
+An entry has 8 bytes: the last offset of a batch relative to the segment's base offset (int32), and
+the position of that batch (int32). There is one about every `index.interval.bytes`. A reader takes
+the last entry at or below its offset and reads the batch headers from there.
 """
 
 import sys
@@ -20,13 +20,13 @@ class OffsetIndex:
 
     def __init__(self) -> None:
         self.is_compared: bytearray | None = None
-        """By entry, whether it was compared with its batch; None when it was made from batches."""
+        """Per entry, 1 if it was compared with its batch; None for an index built from batches."""
         self.relative_offsets = array("i")
         self.positions = array("i")
 
     @classmethod
     def from_bytes(cls, data: bytes, log_size_bytes: int) -> "OffsetIndex | None":
-        """Read a file; None when it does not make sense and must be rebuilt."""
+        """Decode a file; return None if it is invalid and must be rebuilt."""
         if len(data) % ENTRY_BYTES:
             return None
         numbers = array("i", data)
@@ -40,13 +40,13 @@ class OffsetIndex:
     def _is_sane(self, log_size_bytes: int) -> bool:
         if not self.positions:
             return True
-        # Zeros at the end are a file that was preallocated and never closed.
+        # A file that was preallocated and never closed has zeros at its end.
         if self.relative_offsets[-1] <= 0 and len(self.positions) > 1:
             return False
         return 0 <= self.positions[-1] < log_size_bytes and self.relative_offsets[-1] >= 0
 
     def to_bytes(self) -> bytes:
-        """Give the file's contents."""
+        """Return the file's content."""
         numbers = array("i", bytes(ENTRY_BYTES * len(self.positions)))
         numbers[0::2], numbers[1::2] = self.relative_offsets, self.positions
         if sys.byteorder == "little":
@@ -54,27 +54,27 @@ class OffsetIndex:
         return numbers.tobytes()
 
     def append(self, relative_offset: int, position: int) -> None:
-        """Add the entry of a batch by its last offset."""
+        """Add the entry of a batch, by its last offset."""
         self.relative_offsets.append(relative_offset)
         self.positions.append(position)
         if self.is_compared is not None:
             self.is_compared.append(True)
 
     def floor(self, relative_offset: int) -> int:
-        """Give the number of the last entry at or below an offset, -1 when there is none."""
+        """Return the number of the last entry at or below an offset, -1 if there is none."""
         return bisect_right(self.relative_offsets, relative_offset) - 1
 
     def lookup(self, relative_offset: int) -> int:
-        """Give the position from which to walk to an offset; 0 when nothing is nearer."""
+        """Return the position from which to search for an offset."""
         entry = self.floor(relative_offset)
         return self.positions[entry] if entry >= 0 else 0
 
     def floor_of_position(self, position: int) -> int:
-        """Give the number of the last entry whose batch begins at or before a position, or -1."""
+        """Return the number of the last entry whose batch is at or before a position, or -1."""
         return bisect_right(self.positions, position) - 1
 
     def truncate(self, position: int) -> None:
-        """Forget the batches at and after a position."""
+        """Remove the entries of batches at and after a position."""
         keep = bisect_left(self.positions, position)
         del self.relative_offsets[keep:]
         del self.positions[keep:]

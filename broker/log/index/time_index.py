@@ -1,8 +1,8 @@
 """`.timeindex`: up to which offset no record is later than a given time.
 
-An entry is 12 bytes: a timestamp (int64) and a relative offset (int32): the largest timestamp seen
-so far and the last offset of the batch that brought it. Both ascend. Before the segment closes
-the overall maximum is added, so the last entry tells how old the segment is.
+An entry has 12 bytes: a timestamp (int64) and a relative offset (int32): the largest timestamp so
+far, and the last offset of the batch that has it. Both ascend. When the segment closes, an entry
+with the overall maximum is added, so the last entry gives the segment's age.
 """
 
 from array import array
@@ -24,7 +24,7 @@ class TimeIndex:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "TimeIndex | None":
-        """Read a file; None when it does not make sense and must be rebuilt."""
+        """Decode a file; return None if it is invalid and must be rebuilt."""
         if len(data) % ENTRY_BYTES:
             return None
         index = cls()
@@ -32,17 +32,17 @@ class TimeIndex:
             index.timestamps.append(timestamp_ms)
             index.relative_offsets.append(relative_offset)
         stamps, offsets = index.timestamps, index.relative_offsets
-        # Zeros at the end are a file that was preallocated and never closed.
+        # A file that was preallocated and never closed has zeros at its end.
         is_sane = len(stamps) <= 1 or (stamps[-1] > stamps[0] and offsets[-1] >= offsets[0] >= 0)
         return index if is_sane else None
 
     def to_bytes(self) -> bytes:
-        """Give the file's contents."""
+        """Return the file's content."""
         pairs = zip(self.timestamps, self.relative_offsets, strict=True)
         return b"".join(_ENTRY.pack(*pair) for pair in pairs)
 
     def maybe_append(self, timestamp_ms: int, relative_offset: int) -> bool:
-        """Add an entry unless its timestamp brings nothing new."""
+        """Add an entry if its timestamp is the largest so far; return True if it was added."""
         if timestamp_ms <= (self.timestamps[-1] if self.timestamps else -1):
             return False
         self.timestamps.append(timestamp_ms)
@@ -50,20 +50,20 @@ class TimeIndex:
         return True
 
     def floor(self, timestamp_ms: int) -> int:
-        """Give the number of the last entry before a time, -1 when there is none.
+        """Return the number of the last entry before a time, -1 if there is none.
 
         No record up to the offset of that entry has this timestamp or a later one.
         """
         return bisect_left(self.timestamps, timestamp_ms) - 1
 
     def last(self) -> tuple[int, int] | None:
-        """Give the largest timestamp and the relative offset that goes with it."""
+        """Return the largest timestamp and its relative offset."""
         if not self.timestamps:
             return None
         return self.timestamps[-1], self.relative_offsets[-1]
 
     def truncate(self, relative_offset: int) -> None:
-        """Forget the entries after an offset."""
+        """Remove the entries after an offset."""
         keep = bisect_right(self.relative_offsets, relative_offset)
         del self.timestamps[keep:]
         del self.relative_offsets[keep:]

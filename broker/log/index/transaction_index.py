@@ -1,8 +1,8 @@
-"""`.txnindex`: the aborted transactions whose marker lies in the segment.
+"""`.txnindex`: the aborted transactions whose marker is in the segment.
 
-An entry is 34 bytes: version (int16, 0), producer id, first offset, last offset (the marker's),
-and the last stable offset when the marker was written (int64 each). The file exists only when
-there is an entry.
+An entry has 34 bytes: version (int16, 0), producer id, first offset, last offset (the marker's),
+and the last stable offset when the marker was written (int64 each). The file exists only if there
+is an entry.
 """
 
 from struct import Struct
@@ -23,7 +23,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    """The entries in the order of their markers."""
+    """The entries, in the order of their markers."""
 
     __slots__ = ("entries",)
 
@@ -32,7 +32,7 @@ class TransactionIndex:
 
     @classmethod
     def from_bytes(cls, data: bytes, base_offset: int) -> "TransactionIndex | None":
-        """Read a file; None when it does not make sense and must be rebuilt."""
+        """Decode a file; return None if it is invalid and must be rebuilt."""
         if len(data) % ENTRY_BYTES:
             return None
         index = cls()
@@ -50,16 +50,16 @@ class TransactionIndex:
         return index
 
     def to_bytes(self) -> bytes:
-        """Give the file's contents."""
+        """Return the file's content."""
         return b"".join(_ENTRY.pack(VERSION, *entry) for entry in self.entries)
 
     def append(self, entry: AbortedTransaction) -> None:
-        """Add the transaction that a marker just aborted."""
+        """Add an aborted transaction, after its marker was appended."""
         assert not self.entries or self.entries[-1].last_offset < entry.last_offset, entry
         self.entries.append(entry)
 
     def collect(self, start_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
-        """Give those that touch a range of offsets, and whether later segments have none."""
+        """Return the transactions that overlap a range, and True if later segments have no more."""
         found: list[AbortedTransaction] = []
         for entry in self.entries:
             if entry.last_offset >= start_offset and entry.first_offset < end_offset:
@@ -69,7 +69,7 @@ class TransactionIndex:
         return found, False
 
     def truncate(self, offset: int) -> bool:
-        """Forget the transactions whose marker is at or after an offset; tell whether any was."""
+        """Remove transactions whose marker is at or after an offset; return True if any was."""
         count = len(self.entries)
         self.entries = [entry for entry in self.entries if entry.last_offset < offset]
         return len(self.entries) < count

@@ -1,1 +1,1 @@
-"""What a partition remembers of its producers: sequences, epochs, open transactions (KIP-98)."""
+"""The producer state of a partition: sequence numbers, epochs, open transactions (KIP-98)."""

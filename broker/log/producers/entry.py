@@ -1,8 +1,8 @@
-"""One idempotent producer in one partition, and the rules its batches must keep.
+"""One idempotent producer in one partition, and the checks of its batches.
 
 The last five batches are remembered, as many as a producer may have in flight: a repeat of one of
-them is answered as the first time. Sequence numbers follow each other without a gap and begin at
-0 with a new epoch; a producer that is not known yet may begin anywhere.
+them gets the first answer. Sequence numbers ascend without a gap and start at 0 with a new epoch;
+an unknown producer may start at any number.
 """
 
 from dataclasses import dataclass, field
@@ -14,12 +14,12 @@ from broker.records.header import INT32_MAX, NO_PRODUCER_EPOCH, NO_SEQUENCE, Bat
 
 REMEMBERED_BATCHES = 5
 MARKERS_RAISE_EPOCHS = 2
-"""The first transaction.version in which they do."""
+"""The first transaction.version in which a marker raises the producer's epoch."""
 NO_OFFSET = -1
 
 
 class AppendedBatch(NamedTuple):
-    """A batch of a producer as it lies in the log; `last_offset` is inclusive."""
+    """A batch of a producer in the log; `last_offset` is inclusive."""
 
     last_sequence: int
     last_offset: int
@@ -47,7 +47,7 @@ class ProducerEntry:
     coordinator_epoch: int = -1
     last_timestamp_ms: int = -1
     transaction_first_offset: int = NO_OFFSET
-    """Where the open transaction begins, -1 when none is open."""
+    """The first offset of the open transaction, -1 if none is open."""
 
     @property
     def last_sequence(self) -> int:
@@ -56,11 +56,11 @@ class ProducerEntry:
 
     @property
     def last_data_offset(self) -> int:
-        """The offset of the last record that is no marker."""
+        """The offset of the last record that is not a marker."""
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
     def find_duplicate(self, header: BatchHeader) -> AppendedBatch | None:
-        """Give the remembered batch that `header` repeats."""
+        """Return the remembered batch that `header` repeats, None if it is not a repeat."""
         if header.producer_epoch != self.epoch:
             return None
         base_sequence, last_sequence = header.base_sequence, header.last_sequence
@@ -70,7 +70,7 @@ class ProducerEntry:
         return None
 
     def validate_epoch(self, producer_epoch: int) -> None:
-        """Refuse a producer that has been fenced by a newer one with the same id."""
+        """Raise INVALID_PRODUCER_EPOCH for an epoch that a newer one has fenced."""
         if producer_epoch < self.epoch:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -79,7 +79,7 @@ class ProducerEntry:
             )
 
     def validate_data(self, header: BatchHeader) -> None:
-        """Refuse a client's batch that is fenced, out of order, or outside its transaction."""
+        """Raise KafkaError for a batch that is fenced, out of order, or outside its transaction."""
         first, epoch = header.base_sequence, header.producer_epoch
         if epoch != self.epoch:
             self.validate_epoch(epoch)
@@ -87,7 +87,7 @@ class ProducerEntry:
         elif self.batches:
             is_in_order = first == (self.batches[-1].last_sequence + 1) & INT32_MAX
         else:
-            # Known by a marker only: the epoch is current and nothing was written in it yet.
+            # Only a marker has this epoch: the producer has written nothing in it.
             is_in_order = first == 0
         if not is_in_order:
             raise KafkaError(
@@ -102,17 +102,17 @@ class ProducerEntry:
             )
 
     def has_open_transaction(self, producer_epoch: int) -> bool:
-        """Tell whether a transaction of this epoch is open here."""
+        """Return True if a transaction of this epoch is open in this partition."""
         return self.transaction_first_offset != NO_OFFSET and self.epoch == producer_epoch
 
     def validate_marker(
         self, producer_epoch: int, marker: EndMarker, transaction_version: int
     ) -> None:
-        """Refuse a marker from a fenced producer or from a former transaction coordinator.
+        """Raise KafkaError for a marker of a fenced producer or of a former coordinator.
 
-        From transaction.version 2 on a marker's epoch is above that of the records: one that is
-        not comes late, and must not end the transaction that has begun since (KIP-1228). Where none
-        is open the marker repeats one whose answer was lost; it ends nothing, and is taken.
+        From transaction.version 2, a marker's epoch is above that of the records. A marker with the
+        same epoch is late and must not end the transaction that has begun since (KIP-1228). Without
+        an open transaction it repeats a marker whose answer was lost, and it is accepted.
         """
         self.validate_epoch(producer_epoch)
         if transaction_version >= MARKERS_RAISE_EPOCHS and self.has_open_transaction(
@@ -131,7 +131,7 @@ class ProducerEntry:
             )
 
     def add_batch(self, header: BatchHeader, base_offset: int) -> None:
-        """Take in a data batch that has been appended."""
+        """Add an appended data batch."""
         if header.producer_epoch != self.epoch:
             self.epoch = header.producer_epoch
             self.batches = []
@@ -144,7 +144,7 @@ class ProducerEntry:
         self.last_timestamp_ms = header.max_timestamp
 
     def add_marker(self, producer_epoch: int, marker: EndMarker, timestamp_ms: int) -> None:
-        """Take in an end marker that has been appended."""
+        """Add an appended end marker."""
         if producer_epoch != self.epoch:
             self.epoch = producer_epoch
             self.batches = []

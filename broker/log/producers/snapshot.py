@@ -1,7 +1,7 @@
-"""`.snapshot`: the producers of a partition as they were at an offset, which is the file's name.
+"""`.snapshot`: the producers of a partition at an offset, which is the name of the file.
 
-Version (int16, 1), CRC-32C of what follows it (uint32), number of entries (int32), and 46 bytes
-per producer. Only the last batch of each is kept; the other four come back as the log is read.
+The file has a version (int16, 1), the CRC-32C of all that follows it (uint32), the number of
+entries (int32), and 46 bytes per producer. It has only the last batch of each producer.
 """
 
 from collections.abc import Iterable
@@ -21,9 +21,9 @@ _NO_BATCH = AppendedBatch(-1, -1, 0, -1)
 
 
 def encode_snapshot(producers: Iterable[ProducerEntry]) -> bytes:
-    """Write the file's contents.
+    """Return the file's content.
 
-    The loop calls nothing of ours: with 100,000 producers everybody waits until it is over.
+    The loop calls no Python functions, because with 100,000 producers it blocks the event loop.
     """
     pack, entries = _ENTRY.pack, []
     for producer in producers:
@@ -45,7 +45,7 @@ def encode_snapshot(producers: Iterable[ProducerEntry]) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> list[ProducerEntry]:
-    """Read a file; raises CorruptBatch when it is damaged."""
+    """Decode a file; raise CorruptBatch if it is damaged."""
     if len(data) < _FRONT.size:
         raise CorruptBatch(f"a producer snapshot of {len(data)} bytes")
     version, crc, count = _FRONT.unpack_from(data)

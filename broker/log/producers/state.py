@@ -1,13 +1,13 @@
-"""All producers of one partition, its open transactions, and the snapshots of them on disk.
+"""All producers of one partition, its open transactions, and their snapshots on disk.
 
-`map_end_offset` is the log's end as far as this object has seen it. After a restart the newest
-snapshot at or below the log's end is loaded and the batches above it are read again.
+`map_end_offset` is the end of the log that this object has seen. After a restart the newest
+snapshot at or below the log's end is loaded, and the batches above it are read again.
 
-A transaction is *ongoing* until its marker is appended and *unreplicated* until the high watermark
-passes the marker; the first offset of the oldest of either kind is the first unstable offset, and
-read_committed readers stop there. A snapshot above the high watermark does not say which are
-unreplicated, so that is read from the log; the producers are the snapshot's all the same, for the
-records that made them known may have been deleted.
+A transaction is *ongoing* until its marker is appended, and *unreplicated* until the high watermark
+passes the marker. The first unstable offset is the first offset of the oldest transaction of either
+kind; read_committed readers stop there. A snapshot above the high watermark does not have the
+unreplicated transactions, so they are read from the log. The producers still come from the
+snapshot, because their records may have been deleted from the log.
 """
 
 import logging
@@ -35,10 +35,10 @@ _logger = logging.getLogger(__name__)
 
 
 class ProducerState:
-    """Invariant: keys of `ongoing` ascend, and every one is a producer's open transaction."""
+    """Invariant: the keys of `ongoing` ascend, and each is the start of an open transaction."""
 
     requires_verification = False
-    """Whether the first batch of a transaction needs a guard (`verification`)."""
+    """True if the first batch of a transaction needs a guard (`verification`)."""
 
     def __init__(self, storage: Storage, directory: str, expiration_ms: int) -> None:
         self._storage = storage
@@ -46,18 +46,18 @@ class ProducerState:
         self._expiration_ms = expiration_ms
         self.producers: dict[int, ProducerEntry] = {}
         self.ongoing: dict[int, int] = {}
-        """First offset of each open transaction -> its producer."""
+        """By the first offset of each open transaction: its producer id."""
         self.unreplicated: dict[int, int] = {}
-        """First offset of each ended transaction -> its marker's offset."""
+        """By the first offset of each ended transaction: its marker's offset."""
         self._verifications: dict[int, Verification] = {}
         self._guards = count(NO_GUARD + 1)
         self.snapshot_offsets: list[int] = []
         self.unsynced_snapshots: set[int] = set()
-        """Snapshots that a power failure may damage; their CRC tells, and an older one serves."""
+        """Snapshots that a power failure may damage; their CRC detects it."""
         self.map_end_offset = 0
 
     def find_duplicate(self, header: BatchHeader) -> AppendedBatch | None:
-        """Give the appended batch that `header` repeats."""
+        """Return the appended batch that `header` repeats, None if it is not a repeat."""
         entry = self.producers.get(header.producer_id)
         return entry.find_duplicate(header) if entry is not None else None
 
@@ -70,7 +70,7 @@ class ProducerState:
         timestamp_ms: int,
         raises_epochs: bool,
     ) -> int:
-        """Give the guard that the first append of a transaction needs; NO_GUARD if it is open."""
+        """Return the guard for the first append of a transaction; NO_GUARD if it is open."""
         entry = self.producers.get(producer_id)
         if entry is not None and entry.has_open_transaction(producer_epoch):
             return NO_GUARD
@@ -88,7 +88,7 @@ class ProducerState:
         return found.guard
 
     def may_append(self, producer_id: int, producer_epoch: int, guard: int) -> bool:
-        """Tell whether a guard is in force still, or is needed no more."""
+        """Return True if a guard is valid, or not needed because the transaction is open."""
         entry = self.producers.get(producer_id)
         if entry is not None and entry.has_open_transaction(producer_epoch):
             return True
@@ -96,7 +96,7 @@ class ProducerState:
         return found is not None and found.guard == guard
 
     def give_up_verification(self, producer_id: int, guard: int) -> None:
-        """Forget a guard after a final refusal: whoever has it will not append."""
+        """Remove a guard after a final refusal, because its owner will not append."""
         found = self._verifications.get(producer_id)
         if found is not None and found.guard == guard:
             del self._verifications[producer_id]
@@ -116,7 +116,7 @@ class ProducerState:
             verification = self._verifications.get(header.producer_id)
             if verification is not None:
                 if entry is not None:
-                    # Who is fenced is to hear that, not that something is missing before it.
+                    # A fenced producer must get that error and not an error about its sequence.
                     entry.validate_epoch(header.producer_epoch)
                 is_known = entry is not None and bool(entry.batches)
                 verification.validate_sequence(header, is_known=is_known)
@@ -154,7 +154,7 @@ class ProducerState:
             entry.validate_marker(producer_epoch, marker, transaction_version)
 
     def add_data(self, header: BatchHeader, base_offset: int) -> None:
-        """Take in a data batch of a producer, now in the log at `base_offset`."""
+        """Add a producer's data batch that was appended at `base_offset`."""
         if self._verifications:
             self._verifications.pop(header.producer_id, None)
         entry = self._entry(header.producer_id)
@@ -167,7 +167,7 @@ class ProducerState:
     def add_marker(
         self, header: BatchHeader, marker: EndMarker, offset: int, timestamp_ms: int
     ) -> AbortedTransaction | None:
-        """Take in an end marker, now in the log; gives what the transaction index must note."""
+        """Add an appended end marker; return the entry for the transaction index, if aborted."""
         self._verifications.pop(header.producer_id, None)
         entry = self._entry(header.producer_id)
         first_offset = entry.transaction_first_offset
@@ -189,7 +189,7 @@ class ProducerState:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the oldest transaction begins that readers may not pass."""
+        """The first offset of the oldest ongoing or unreplicated transaction, None without one."""
         first = next(iter(self.ongoing), None)
         if not self.unreplicated:
             return first
@@ -198,25 +198,25 @@ class ProducerState:
 
     @property
     def has_ended_transactions(self) -> bool:
-        """Whether a transaction of these producers has ever ended."""
+        """True if a transaction of one of these producers has ever ended."""
         return any(entry.coordinator_epoch >= 0 for entry in self.producers.values())
 
     def on_high_watermark(self, high_watermark: int) -> None:
-        """Forget ended transactions whose marker is below the high watermark."""
+        """Remove ended transactions whose marker is below the high watermark."""
         if self.unreplicated:
             self.unreplicated = {
                 first: last for first, last in self.unreplicated.items() if last >= high_watermark
             }
 
     def last_data_offsets(self) -> dict[int, tuple[int, int]]:
-        """Give each producer's (last data offset, epoch): the cleaner keeps those batches."""
+        """Return each producer's (last data offset, epoch); the cleaner keeps those batches."""
         return {
             producer_id: (entry.last_data_offset, entry.epoch)
             for producer_id, entry in self.producers.items()
         }
 
     def expire(self, timestamp_ms: int) -> int:
-        """Forget producers that were silent too long; gives how many."""
+        """Remove producers that have not written for the expiration time; return their number."""
         expired = [
             producer_id
             for producer_id, entry in self.producers.items()
@@ -235,16 +235,16 @@ class ProducerState:
     def list_snapshots(self, endings: Endings, segment_bases: list[int]) -> None:
         """Note the snapshots among the files of the partition's directory.
 
-        A clean stop leaves one that belongs to no segment; of these only the latest is kept.
+        A clean stop writes one that belongs to no segment; only the latest of these is kept.
         """
         self.snapshot_offsets = sorted(bases_of(endings, SUFFIX))
         strays = [offset for offset in self.snapshot_offsets if offset not in segment_bases]
         self._drop([offset for offset in strays if offset != self.snapshot_offsets[-1]])
 
     def take_snapshot(self) -> None:
-        """Write the producers as of `map_end_offset`, unless that is on disk already.
+        """Write the producers as of `map_end_offset`, unless that snapshot exists.
 
-        Also when there are none: the next start then need not look at older segments.
+        A snapshot without producers is written too, so that the next start skips older segments.
         """
         offset = self.map_end_offset
         if offset in self.snapshot_offsets or not offset:
@@ -256,20 +256,20 @@ class ProducerState:
         self.snapshot_offsets = sorted([*self.snapshot_offsets, offset])
 
     def sync_snapshots(self) -> None:
-        """Make the snapshots survive a power failure; safe on another thread."""
+        """Make the snapshots survive a power failure; this is safe on another thread."""
         while self.unsynced_snapshots:
             offset = min(self.unsynced_snapshots)
             try:
                 self._storage.open(self._path(offset)).sync()
             except FileNotFoundError:
-                pass  # It has been deleted meanwhile.
+                pass  # It was deleted meanwhile.
             self.unsynced_snapshots.discard(offset)
 
     def load(self, first_offset: int, log_end_offset: int, timestamp_ms: int) -> None:
-        """Start from the newest usable snapshot within the log; snapshots beyond its end go.
+        """Load the newest usable snapshot within the log; delete snapshots beyond its end.
 
-        The caller then feeds the batches from `map_end_offset` on, which is `first_offset` where
-        there is no snapshot.
+        The caller then adds the batches from `map_end_offset` on, which is `first_offset` without a
+        snapshot.
         """
         self._forget()
         self._drop([offset for offset in self.snapshot_offsets if offset > log_end_offset])
@@ -277,14 +277,14 @@ class ProducerState:
         self._take_over(entries, timestamp_ms)
 
     def at_snapshot_within(self, first_offset: int, offset: int) -> "ProducerState":
-        """Give the producers of the newest snapshot up to an offset, to feed apart from these."""
+        """Return a separate state from the newest snapshot at or below an offset."""
         former = ProducerState(self._storage, self._directory, self._expiration_ms)
         former.map_end_offset, entries = self._newest_snapshot(first_offset, offset)
-        former._take_over(entries, 0)  # At time 0 nobody has been silent for too long.
+        former._take_over(entries, 0)  # At time 0 no producer expires.
         return former
 
     def _newest_snapshot(self, first_offset: int, offset: int) -> tuple[int, list[ProducerEntry]]:
-        """Read the newest one up to an offset that is whole; damaged ones above it go."""
+        """Read the newest intact snapshot at or below an offset; delete damaged ones above it."""
         for found in reversed(self.snapshot_offsets[:]):
             if found > offset:
                 continue
@@ -308,20 +308,20 @@ class ProducerState:
         self.ongoing = dict(open_transactions)
 
     def drop_snapshots_before(self, offset: int) -> None:
-        """Remove the snapshots below an offset from disk."""
+        """Delete the snapshots below an offset."""
         self._drop([snapshot for snapshot in self.snapshot_offsets if snapshot < offset])
 
     def drop_snapshots_after(self, offset: int) -> None:
-        """Remove the snapshots above an offset from disk."""
+        """Delete the snapshots above an offset."""
         self._drop([snapshot for snapshot in self.snapshot_offsets if snapshot > offset])
 
     def drop_snapshot(self, offset: int) -> None:
-        """Remove one snapshot, if it is there: its segment is going."""
+        """Delete the snapshot of a removed segment, if it exists."""
         if offset in self.snapshot_offsets:
             self._drop([offset])
 
     def clear(self, offset: int) -> None:
-        """Forget everything; the log begins anew at an offset."""
+        """Remove all state and snapshots; the log restarts at an offset."""
         self._drop(self.snapshot_offsets[:])
         self._forget()
         self.map_end_offset = offset
@@ -331,7 +331,7 @@ class ProducerState:
         self._verifications = {}
 
     def move_to(self, directory: str) -> None:
-        """Follow the partition's directory to another name or place."""
+        """Use another directory, after the partition's directory was renamed or moved."""
         self._directory = directory
 
     def _drop(self, offsets: list[int]) -> None:

@@ -1,12 +1,12 @@
-"""First appends of transactions that wait for the coordinator's word (KIP-890).
+"""First appends of transactions that wait for a verification by the coordinator (KIP-890).
 
-Before the first batch of a transaction is appended to a partition, the transaction coordinator is
-asked whether the partition belongs to it. In between a marker may end the transaction, and another
-one may begin: so what is asked has a *guard*, a number of its own, and only who brings the guard
-that is still in force may append. The first append takes it out of force, and so does a marker.
+Before the first batch of a transaction is appended to a partition, the leader asks the transaction
+coordinator whether the partition belongs to the transaction. Meanwhile a marker may end the
+transaction and another one may begin. So each verification has a *guard*, a unique number, and only
+an append with the valid guard is allowed. The first append or a marker makes the guard invalid.
 
-Batches that arrive meanwhile may overtake each other: the lowest sequence number seen is where the
-producer's batches begin.
+Batches that wait for the verification may be appended out of order, so the lowest sequence number
+of them is kept: the producer's first batch must have it.
 """
 
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ NO_GUARD = 0
 
 
 class TransactionAppend(NamedTuple):
-    """What an append to a transaction brings beside its batch."""
+    """The transaction fields of an append."""
 
     guard: int = NO_GUARD
-    """Of a first batch: what `ProducerState.begin_verification` gave."""
+    """For a first batch: the result of `ProducerState.begin_verification`."""
     transaction_version: int = 0
-    """Of a marker: from 2 on it has an epoch of its own, above that of the records it ends."""
+    """For a marker: from 2, its epoch is above that of the records it ends."""
 
 
 NO_TRANSACTION = TransactionAppend()
@@ -32,24 +32,24 @@ NO_TRANSACTION = TransactionAppend()
 
 @dataclass(slots=True)
 class Verification:
-    """Invariant: `lowest_sequence` is the lowest that was seen in the epoch `producer_epoch`."""
+    """Invariant: `lowest_sequence` is the lowest one seen with the epoch `producer_epoch`."""
 
     guard: int
     producer_epoch: int
     lowest_sequence: int
     raises_epochs: bool
-    """Whether the producer has a new epoch for each transaction (transaction.version 2)."""
+    """True if the producer has a new epoch for each transaction (transaction.version 2)."""
     timestamp_ms: int
 
     def note(self, producer_epoch: int, base_sequence: int) -> None:
-        """Take notice of another batch that waits."""
+        """Note another batch that waits."""
         if producer_epoch > self.producer_epoch:
             self.producer_epoch, self.lowest_sequence = producer_epoch, base_sequence
         elif producer_epoch == self.producer_epoch:
             self.lowest_sequence = min(self.lowest_sequence, base_sequence)
 
     def validate_sequence(self, header: BatchHeader, *, is_known: bool) -> None:
-        """Refuse a batch that has overtaken the producer's first one."""
+        """Raise OUT_OF_ORDER_SEQUENCE_NUMBER for a batch ahead of the producer's first one."""
         first = header.base_sequence
         lowest = 0 if self.raises_epochs and not is_known else self.lowest_sequence
         if first > lowest:

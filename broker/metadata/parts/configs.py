@@ -8,7 +8,6 @@ Resource = tuple[int, str]  # resource type, resource name
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4  # by broker id; "" is the default of the whole cluster
-BROKER_LOGGER_RESOURCE = 8  # never in the metadata: each broker owns its loggers
 CLIENT_METRICS_RESOURCE = 16
 GROUP_RESOURCE = 32
 

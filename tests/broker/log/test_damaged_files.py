@@ -68,7 +68,7 @@ def test_a_flipped_length_of_the_first_batch_is_named(caplog: pytest.LogCaptureF
     log.segments.active.file.write(10, b"\x7f")
     with pytest.raises(DamagedLog, match=f"{LOG} is damaged at byte 0, offset 0"):
         reopen_clean(log)
-    assert f"not as it was left, recovered file={LOG}" in caplog.text
+    assert f"changed since the clean stop, recovered file={LOG}" in caplog.text
 
 
 def test_a_flipped_byte_amid_intact_records_cuts_nothing() -> None:
@@ -104,7 +104,7 @@ def test_an_index_entry_that_is_wrong_and_makes_sense_is_found(
     again = reopen_clean(log)
     read = again.read(first + 2, max_bytes=1, max_offset=again.log_end_offset)
     assert int.from_bytes(joined(read.parts)[:8], "big") == first + 1
-    assert "index does not fit its log, made anew" in caplog.text
+    assert "index does not match its log, rebuilt" in caplog.text
 
 
 def test_an_index_entry_that_was_compared_says_nothing_of_the_next(
@@ -122,7 +122,7 @@ def test_an_index_entry_that_was_compared_says_nothing_of_the_next(
     assert "index does not fit its log" not in caplog.text
     read = again.read(second + 2, max_bytes=1, max_offset=again.log_end_offset)
     assert int.from_bytes(joined(read.parts)[:8], "big") <= second + 2
-    assert "index does not fit its log, made anew" in caplog.text
+    assert "index does not match its log, rebuilt" in caplog.text
 
 
 @pytest.mark.parametrize("size_bytes", [0, 300, 100])
@@ -208,7 +208,7 @@ def test_a_transaction_index_that_is_not_as_it_was_is_made_anew(
     again = reopen_clean(log)
     assert [entry for each in again.segments for entry in each.transaction_index.entries] == aborted
     assert [line for line in caplog.messages if path in line] == [
-        f"index does not fit its log, made anew file={path}"
+        f"index does not match its log, rebuilt file={path}"
     ]
     again.close()
     caplog.clear()
@@ -251,7 +251,7 @@ def test_an_emptied_segment_of_a_compacted_log_is_named(caplog: pytest.LogCaptur
         (bytes(90), "is damaged"),
         (b"version=9\ncluster.id=cluster\nnode.id=1\n", "has version 9"),
         (b"version=1\nnode.id=1\n", "does not say cluster.id"),
-        (b"version=1\ncluster.id=c\xff\n", "is no text"),
+        (b"version=1\ncluster.id=c\xff\n", "is not text"),
         (b"version=1\ncluster.id=cluster\nnode.id=1\ndirectory.id=short\n", "has no directory.id"),
     ],
 )
@@ -307,7 +307,7 @@ def test_a_mark_of_a_clean_stop_that_cannot_be_read_is_none(
     replace_file(storage, "/a/.kafka_cleanshutdown", data)
     directories = open_directory(storage)
     assert not directories.directories[0].was_clean
-    assert "mark of a clean stop ignored path=/a/.kafka_cleanshutdown" in caplog.text
+    assert "clean-shutdown file ignored path=/a/.kafka_cleanshutdown" in caplog.text
 
 
 def test_only_what_a_node_has_named_for_deletion_is_deleted_at_the_start() -> None:
