@@ -17,12 +17,13 @@ from contextlib import AsyncExitStack, suppress
 from aiohttp import web
 
 from common.http.serving import serve_on
+from common.kafka.topic_creation import WrongPartitionCountError, ensure_topics
 from streams import clock
 from streams.app import Topologies, build_app
 from streams.delivery import AWAY
 from streams.settings import Settings, read_settings
 from streams.telemetry import Metrics, configure_logging
-from streams.topics import WrongPartitionCountError, ensure_topics, wanted_topics
+from streams.topics import wanted_topics
 from streams.web import build_web, peer_session
 
 log = logging.getLogger("streams")
@@ -66,8 +67,8 @@ class Program:
             try:
                 replicas = await ensure_topics(
                     self._settings.bootstrap_servers,
-                    self._settings.application_id,
-                    self._settings.replication_factor,
+                    wanted_topics(self._settings.application_id),
+                    replication_factor=self._settings.replication_factor,
                 )
             except AWAY as error:
                 log.warning("Kafka is not there, waiting for it error=%r", error)
@@ -85,7 +86,8 @@ class Program:
         self._current = current
         keeping_up = asyncio.ensure_future(current.delivery.keep_up())
         try:
-            await current.delivery.writer.start(wanted_topics(self._settings.application_id))
+            wanted = wanted_topics(self._settings.application_id)
+            await current.delivery.writer.start(topic.name for topic in wanted)
             current.app.finalize()
             await current.app.start()
             await self._watch(current, url)

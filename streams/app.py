@@ -13,10 +13,10 @@ import faust
 from yarl import URL
 
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
+from common.kafka.topics import PARTITION_COUNT
 from streams.codec import Codec
 from streams.delivery import Delivery
 from streams.log_reader import LogReader
-from streams.records import PARTITION_COUNT
 from streams.recovery import Tables
 from streams.settings import Settings
 from streams.tables import ROCKSDB_OPTIONS, ChangelogTable

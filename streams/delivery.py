@@ -37,6 +37,7 @@ import faust
 from aiokafka.errors import KafkaError
 
 from common.kafka.transactions.rules import Member
+from common.processing.dead_letters import Origin, dead_letter_headers, dead_letter_of, reason_of
 from common.registry.wire import MalformedEventError
 from streams import clock
 from streams.codec import Codec, RegistryAwayError
@@ -56,7 +57,6 @@ BATCH_RECORDS = 500
 _PAUSE_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0)
 _COMMIT_SECONDS = 0.5
 _TURNS_PER_LOOK = 2
-_REASON_LIMIT_CHARACTERS = 500
 AWAY = (KafkaError, RegistryAwayError, ConnectionError, TimeoutError)
 
 
@@ -378,15 +378,12 @@ class Delivery:
 
     def _dead_letter(self, record: Record, error: Exception) -> Effect:
         """Return the record as it came, with the reason."""
-        reason = f"{type(error).__name__}: {error}"[:_REASON_LIMIT_CHARACTERS]
-        headers = [
-            *record.headers,
-            ("millrace-error", reason.encode()),
-            ("millrace-offset", f"{record.topic}-{record.partition}:{record.offset}".encode()),
-        ]
+        reason = reason_of(error)
+        origin = Origin(record.topic, record.partition, record.offset)
+        headers = [*record.headers, *dead_letter_headers(origin, self.app.conf.id, reason)]
         log.error("record set aside record=%s reason=%s", record.origin, reason)
         self.metrics.dead_letters.labels(record.topic).inc()
-        topic = f"{record.topic}.dead-letter"
+        topic = dead_letter_of(record.topic)
         return Effect("", None, [Message(topic, record.key.encode(), record.value, headers)])
 
     # -- effects

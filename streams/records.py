@@ -16,16 +16,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-PARTITION_COUNT = 6
+from schemas import topics
+
 # Of schemas that have more than version 1.
 NEWEST_VERSION = {"customers/customer": 2}
-WEEK = {"retention.ms": str(7 * 24 * 3600 * 1000)}
-COMPACT = {"cleanup.policy": "compact"}
 ORIGIN_HEADER = "millrace-origin"
 
-ORDERS = "orders"
-ORDER_DECISIONS = "order-decisions"
-CUSTOMERS = "customers"
+ORDERS = topics.ORDERS.name
+ORDER_DECISIONS = topics.ORDER_DECISIONS.name
+CUSTOMERS = topics.CUSTOMERS.name
 ORDERS_BY_CUSTOMER = "streams-orders-by-customer"
 SALES_BY_PRODUCT = "streams-sales-by-product"
 ORDER_ALERTS = "order-alerts"

@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
+from common.kafka.topics import PARTITION_COUNT
 from common.registry import loader
 from common.registry.wire import EventReader, EventWriter
 from streams.micro_batch import Effect, Message, MicroBatch
-from streams.records import NEWEST_VERSION, PARTITION_COUNT, Event, Outgoing, Row, Step, origin_of
+from streams.records import NEWEST_VERSION, Event, Outgoing, Row, Step, origin_of
 from streams.settings import Settings
 from streams.topologies import TABLES, add_topologies
 from streams.topology import Handle, Record

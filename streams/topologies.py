@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from common.kafka.topics import COMPACT, WEEK
 from streams import (
     enrichment,
     order_bursts,
@@ -10,7 +11,6 @@ from streams import (
     validation_latency,
     windows,
 )
-from streams.records import COMPACT, WEEK
 from streams.settings import Settings
 from streams.topology import Runtime, TableT
 

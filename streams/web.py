@@ -21,9 +21,10 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from common.http.front import FrontPage, Link, Step
 from common.http.neighbours import parse_neighbours
 from common.http.serving import front_page_handler
+from common.kafka.topics import PARTITION_COUNT
 from streams import views
 from streams.app import Topologies
-from streams.records import PARTITION_COUNT, Row
+from streams.records import Row
 from streams.settings import Settings
 from streams.tables import ChangelogTable
 from streams.telemetry import Metrics

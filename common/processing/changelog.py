@@ -21,12 +21,9 @@ from common.processing.outbox import Outbox
 Row = TypeVar("Row")
 
 
-def changelog_of(
-    application: str, store: str, partition_count: int = PARTITION_COUNT, *, beside: Topic
-) -> Topic:
-    """Return the topic of a store's rows; they go out together with what goes to `beside`."""
-    name = f"{application}-{store}-changelog"
-    return compacted(name, partition_count, beside=beside.name)
+def changelog_of(application: str, store: str, partition_count: int = PARTITION_COUNT) -> Topic:
+    """Return the topic of a store's rows."""
+    return compacted(f"{application}-{store}-changelog", partition_count)
 
 
 class Store(Generic[Row]):

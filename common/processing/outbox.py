@@ -12,7 +12,7 @@ from typing import NamedTuple
 from aiokafka.structs import ConsumerRecord
 
 from common.process.telemetry import Headers
-from common.processing.dead_letters import dead_letter_of
+from common.processing.dead_letters import Origin, dead_letter_headers, dead_letter_of
 
 
 class Outgoing(NamedTuple):
@@ -48,14 +48,8 @@ class Outbox:
 
     def dead_letter(self, record: ConsumerRecord, application: str, reason: str) -> None:
         """Set a record aside, unchanged, with what is wrong with it in its headers."""
-        headers = [
-            *record.headers,
-            ("dead-letter-reason", reason.encode()),
-            ("dead-letter-application", application.encode()),
-            ("dead-letter-topic", record.topic.encode()),
-            ("dead-letter-partition", str(record.partition).encode()),
-            ("dead-letter-offset", str(record.offset).encode()),
-        ]
+        origin = Origin(record.topic, record.partition, record.offset)
+        headers = [*record.headers, *dead_letter_headers(origin, application, reason)]
         topic = dead_letter_of(record.topic)
         self.outgoing.append(Outgoing(topic, record.key, record.value, headers))
 

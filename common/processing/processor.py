@@ -25,7 +25,6 @@ each waits half of it on average.
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
@@ -38,13 +37,13 @@ from common.kafka.inbox import Inbox
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.reading import EndOffsets
 from common.kafka.stopping import stop
-from common.kafka.topics import Topic, ensure_topics
+from common.kafka.topic_creation import ensure_topics
 from common.kafka.transactions.producer import TransactionalProducer, TransactionError
 from common.kafka.transactions.rules import Member
 from common.process import traces
 from common.process.clock import now_seconds, timestamp_ms
 from common.process.telemetry import Metrics
-from common.processing.dead_letters import dead_letter_of
+from common.processing.dead_letters import dead_letter_topic, reason_of
 from common.processing.outbox import Outbox, Outgoing
 from common.processing.requests import NotAcceptedError, RequestWriter
 from common.processing.settings import Settings
@@ -133,7 +132,7 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
 
     async def _start(self) -> None:
         topics = self._worker.inputs
-        dead_letters = [Topic(dead_letter_of(topic.name), 1) for topic in topics]
+        dead_letters = [dead_letter_topic(topic.name) for topic in topics]
         wanted = [*topics, *self._worker.outputs, *dead_letters]
         await ensure_topics(
             self._settings.bootstrap_servers,
@@ -144,7 +143,12 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         await self._transactions.start(topic.name for topic in wanted)
         if self._request_fence is not None:
             producer = self._build_transactions(f"{self.application}-requests")
-            self._requests = RequestWriter(producer, self._request_fence, self._position_of)
+            self._requests = RequestWriter(
+                producer,
+                self._request_fence,
+                self._position_of,
+                self._settings.request_interval_ms / 1000,
+            )
             await self._requests.start(topic.name for topic in wanted)
         self._end_offsets = EndOffsets(self._settings.bootstrap_servers)
         await self._end_offsets.start()
@@ -344,7 +348,7 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             self._outbox.take_in(outbox)
 
     def _set_aside(self, record: ConsumerRecord, error: Exception) -> None:
-        reason = f"{type(error).__name__}: {error}"
+        reason = reason_of(error)
         log.error(
             "record set aside topic=%s partition=%d offset=%d reason=%s",
             record.topic,
@@ -372,21 +376,6 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             if not behind:
                 return
             await self._handle_all(await self._fetch_unless_revoked(behind))
-
-    async def partition_of(self, topic: str, key: str) -> int:
-        """Return the partition a record with this key goes to."""
-        assert self._transactions is not None
-        return await self._transactions.partition_of(topic, key.encode())
-
-    async def holds_all(self, *topics: str) -> bool:
-        """Tell whether every partition of `topics` is held here."""
-        assert self._consumer is not None
-        assert self._transactions is not None
-        held = Counter(partition.topic for partition in self._consumer.assignment())
-        for topic in topics:
-            if held[topic] < await self._transactions.partition_count(topic):
-                return False
-        return True
 
     async def _fetch_unless_revoked(self, partitions: list[TopicPartition]) -> Batches:
         """Fetch; raise _RevokedError when a rebalance begins: it waits for this batch to end."""

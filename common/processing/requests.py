@@ -5,11 +5,9 @@ writes it again may write it twice. So what a request causes is written as a bat
 nothing, and settled before anybody reads the state back.
 
 - Those that come while one transaction is being committed go into the next.
-- A transaction of orders makes some seven more: three checks, the verdict, what becomes of the
-  orders, their payment. Were the next one begun at once, all of these would be beside each other
-  without end, and at every step a batch would wait for one that is half done. So a pause follows,
-  some times as long as such a transaction takes: a wave of orders finds every service ready for it.
-  The slower the machine, the longer a wave and the more is in it; what comes alone does not wait.
+- A transaction begins `interval_seconds` after the one before at the earliest, unless it is full.
+  What a transaction costs depends little on how many records are in it, and each one of orders
+  causes some eight more at other services. A record that comes alone does not wait.
 - With every record goes an offset of the partition of its number in the topic `fence`, at which
   nobody starts. The group refuses it from a member of a generation that is over, and whoever takes
   the partition waits for its outcome: so of a former holder there is either everything before the
@@ -30,14 +28,6 @@ from common.process.clock import now_seconds
 from common.processing.outbox import Outgoing
 
 _BATCH_RECORDS = 500
-PAUSE_FACTOR = 5
-"""What a transaction makes takes two processors some five times as long as it took itself; with one
-more or less the latency is the same (bench/README.md)."""
-PAUSE_MAX_SECONDS = 0.2
-"""Under press waves are large whatever the pause: then it would only cost."""
-LAST_SHARE = 0.1
-"""What the last transaction counts in how long one takes: one was slow because the wave before was
-in its way, and a pause after that one would be too long, and the next too short."""
 
 PositionOf = Callable[[TopicPartition], Awaitable[int]]
 
@@ -54,18 +44,22 @@ class RequestWriter:
     """Writes records one transaction after the other. Its methods belong to one event loop."""
 
     def __init__(
-        self, producer: TransactionalProducer, fence: str, position_of: PositionOf
+        self,
+        producer: TransactionalProducer,
+        fence: str,
+        position_of: PositionOf,
+        interval_seconds: float = 0.0,
     ) -> None:
         self._producer = producer
         self._fence = fence
         self._position_of = position_of
+        self._interval_seconds = interval_seconds
+        self._next_at_seconds = 0.0
+        self._refused = asyncio.Event()
         self._taken_by: Member | None = None
         self._member: Member | None = None
         self._waiting: list[tuple[Outgoing, asyncio.Future[None]]] = []
         self._committing: asyncio.Task[None] | None = None
-        self._pace = Pace()
-        self._next_at_seconds = 0.0
-        self._refused = asyncio.Event()
         self.failure: Exception | None = None
 
     @property
@@ -130,9 +124,8 @@ class RequestWriter:
                     self._waiting[:_BATCH_RECORDS],
                     self._waiting[_BATCH_RECORDS:],
                 )
-                begun_at = now_seconds()
+                self._next_at_seconds = now_seconds() + self._interval_seconds
                 await self._commit([record for record, _ in batch], member)
-                self._next_at_seconds = self._pace.next_at(begun_at, now_seconds())
                 _answer(batch, None)
         except (KafkaError, OSError, TimeoutError) as error:
             self.failure = error
@@ -142,7 +135,7 @@ class RequestWriter:
             self._committing = None
 
     async def _next_writer(self) -> Member | None:
-        """Return who writes the next transaction, once it may begin; None if there is none."""
+        """Return the writer of the next transaction once it may begin; None if there is none."""
         left_seconds = self._next_at_seconds - now_seconds()
         if left_seconds > 0 and 0 < len(self._waiting) < _BATCH_RECORDS:
             with suppress(TimeoutError):
@@ -154,21 +147,6 @@ class RequestWriter:
         fences = [TopicPartition(self._fence, number) for number in sorted(numbers)]
         offsets = {fence: await self._position_of(fence) for fence in fences}
         await self._producer.commit(records, offsets, member)
-
-
-class Pace:
-    """How long transactions pause, by how long they take."""
-
-    def __init__(self) -> None:
-        self._pause_seconds: float | None = None
-
-    def next_at(self, begun_at: float, ended_at: float) -> float:
-        """Return when the next transaction may begin, by when the last one did and was done."""
-        last_seconds = min(PAUSE_FACTOR * (ended_at - begun_at), PAUSE_MAX_SECONDS)
-        if self._pause_seconds is None:
-            self._pause_seconds = last_seconds
-        self._pause_seconds += LAST_SHARE * (last_seconds - self._pause_seconds)
-        return ended_at + self._pause_seconds
 
 
 def _answer(

@@ -22,4 +22,7 @@ class Settings:
         "what puts nothing out, offsets and changed rows, is committed after this at the latest",
     )
     allow_faults: int = setting(0, "1: PUT /faults may slow this service down, for a trial")
+    request_interval_ms: int = setting(
+        100, "what requests cause is written at most this often, unless much has gathered"
+    )
     batch_interval_ms: int = setting(0, "a batch is begun at most this often, unless one is full")

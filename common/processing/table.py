@@ -15,7 +15,8 @@ from aiokafka.structs import ConsumerRecord
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.reading import EndOffsets
 from common.kafka.stopping import stop
-from common.kafka.topics import Topic, ensure_topics
+from common.kafka.topic_creation import ensure_topics
+from common.kafka.topics import Topic
 from common.processing.settings import Settings
 
 log = logging.getLogger(__name__)

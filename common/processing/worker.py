@@ -15,12 +15,6 @@ class Inputs(Protocol):
     async def catch_up(self, *topics: str) -> None:
         """Handle everything that is in the held partitions of `topics` at this moment."""
 
-    async def partition_of(self, topic: str, key: str) -> int:
-        """Return the partition a record with this key goes to."""
-
-    async def holds_all(self, *topics: str) -> bool:
-        """Tell whether every partition of `topics` is held here."""
-
 
 class Worker(Protocol):
     """What one service does with its records."""

@@ -10,10 +10,9 @@ from collections.abc import Iterable
 from common.kafka.reading import ReadToEnd
 from common.processing.changelog import Store, changelog_of
 from common.processing.outbox import Outbox
-from schemas.topics import ORDER_DECISIONS
 from services.aggregator.domain import Case, from_row, to_row
 
-CHANGELOG = changelog_of("aggregator", "cases", beside=ORDER_DECISIONS)
+CHANGELOG = changelog_of("aggregator", "cases")
 CLOSED_CASES_KEPT = 10_000
 
 

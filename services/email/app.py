@@ -48,7 +48,7 @@ from services.email.settings import EmailSettings
 log = logging.getLogger(__name__)
 
 APPLICATION = "email"
-CHANGELOG = changelog_of(APPLICATION, "letters", beside=ORDER_CONFIRMATIONS)
+CHANGELOG = changelog_of(APPLICATION, "letters")
 _MAILS_AT_ONCE = 64
 """So many mails are handed to the mailbox together."""
 

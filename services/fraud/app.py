@@ -9,10 +9,6 @@ instances, at any instance. So the service works in two steps within one group:
 The repartition topic gives each customer's orders one order and one owner. Step 2 is a fold
 over it: two instances that read the same records (one of them believed dead, say) give the same
 verdicts. The cost is one more hop per order.
-
-Who holds every partition of both topics hands nothing over to anybody: it judges what it reads of
-`orders` in one step, once it has handled all that was handed over before. The row that changes
-belongs to the customer's partition all the same.
 """
 
 import json
@@ -38,7 +34,7 @@ from services.verdicts import PASSED, Verdict, VerdictPublisher
 
 APPLICATION = "fraud"
 BY_CUSTOMER = Topic("fraud-orders-by-customer-repartition")
-CHANGELOG = changelog_of(APPLICATION, "customers", beside=ORDER_VALIDATIONS)
+CHANGELOG = changelog_of(APPLICATION, "customers")
 _TOO_MUCH = Verdict("SPENDING_LIMIT", "the customer's orders of this session reach 2000 or more")
 
 
@@ -55,11 +51,9 @@ class FraudWorker:
             "orders/order_event", "order_id", "state", "ordered_at", "customer_id", "total"
         )
         self._store: Store[History] = Store(CHANGELOG.name, to_row, from_row, read_to_end)
-        self._inputs: Inputs | None = None
-        self._is_alone: bool | None = None
 
     def connect(self, inputs: Inputs) -> None:
-        self._inputs = inputs
+        """It asks nothing of the processor."""
 
     async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
         await self._store.restore(held[BY_CUSTOMER.name])
@@ -67,7 +61,6 @@ class FraudWorker:
 
     def forget(self) -> None:
         self._store.forget()
-        self._is_alone = None
 
     async def handle(self, record: ConsumerRecord, outbox: Outbox) -> None:
         if record.topic == ORDERS.name:
@@ -82,23 +75,8 @@ class FraudWorker:
         if event["state"] != "CREATED":
             return
         order = _order_of(event)
-        if await self._find_alone():
-            assert self._inputs is not None
-            number = await self._inputs.partition_of(BY_CUSTOMER.name, order.customer_id)
-            self._judge(number, order, record.headers, outbox)
-        else:
-            headers = child_headers(record.headers, APPLICATION)
-            outbox.send(BY_CUSTOMER.name, order.customer_id, _handed_over(order), headers)
-
-    async def _find_alone(self) -> bool:
-        """Tell whether no order comes from, or goes to, another instance in this generation."""
-        if self._is_alone is None:
-            assert self._inputs is not None
-            is_alone = await self._inputs.holds_all(BY_CUSTOMER.name, ORDERS.name)
-            if is_alone:
-                await self._inputs.catch_up(BY_CUSTOMER.name)
-            self._is_alone = is_alone
-        return self._is_alone
+        headers = child_headers(record.headers, APPLICATION)
+        outbox.send(BY_CUSTOMER.name, order.customer_id, _handed_over(order), headers)
 
     def _judge(self, partition: int, order: "_Order", headers: Headers, outbox: Outbox) -> None:
         history = self._store.get(partition, order.customer_id) or History()

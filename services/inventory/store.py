@@ -11,10 +11,9 @@ from aiokafka.structs import ConsumerRecord, TopicPartition
 from common.kafka.reading import ReadToEnd
 from common.processing.changelog import changelog_of
 from common.processing.outbox import Outbox
-from schemas.topics import ORDER_VALIDATIONS
 from services.inventory.domain import Entry, Ledger, entry_from_row, entry_to_row
 
-CHANGELOG = changelog_of("inventory", "ledger", partition_count=1, beside=ORDER_VALIDATIONS)
+CHANGELOG = changelog_of("inventory", "ledger", partition_count=1)
 
 
 class LedgerStore:

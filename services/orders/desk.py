@@ -23,7 +23,7 @@ from common.processing.requests import NotAcceptedError
 from common.registry.wire import EventWriter
 from schemas.topics import ORDER_COMMANDS, ORDERS
 from services.orders.domain import Command, OrderEvent, OrderState
-from services.orders.ids import NewIds, partition_of
+from services.orders.ids import new_id, partition_of
 from services.orders.requests import OrderRequest
 from services.orders.settings import OrdersSettings
 from services.orders.store import NotHeldError
@@ -56,13 +56,12 @@ class OrderDesk:
         self._worker = worker
         self._processor = processor
         self._command_writer = command_writer
-        self._new_ids = NewIds(clock.random_id)
         self._creating: dict[str, asyncio.Task[OrderEvent]] = {}
 
     def new_order_id(self) -> str | None:
         """Return an id on a partition held here, None if none is held."""
         held = [number for number in range(PARTITION_COUNT) if self._worker.view.holds(number)]
-        return self._new_ids.draw(held, clock.now_seconds()) if held else None
+        return new_id(clock.random_id, held) if held else None
 
     async def create_once(
         self, order_id: str, request: OrderRequest, request_digest: str, traceparent: str

@@ -44,7 +44,7 @@ from services.payments.settings import PaymentsSettings
 log = logging.getLogger(__name__)
 
 APPLICATION = "payments"
-CHANGELOG = changelog_of(APPLICATION, "orders", beside=PAYMENTS)
+CHANGELOG = changelog_of(APPLICATION, "orders")
 _CALLS_AT_ONCE = 64
 """So many calls to the provider run side by side."""
 

@@ -196,16 +196,6 @@ class Instance:
             if partition.topic in topics:
                 await self._handle_up_to(partition, len(self._records(partition)))
 
-    async def partition_of(self, topic: str, key: str) -> int:
-        return self.bus.partition_of(topic, key.encode())
-
-    async def holds_all(self, *topics: str) -> bool:
-        return all(
-            TopicPartition(topic, number) in self.held
-            for topic in topics
-            for number in range(self.bus.partition_count(topic))
-        )
-
 
 async def decode_all(
     events: Events, reader: EventReader, records: Iterable[ConsumerRecord]

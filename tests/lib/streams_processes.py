@@ -12,9 +12,10 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from common.kafka.topic_creation import ensure_topics
+from common.kafka.topics import PARTITION_COUNT
 from common.registry.wire import EventWriter
-from streams.records import PARTITION_COUNT
-from streams.topics import INPUTS, ensure_topics
+from streams.topics import INPUTS, wanted_topics
 from tests.lib.forked import STREAMS
 from tests.lib.pipeline_processes import Pipeline, Program, call
 from tests.lib.waiting import PATIENCE_SECONDS, until
@@ -33,7 +34,8 @@ class Streams:
         self._folder = folder
         self._arguments = arguments
         # Or a sender that is quicker makes the broker create them as it sees fit.
-        asyncio.run(ensure_topics(pipeline.bootstrap_servers, GROUP))
+        topics = wanted_topics(GROUP)
+        asyncio.run(ensure_topics(pipeline.bootstrap_servers, topics, replication_factor=3))
 
     def begin(self, *names: str) -> None:
         for name in names:

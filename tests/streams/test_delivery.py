@@ -146,8 +146,9 @@ def test_malformed_record_is_set_aside_at_once_with_the_reason(tmp_path: Path) -
     (message,) = bench.written.messages
     headers = dict(message.headers)
     assert (message.topic, message.value) == ("orders.dead-letter", b"bad")
-    assert headers["millrace-error"] == b"MalformedEventError: no event"
-    assert headers["millrace-offset"] == b"orders-0:0"
+    assert headers["dead-letter-reason"] == b"MalformedEventError: no event"
+    where = [headers[f"dead-letter-{name}"] for name in ("topic", "partition", "offset")]
+    assert where == [b"orders", b"0", b"0"]
 
 
 def test_failing_record_is_tried_again_and_then_set_aside(tmp_path: Path) -> None:

@@ -223,7 +223,7 @@ def assert_junk_is_set_aside(pipeline: Pipeline) -> None:
     letters = pipeline.read("orders.dead-letter")
     # Two readers of `orders`: each sets it aside.
     assert [letter.value for letter in letters].count(b"no event") == 2
-    reasons = {dict(letter.headers)["millrace-error"].decode() for letter in letters}
+    reasons = {dict(letter.headers)["dead-letter-reason"].decode() for letter in letters}
     assert "MalformedEventError: magic byte 110, expected 0" in reasons
 
 

@@ -9,10 +9,9 @@ from common.processing import errands
 from common.processing.changelog import changelog_of
 from common.processing.errands import ErrandStore
 from common.processing.outbox import Outbox
-from schemas.topics import ORDERS
 from tests.lib.pipeline_bus import Bus
 
-TOPIC = changelog_of("test", "errands", beside=ORDERS)
+TOPIC = changelog_of("test", "errands")
 
 
 @dataclass(frozen=True)

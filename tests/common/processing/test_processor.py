@@ -337,16 +337,6 @@ def test_what_is_handled_to_catch_up_stays_though_the_record_that_asked_for_it_i
     asyncio.run(check())
 
 
-def test_holding_all_partitions_of_a_topic_is_known() -> None:
-    async def check() -> None:
-        rig = Rig(first_0=[], first_1=[], second_0=[])
-        rig.transactions.counts = {"first": 2, "second": 2}
-        assert await rig.processor.holds_all("first")
-        assert not await rig.processor.holds_all("first", "second")
-
-    asyncio.run(check())
-
-
 def test_state_is_restored_after_the_producer_was_replaced_and_from_settled_offsets() -> None:
     async def check() -> None:
         rig = Rig(first_0=[b"a", b"b"], first_1=[b"c"])

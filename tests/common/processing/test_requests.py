@@ -9,9 +9,8 @@ from aiokafka.structs import TopicPartition
 
 from common.kafka.transactions.producer import TransactionError
 from common.kafka.transactions.rules import Member, Outcome
-from common.processing import requests
 from common.processing.outbox import Outgoing
-from common.processing.requests import NotAcceptedError, Pace, RequestWriter, UnsettledError
+from common.processing.requests import NotAcceptedError, RequestWriter, UnsettledError
 
 MEMBER = Member("orders", 3, "member-1")
 
@@ -158,36 +157,21 @@ def test_nobody_waits_for_a_writer_that_is_stopped() -> None:
     with_writer(check)
 
 
-def test_a_pause_is_as_long_as_the_transaction_was_some_times_and_bounded() -> None:
-    assert Pace().next_at(10.0, 10.0) == 10.0
-    assert Pace().next_at(10.0, 10.02) == pytest.approx(10.02 + requests.PAUSE_FACTOR * 0.02)
-    assert Pace().next_at(10.0, 12.0) == 12.0 + requests.PAUSE_MAX_SECONDS
-
-
-def test_one_transaction_that_was_slow_makes_the_pauses_only_a_little_longer():
-    pace = Pace()
-    usual_seconds = pace.next_at(10.0, 10.02) - 10.02
-    after_slow_seconds = pace.next_at(11.0, 12.0) - 12.0
-    assert usual_seconds < after_slow_seconds < usual_seconds + requests.PAUSE_MAX_SECONDS / 5
-    for n in range(50):
-        last_seconds = pace.next_at(20.0 + n, 20.02 + n) - (20.02 + n)
-    assert last_seconds == pytest.approx(usual_seconds, rel=0.01)
-    for n in range(50):
-        last_seconds = pace.next_at(80.0 + n, 80.04 + n) - (80.04 + n)
-    assert last_seconds == pytest.approx(2 * usual_seconds, rel=0.01), "the machine is slower now"
-
-
-def with_pause(
+def in_interval(
     monkeypatch: pytest.MonkeyPatch,
     check: Callable[[RequestWriter, FakeTransactions, asyncio.Event], Awaitable[None]],
 ) -> None:
     """Check a writer that has written once, and may begin again when the event is set."""
-    monkeypatch.setattr(Pace, "next_at", lambda pace, begun_at, ended_at: ended_at + 3600)
 
-    async def check_in_pause(writer: RequestWriter, transactions: FakeTransactions) -> None:
+    async def run() -> None:
+        transactions = FakeTransactions()
+        writer = RequestWriter(transactions, "orders", position_of, 3600.0)  # type: ignore[arg-type]
+        await writer.take([0, 1], MEMBER)
+        writer.accept()
         is_over = asyncio.Event()
 
         async def wait_until_over(refused: Coroutine[None, None, bool], seconds: float) -> None:
+            assert 3590 < seconds <= 3600
             waits = [asyncio.ensure_future(one) for one in (is_over.wait(), refused)]
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             for one in waits:
@@ -200,8 +184,9 @@ def with_pause(
         monkeypatch.setattr(asyncio, "wait_for", wait_until_over)
         async with asyncio.timeout(10):
             await check(writer, transactions, is_over)
+        await writer.stop()
 
-    with_writer(check_in_pause)
+    asyncio.run(run())
 
 
 async def turns() -> None:
@@ -209,7 +194,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-def test_what_comes_in_the_pause_goes_out_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_comes_within_the_interval_goes_out_together(monkeypatch: pytest.MonkeyPatch) -> None:
     async def check(
         writer: RequestWriter, transactions: FakeTransactions, is_over: asyncio.Event
     ) -> None:
@@ -222,10 +207,10 @@ def test_what_comes_in_the_pause_goes_out_together(monkeypatch: pytest.MonkeyPat
         await asyncio.gather(*first, *others)
         assert [keys for keys, *_ in transactions.committed] == [["a"], ["b", "c", "d"]]
 
-    with_pause(monkeypatch, check)
+    in_interval(monkeypatch, check)
 
 
-def test_nobody_waits_for_a_pause_to_end_who_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_refused_waits_for_no_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     async def check(
         writer: RequestWriter, transactions: FakeTransactions, is_over: asyncio.Event
     ) -> None:
@@ -238,7 +223,7 @@ def test_nobody_waits_for_a_pause_to_end_who_is_refused(monkeypatch: pytest.Monk
         assert [keys for keys, *_ in transactions.committed] == [["a"]]
         assert writer.failure is None
 
-    with_pause(monkeypatch, check)
+    in_interval(monkeypatch, check)
 
 
 def test_a_full_batch_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,4 +233,4 @@ def test_a_full_batch_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
         await asyncio.gather(*write(writer, *map(str, range(500))))
         assert [len(keys) for keys, *_ in transactions.committed] == [1, 500]
 
-    with_pause(monkeypatch, check)
+    in_interval(monkeypatch, check)

@@ -64,16 +64,6 @@ def test_same_partition_of_each_input_goes_to_the_same_member() -> None:
         assert held["orders"] == held["order-decisions"]
 
 
-def test_rows_lie_where_what_goes_out_with_them_lies() -> None:
-    assert {changelog.name: changelog.beside for changelog in CHANGELOGS} == {
-        "aggregator-cases-changelog": "order-decisions",
-        "email-letters-changelog": "order-confirmations",
-        "fraud-customers-changelog": "order-validations",
-        "inventory-ledger-changelog": "order-validations",
-        "payments-orders-changelog": "payments",
-    }
-
-
 def test_member_tells_its_url_when_it_joins() -> None:
     metadata = advertising_range("http://a", Directory()).metadata({"orders"})
     assert metadata.user_data == b"http://a"
