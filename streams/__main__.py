@@ -18,11 +18,13 @@ from aiohttp import web
 
 from common.http.serving import serve_on
 from common.kafka.topic_creation import WrongPartitionCountError, ensure_topics
+from common.process.announcing import announce
+from common.process.log_lines import configure_logging
 from streams import clock
 from streams.app import Topologies, build_app
 from streams.delivery import AWAY
 from streams.settings import Settings, read_settings
-from streams.telemetry import Metrics, configure_logging
+from streams.telemetry import Metrics
 from streams.topics import wanted_topics
 from streams.web import build_web, peer_session
 
@@ -122,8 +124,7 @@ class Program:
     def _announce(self, url: str) -> None:
         if not self._is_announced:
             self._is_announced = True
-            sys.stdout.write(f"millrace streams ready on {url}\n")
-            sys.stdout.flush()
+            announce("streams", url)
             log.info("streams ready")
 
     async def _stop(self, current: Topologies) -> None:
@@ -154,7 +155,8 @@ async def _stop_parts(current: Topologies) -> None:
 
 
 def main() -> None:
-    configure_logging()
+    # Faust tells about every heartbeat.
+    configure_logging(dict.fromkeys(("faust", "mode", "streams.tables"), logging.WARNING))
     settings = read_settings(sys.argv[1:], os.environ)
     try:
         asyncio.run(Program(settings).run())

@@ -38,9 +38,10 @@ from aiokafka.errors import KafkaError
 
 from common.kafka.transactions.rules import Member
 from common.processing.dead_letters import Origin, dead_letter_headers, dead_letter_of, reason_of
+from common.registry.client import RegistryAwayError
 from common.registry.wire import MalformedEventError
 from streams import clock
-from streams.codec import Codec, RegistryAwayError
+from streams.codec import Codec
 from streams.log_reader import LogReader, Range
 from streams.micro_batch import Effect, Message, MicroBatch
 from streams.positions import Positions, TopicPartition, Verdict, earliest_where_missing

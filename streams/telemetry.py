@@ -1,22 +1,6 @@
-"""What this program tells about itself: log lines and Prometheus metrics."""
-
-import logging
-import sys
+"""The Prometheus metrics of this program."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
-
-
-def configure_logging() -> None:
-    """Log to standard error, one event with fields per line."""
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-    )
-    # These tell about every heartbeat, and repeat a refused connection many times a second.
-    logging.getLogger("aiokafka").setLevel(logging.ERROR)
-    for name in ("faust", "mode", "streams.tables"):
-        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 class Metrics:

@@ -7,19 +7,17 @@ half of the truth: each part says which partitions it speaks for, and together t
 """
 
 import asyncio
-import json
-import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
 import aiohttp
 from aiohttp import web
-from prometheus_client import generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from common.http.application import build_app as build_application
 from common.http.front import FrontPage, Link, Step
 from common.http.neighbours import parse_neighbours
+from common.http.problems import Handler, ProblemError, unavailable
 from common.http.serving import front_page_handler
 from common.kafka.topics import PARTITION_COUNT
 from streams import views
@@ -29,9 +27,8 @@ from streams.settings import Settings
 from streams.tables import ChangelogTable
 from streams.telemetry import Metrics
 
-log = logging.getLogger(__name__)
-
 LOCAL = "local"
+_STATE = "partitions and their state"
 _PEER_TIMEOUT = aiohttp.ClientTimeout(total=5)
 _SUMMARIES: dict[str, tuple[str, Any, Any]] = {
     "products": ("product-sales", views.local_products, views.merge_products),
@@ -54,38 +51,6 @@ _STEPS = (
 
 Current = Callable[[], Topologies | None]
 """Returns the app that runs, or None while there is none."""
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-class ProblemError(Exception):
-    """A refusal, answered as application/problem+json (RFC 9457)."""
-
-    def __init__(self, status: int, detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
-
-
-@web.middleware
-async def problem_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    try:
-        return await handler(request)
-    except ProblemError as refusal:
-        status, detail = refusal.status, str(refusal)
-    except web.HTTPException as error:
-        status, detail = error.status, error.reason
-    # The outermost edge of a request: a bug answers 500 and is logged.
-    except Exception:
-        log.exception("request failed path=%s", request.path)
-        status, detail = 500, "an error of the program itself"
-    title = HTTPStatus(status).phrase
-    body = {"type": "about:blank", "title": title, "status": status, "detail": detail}
-    headers = {"Retry-After": "1"} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
-    return web.Response(
-        body=json.dumps(body).encode(),
-        status=status,
-        headers=headers,
-        content_type="application/problem+json",
-    )
 
 
 class Views:
@@ -93,32 +58,16 @@ class Views:
 
     def __init__(self, current: Current, metrics: Metrics, http: aiohttp.ClientSession) -> None:
         self._current = current
-        self._metrics = metrics
+        metrics.ready.set_function(self._is_open)
         self._http = http
 
     def routes(self) -> list[web.RouteDef]:
         return [
-            web.get("/health/live", self.get_live),
-            web.get("/health/ready", self.get_ready),
-            web.get("/metrics", self.get_metrics),
             web.get("/v1/instances", self.get_instances),
             web.get("/v1/customers/{key}", self.get_customer),
             web.get("/v1/products/{key}", self.get_product),
             *[web.get(f"/v1/{name}", self._summary(name)) for name in _SUMMARIES],
         ]
-
-    async def get_live(self, _: web.Request) -> web.Response:
-        return web.json_response({"status": "live"})
-
-    async def get_ready(self, _: web.Request) -> web.Response:
-        self._running()
-        return web.json_response({"status": "ready"})
-
-    async def get_metrics(self, _: web.Request) -> web.Response:
-        current = self._current()
-        self._metrics.ready.set(current is not None and current.delivery.is_open)
-        body = generate_latest(self._metrics.registry)
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def get_instances(self, _: web.Request) -> web.Response:
         app = self._running().app
@@ -143,18 +92,20 @@ class Views:
 
         return await self._of_key(request, "product-sales", show)
 
-    def missing(self) -> list[str]:
+    async def missing(self) -> list[str]:
         """Return what stands between the program and its work."""
+        return [] if self._is_open() else [_STATE]
+
+    def _is_open(self) -> bool:
         current = self._current()
-        is_open = current is not None and current.delivery.is_open
-        return [] if is_open else ["partitions and their state"]
+        return current is not None and current.delivery.is_open
 
     # -- within
 
     def _running(self) -> Topologies:
         current = self._current()
-        if current is None or self.missing():
-            raise ProblemError(503, "waiting for: " + ", ".join(self.missing()))
+        if current is None or not current.delivery.is_open:
+            raise unavailable(f"waiting for: {_STATE}")
         return current
 
     async def _of_key(
@@ -174,7 +125,7 @@ class Views:
                 raise ProblemError(404, f"nothing is known of {key}")
             return web.json_response(shown)
         if request.query.get("scope") == LOCAL:
-            raise ProblemError(503, "the key's partition is moving")
+            raise unavailable("the key's partition is moving")
         owner = self._owner(current, table, partition)
         status, body = await self._ask(owner, request.path)
         return web.json_response(body, status=status)
@@ -183,7 +134,7 @@ class Views:
         for url, topics in current.app.router.tables_metadata().items():
             if partition in topics.get(table.changelog_topic_name, ()):
                 return str(url)
-        raise ProblemError(503, "the key's partition is moving")
+        raise unavailable("the key's partition is moving")
 
     def _summary(self, name: str) -> Handler:
         table_name, local, merge = _SUMMARIES[name]
@@ -200,7 +151,7 @@ class Views:
             answers = [own, *await self._ask_others(current, request.path)]
             spoken_for = sorted(number for answer in answers for number in answer["partitions"])
             if spoken_for != list(range(PARTITION_COUNT)):
-                raise ProblemError(503, f"partitions are moving, found {spoken_for}")
+                raise unavailable(f"partitions are moving, found {spoken_for}")
             return web.json_response(merge([answer["part"] for answer in answers]))
 
         return handler
@@ -213,7 +164,7 @@ class Views:
         )
         for status, body in answers:
             if status != HTTPStatus.OK:
-                raise ProblemError(503, str(body.get("detail", "another instance is not ready")))
+                raise unavailable(str(body.get("detail", "another instance is not ready")))
         return [body for _, body in answers]
 
     async def _ask(self, url: str, path: str) -> tuple[int, Any]:
@@ -222,14 +173,14 @@ class Views:
             async with self._http.get(target, params={"scope": LOCAL}) as response:
                 return response.status, await response.json(content_type=None)
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-            raise ProblemError(503, f"{url} does not answer: {type(error).__name__}") from error
+            raise unavailable(f"{url} does not answer: {type(error).__name__}") from error
 
 
 def build_web(
     settings: Settings, current: Current, metrics: Metrics, http: aiohttp.ClientSession
 ) -> web.Application:
-    app = web.Application(middlewares=[problem_errors])
     views_of = Views(current, metrics, http)
+    app = build_application(metrics.registry, views_of.missing)
     app.add_routes([web.get("/", _front_page(settings, views_of)), *views_of.routes()])
     return app
 
@@ -250,7 +201,7 @@ def _front_page(settings: Settings, views_of: Views) -> Handler:
     }
 
     async def state(_: web.Request) -> tuple[list[str], dict[str, str]]:
-        return views_of.missing(), facts
+        return await views_of.missing(), facts
 
     return front_page_handler(page, state)
 

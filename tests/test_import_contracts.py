@@ -50,7 +50,7 @@ BREACHES = {
     ),
     "The broker shares its pages": (
         "broker/server/front_page.py",
-        "import common.http.web",
+        "import common.http.problems",
     ),
     "Only Connect and the mirror import": ("services/fraud/app.py", "import millrace.launch"),
     "Connect and the mirror import only": ("connect/start.py", "import millrace.testing"),

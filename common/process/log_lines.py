@@ -2,14 +2,20 @@
 
 import logging
 import sys
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
-def configure_logging() -> None:
-    """Log to standard error, one event with fields per line."""
+def configure_logging(levels: Mapping[str, int] = _NOTHING) -> None:
+    """Log to standard error, one event with fields per line; `levels` are those of libraries."""
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
     )
-    # aiokafka repeats a refused connection many times a second; the services say it once.
+    # aiokafka repeats a refused connection many times a second; the programs say it once.
     logging.getLogger("aiokafka").setLevel(logging.ERROR)
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)

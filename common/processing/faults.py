@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from common.http.web import ProblemError, unavailable
+from common.http.problems import ProblemError, unavailable
 from common.processing.processor import Processor
 
 MAX_DELAY_MS = 60_000

@@ -4,10 +4,10 @@ from importlib import import_module
 
 from aiohttp import web
 
+from common.http.application import Readiness
 from common.http.front import FrontPage, Link, Step
 from common.http.neighbours import parse_neighbours
 from common.http.serving import front_page_handler
-from common.http.web import Readiness
 from common.processing.settings import Settings
 
 _OPENAPI = Link("/openapi.json", "/openapi.json", "its interface, as OpenAPI 3.1")

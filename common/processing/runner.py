@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
+from common.http.application import build_app
 from common.http.serving import serve_on
-from common.http.web import build_app
 from common.process import clock, traces
+from common.process.announcing import announce
 from common.process.collector import collect_seldom
 from common.process.log_lines import configure_logging
 from common.process.settings import read_settings
@@ -35,7 +36,6 @@ from common.registry.events import Events
 log = logging.getLogger(__name__)
 
 _READY_POLL_SECONDS = 0.05
-_BODY_LIMIT_BYTES = 2 << 20
 
 S = TypeVar("S", bound=Settings)
 
@@ -92,7 +92,9 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     running = Running()
-    app = build_app(running.metrics, running.missing, _BODY_LIMIT_BYTES)
+    app = build_app(
+        running.metrics.registry, running.missing, http_seconds=running.metrics.http_seconds
+    )
     if add_routes is not None:
         add_routes(app, settings, running)
     if settings.allow_faults:
@@ -103,14 +105,9 @@ async def _serve(
     try:
         await serve_on(runner, settings.http_host, settings.http_port)
         url = f"http://{settings.http_host}:{runner.addresses[0][1]}"
-        async with SchemaRegistryClient(settings.registry_url) as registry:
-            await _work(
-                name,
-                url,
-                running,
-                assemble(settings, settings.advertised_url or url, Events(registry), running),
-                stopping,
-            )
+        events = Events(SchemaRegistryClient(settings.registry_url, waits=True))
+        own_url = settings.advertised_url or url
+        await _work(name, url, running, assemble(settings, own_url, events, running), stopping)
     finally:
         await runner.cleanup()
         log.info("service stopped name=%s", name)
@@ -150,6 +147,5 @@ async def _announce(name: str, url: str, running: Running) -> None:
     # What is waited for lies with Kafka, so there is no event to wait on.
     while await running.missing():  # noqa: ASYNC110
         await asyncio.sleep(_READY_POLL_SECONDS)
-    sys.stdout.write(f"millrace {name} ready on {url}\n")
-    sys.stdout.flush()
+    announce(name, url)
     log.info("service ready name=%s after_seconds=%.2f", name, clock.now_seconds() - started)

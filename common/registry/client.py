@@ -1,10 +1,13 @@
-"""A client of the schema registry: the calls that programs of the pipeline need."""
+"""A client of the schema registry: the calls that programs of the pipeline need.
+
+Each schema is asked for once in a process, so each call has a connection of its own and there is
+nothing to close.
+"""
 
 import asyncio
 import json
 import logging
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import aiohttp
 
@@ -14,28 +17,22 @@ log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
 _REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=10)
-_CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
+_HEADERS = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+
+
+class RegistryAwayError(Exception):
+    """The registry gave no answer, or an error that a later request may not get."""
 
 
 class SchemaRegistryClient:
-    """The three calls of the registry that services need; retries until it is answered."""
+    """Registers schemas and finds them by their ids.
 
-    def __init__(self, registry_url: str) -> None:
+    Each call raises RegistryAwayError, or, with `waits`, is repeated until it is answered.
+    """
+
+    def __init__(self, registry_url: str, *, waits: bool = False) -> None:
         self._registry_url = registry_url.rstrip("/")
-        self._session: aiohttp.ClientSession | None = None
-
-    async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(timeout=_REQUEST_TIMEOUT)
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        assert self._session is not None
-        await self._session.close()
+        self._waits = waits
 
     async def register(self, subject: str, schema: dict[str, Any]) -> int:
         """Return the id of this schema under this subject."""
@@ -54,21 +51,28 @@ class SchemaRegistryClient:
         while True:
             try:
                 return await self._call_once(method, path, body)
-            except (aiohttp.ClientError, TimeoutError) as error:
+            except RegistryAwayError as error:
+                if not self._waits:
+                    raise
                 if attempt == 0:
-                    log.warning("registry does not answer, waiting for it error=%r", error)
+                    log.warning("registry does not answer, waiting for it error=%s", error)
             await asyncio.sleep(_RETRY_SECONDS[min(attempt, len(_RETRY_SECONDS) - 1)])
             attempt += 1
 
     async def _call_once(self, method: str, path: str, body: str | None) -> dict[str, Any]:
-        assert self._session is not None, "used before `async with`"
         url = self._registry_url + path
-        headers = {"Content-Type": _CONTENT_TYPE}
-        async with self._session.request(method, url, data=body, headers=headers) as response:
-            answer: dict[str, Any] = await response.json(content_type=None)
-            if response.status == 404:
-                raise MalformedEventError(f"the registry knows nothing at {path}")
-            if response.status >= 400:
-                text = f"{response.status} {answer}"
-                raise aiohttp.ClientPayloadError(f"registry answered {text}")
-            return answer
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=_REQUEST_TIMEOUT, headers=_HEADERS) as session,
+                session.request(method, url, data=body) as response,
+            ):
+                status = response.status
+                answer: dict[str, Any] = await response.json(content_type=None)
+        # ValueError: an answer that is no JSON, or a text that is no UTF-8.
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            raise RegistryAwayError(f"registry does not answer: {error!r}") from error
+        if status == 404:
+            raise MalformedEventError(f"the registry knows nothing at {path}")
+        if status >= 400:
+            raise RegistryAwayError(f"registry answered {status} {answer}")
+        return answer

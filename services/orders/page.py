@@ -8,9 +8,10 @@ from pathlib import Path
 
 from aiohttp import web
 
+from common.http.application import Readiness
 from common.http.front import HTML, badge, is_wanted
 from common.http.neighbours import LOOK, navigation, parse_neighbours
-from common.http.web import ProblemError, Readiness
+from common.http.problems import ProblemError
 
 _PAGE = Path(str(files(__package__))) / "page"
 _ASSETS = {

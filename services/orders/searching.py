@@ -10,7 +10,7 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
-from common.http.web import ProblemError, unavailable
+from common.http.problems import ProblemError, unavailable
 from services.orders.settings import OrdersSettings
 
 _TIMEOUT = aiohttp.ClientTimeout(total=10)

@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from common.http.web import ProblemError, unavailable
+from common.http.problems import ProblemError, unavailable
 from common.processing.runner import Running
 from services.search.app import SearchService
 from services.search.away import IndexAwayError

@@ -12,9 +12,10 @@ from pathlib import Path
 from aiohttp import web
 
 from common.http.serving import serve_on
+from common.process.announcing import announce
+from common.process.log_lines import configure_logging
 from spark_analytics.dashboard.app import FEED_KEY, STOPPING_KEY, build_dashboard
 from spark_analytics.settings import Settings, read_settings
-from spark_analytics.web import announce, configure_logging
 
 
 async def serve(settings: Settings) -> None:

@@ -13,10 +13,11 @@ from typing import Any
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from common.http.application import build_app
 from common.http.neighbours import LOOK, navigation, parse_neighbours
+from common.http.problems import Handler
 from spark_analytics.dashboard.feed import Feed
 from spark_analytics.serving.reader import ServingReader
-from spark_analytics.web import Handler, build_app
 
 FEED_KEY = web.AppKey("feed", Feed)
 NAVIGATION_KEY = web.AppKey("navigation", str)
@@ -168,7 +169,11 @@ def build_dashboard(store: Path, neighbours: str = "") -> web.Application:
     """Return the application; its feed has to be run."""
     metrics = CollectorRegistry()
     feed = Feed(store, metrics)
-    app = build_app(metrics, lambda: [] if feed.reader else ["the serving store"])
+
+    async def missing() -> list[str]:
+        return [] if feed.reader else ["the serving store"]
+
+    app = build_app(metrics, missing)
     app.middlewares.insert(0, security_headers)
     app[FEED_KEY] = feed
     app[STOPPING_KEY] = asyncio.Event()

@@ -13,14 +13,17 @@ import sys
 
 from aiohttp import web
 
+from common.http.application import build_app
 from common.http.front import FrontPage, Step
 from common.http.neighbours import parse_neighbours
+from common.http.problems import Handler
 from common.http.serving import front_page_handler, serve_on
+from common.process.announcing import announce
+from common.process.log_lines import configure_logging
 from spark_analytics.jobs.metrics import JobMetrics
 from spark_analytics.jobs.settings import JobSettings
 from spark_analytics.jobs.stream import OrderStream
 from spark_analytics.settings import read_settings
-from spark_analytics.web import Handler, announce, build_app, configure_logging
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +33,7 @@ _READY_POLL_SECONDS = 0.1
 def main() -> int:
     """Run the job as this process."""
     settings = read_settings(JobSettings, "millrace analytics", sys.argv[1:], os.environ)
-    configure_logging()
+    configure_logging({"py4j": logging.WARNING, "pyspark": logging.WARNING})
     return asyncio.run(_serve(settings))
 
 
@@ -39,7 +42,11 @@ async def _serve(settings: JobSettings) -> int:
     stream = OrderStream(settings, metrics)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stream.stop)
-    app = build_app(metrics.registry, lambda: stream.missing)
+
+    async def missing() -> list[str]:
+        return list(stream.missing)
+
+    app = build_app(metrics.registry, missing)
     app.router.add_get("/", _front_page(settings, stream))
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()

@@ -6,9 +6,7 @@ and what comes after is up to the query's supervisor. Bytes that are no event be
 `problem`: they never stop a partition.
 """
 
-import json
-import urllib.error
-import urllib.request
+import asyncio
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any
@@ -22,7 +20,6 @@ from common.registry.wire import EventReader, MalformedEventError, UnknownSchema
 from spark_analytics.jobs.events import EVENT
 from spark_analytics.jobs.topics import DECISIONS, ORDERS, PRODUCTS, VALIDATIONS
 
-_REQUEST_SECONDS = 10.0
 _FIELDS = {
     ORDERS: (
         "orders/order_event",
@@ -55,21 +52,15 @@ def _decode_batches(
 @cache
 def decoder_of(registry_url: str) -> "Decoder":
     """Return this process's decoder for one registry."""
-    return Decoder(partial(fetch_schema, registry_url.rstrip("/")))
+    return Decoder(partial(fetch_schema, registry_url))
 
 
 def fetch_schema(registry_url: str, schema_id: int) -> dict[str, Any]:
-    """Return the schema with this id, or raise MalformedEventError if there is none."""
-    url = f"{registry_url}/schemas/ids/{schema_id}"
-    try:
-        with urllib.request.urlopen(url, timeout=_REQUEST_SECONDS) as response:
-            answer = json.loads(response.read())
-    except urllib.error.HTTPError as error:
-        if error.code == 404:
-            raise MalformedEventError(f"the registry has no schema {schema_id}") from error
-        raise
-    schema: dict[str, Any] = json.loads(answer["schema"])
-    return schema
+    """Return the schema with this id; raise MalformedEventError or RegistryAwayError."""
+    # A Python worker that has met all schemas never needs aiohttp.
+    from common.registry.client import SchemaRegistryClient
+
+    return asyncio.run(SchemaRegistryClient(registry_url).schema(schema_id))
 
 
 class Decoder:

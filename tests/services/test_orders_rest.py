@@ -11,7 +11,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from aiokafka.errors import KafkaTimeoutError
 
-from common.http.web import build_app
+from common.http.application import build_app
 from common.kafka.assignment import Directory
 from common.process.telemetry import Metrics
 from common.processing.outbox import Outgoing
@@ -102,7 +102,13 @@ async def node(bus: Bus, directory: Directory, partitions: set[int]) -> AsyncIte
     await instance.take(partitions)
     processor = FakeProcessor(bus)
     running = Running(processor=processor)
-    app = build_app(running.metrics, running.missing, BODY_LIMIT_BYTES, BODY_SECONDS)
+    app = build_app(
+        running.metrics.registry,
+        running.missing,
+        body_limit_bytes=BODY_LIMIT_BYTES,
+        body_seconds=BODY_SECONDS,
+        http_seconds=running.metrics.http_seconds,
+    )
     add_routes(app, SETTINGS, running)
     async with TestClient(TestServer(app)) as client:
         url = str(client.make_url("")).rstrip("/")

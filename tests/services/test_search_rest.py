@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from common.http.web import build_app
+from common.http.application import build_app
 from common.processing.runner import Running
 from services.orders.searching import add_search
 from services.orders.settings import OrdersSettings
@@ -30,10 +30,10 @@ async def served(folder: Path) -> AsyncIterator[tuple[Client, Client]]:
     running = Running()
     index = choose_index(str(folder / "orders.sqlite"), "x")
     running.service = SearchService(index)
-    app = build_app(running.metrics, running.missing, 1000)
+    app = build_app(running.metrics.registry, running.missing)
     add_routes(app, SearchSettings(), running)
     async with TestClient(TestServer(app)) as search:
-        orders_app = build_app(Running().metrics, running.missing, 1000)
+        orders_app = build_app(Running().metrics.registry, running.missing)
         add_search(orders_app, OrdersSettings(search_url=str(search.make_url("/"))))
         async with TestClient(TestServer(orders_app)) as orders:
             assert (await orders.get("/v1/orders")).status == 503
@@ -102,7 +102,7 @@ def test_index_tells_how_many_documents_it_has(tmp_path: Path) -> None:
 def test_orders_service_says_when_there_is_no_search(url: str, status: int) -> None:
     async def check() -> None:
         running = Running()
-        app = build_app(running.metrics, running.missing, 1000)
+        app = build_app(running.metrics.registry, running.missing)
         add_search(app, OrdersSettings(search_url=url))
         async with TestClient(TestServer(app)) as client:
             answer = await client.get("/v1/orders")

@@ -7,7 +7,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 import services
-from common.http.web import build_app
+from common.http.application import build_app
 from common.process.telemetry import Metrics
 from common.processing.front import add_front_page
 from common.processing.settings import Settings
@@ -26,7 +26,7 @@ async def missing() -> list[str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_service_says_what_it_is_and_what_to_do_next(name: str) -> None:
     async def check() -> None:
-        app = build_app(Metrics(), missing, 1000)
+        app = build_app(Metrics().registry, missing)
         add_front_page(app, name, SETTINGS, missing)
         async with TestClient(TestServer(app)) as client:
             answer = await client.get("/", headers={"Accept": "text/html"})

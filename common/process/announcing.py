@@ -1,0 +1,9 @@
+"""The one line on standard output that says that a program is ready, for whoever started it."""
+
+import sys
+
+
+def announce(name: str, url: str) -> None:
+    """Say that the program is ready at this address."""
+    sys.stdout.write(f"millrace {name} ready on {url}\n")
+    sys.stdout.flush()
