@@ -34,10 +34,7 @@ class Earlier(NamedTuple):
 def incompatibilities(
     level: str, schema_type: str, schema: ParsedSchema, earlier: Sequence[Earlier]
 ) -> list[str]:
-    """Say what stands against the schema, `earlier` being oldest first; empty when nothing does.
-
-    Raises RegistryError when nobody can tell (see `schema_types`).
-    """
+    """Say what stands against the schema, `earlier` being oldest first; empty when nothing does."""
     if level == "NONE":
         return []
     looked_at = earlier if level.endswith("_TRANSITIVE") else earlier[-1:]
@@ -63,7 +60,9 @@ def _compare(level: str, schema_type: str, schema: ParsedSchema, old: Earlier) -
 
 def _pairs(sentences: list[str]) -> list[str]:
     """Give every sentence its two places; one that names neither side has none."""
-    return [each if each.count("%s") == 2 else each + "%.0s%.0s" for each in sentences]
+    return [
+        each if each.replace("%%", "").count("%s") == 2 else f"{each}%.0s%.0s" for each in sentences
+    ]
 
 
 def _old_one(old: Earlier) -> list[str]:

@@ -3,7 +3,6 @@
 import pytest
 
 from schemas.registry.compatibility import LEVELS, Earlier, incompatibilities
-from schemas.registry.refusals import RegistryError
 from schemas.registry.schema_types import ParsedSchema, parse
 
 
@@ -206,20 +205,3 @@ def test_schemas_of_different_types_never_follow_each_other() -> None:
     old = parse("JSON", '{"type":"object"}', ())
     messages = incompatibilities("FULL", "AVRO", avro(INT), [Earlier(1, "JSON", old)])
     assert messages[0] == "Incompatible because of different schema type"
-
-
-@pytest.mark.parametrize(
-    ("schema_type", "old", "new"),
-    [
-        ("JSON", '{"type":"object"}', '{"type":"string"}'),
-        ("PROTOBUF", "message A { int32 a = 1; }", "message A { int64 a = 1; }"),
-    ],
-)
-def test_what_nobody_can_tell_is_refused_in_words(schema_type: str, old: str, new: str) -> None:
-    before = [Earlier(1, schema_type, parse(schema_type, old, ()))]
-    with pytest.raises(RegistryError, match="set the compatibility of the subject to NONE") as told:
-        incompatibilities("BACKWARD", schema_type, parse(schema_type, new, ()), before)
-    assert told.value.error_code == 42205
-    same = parse(schema_type, old, ())
-    assert incompatibilities("BACKWARD", schema_type, same, before) == []
-    assert incompatibilities("NONE", schema_type, parse(schema_type, new, ()), before) == []

@@ -316,20 +316,41 @@ def test_lists_come_in_pages() -> None:
     calling(check)
 
 
-def test_json_and_protobuf_are_registered_and_served_as_they_came() -> None:
+def test_json_and_protobuf_are_registered_served_and_compared() -> None:
     async def check(caller: Caller) -> None:
         schema = '{"type": "object", "properties": {"a": {"type": "string"}}}'
         await caller.register("j", schema, schemaType="JSON")
         served = await caller.ask("GET", "/schemas/ids/1")
         assert (served["schemaType"], served["schema"]) == ("JSON", schema.replace(" ", ""))
-        proto = 'syntax = "proto3";\nmessage A {\n  string a = 1;\n}'
+        other = {"schema": schema.replace("string", "integer"), "schemaType": "JSON"}
+        message = await caller.refused(40901, "POST", "/subjects/j/versions", other)
+        assert "TYPE_CHANGED" in message
+        proto = 'syntax = "proto3";\n\nmessage A {\n  string a = 1;\n}\n'
         await caller.register("p", proto, schemaType="PROTOBUF")
-        assert (await caller.ask("GET", "/schemas/ids/2"))["schemaType"] == "PROTOBUF"
+        by_id = await caller.ask("GET", "/schemas/ids/2")
+        assert (by_id["schemaType"], by_id["schema"]) == ("PROTOBUF", proto)
         spaced = {"schema": proto.replace("\n", "  \n"), "schemaType": "PROTOBUF"}
         assert (await caller.ask("POST", "/subjects/p", spaced))["id"] == 2
         changed = {"schema": proto.replace("string", "int32"), "schemaType": "PROTOBUF"}
-        await caller.refused(42205, "POST", "/subjects/p/versions", changed)
-        await caller.refused(42201, "GET", "/schemas/ids/2?format=serialized")
+        message = await caller.refused(40901, "POST", "/subjects/p/versions", changed)
+        assert "FIELD_SCALAR_KIND_CHANGED" in message
+        await caller.refused(42201, "GET", "/schemas/ids/2?format=odd")
+
+    calling(check)
+
+
+def test_protobuf_schema_is_the_same_as_text_and_as_descriptor() -> None:
+    """Java's clients send text, Python's and C's a descriptor: they may share a subject."""
+
+    async def check(caller: Caller) -> None:
+        proto = 'syntax = "proto3"; package p; message A { B b = 1; } message B { string s = 1; }'
+        await caller.register("p-value", proto, schemaType="PROTOBUF")
+        path = "/subjects/p-value/versions"
+        descriptor = (await caller.ask("GET", f"{path}/1?format=serialized"))["schema"]
+        body = {"schema": descriptor, "schemaType": "PROTOBUF"}
+        assert (await caller.ask("POST", "/subjects/p-value", body))["version"] == 1
+        assert (await caller.ask("POST", path, body))["id"] == 1
+        assert await caller.ask("GET", path) == [1]
 
     calling(check)
 

@@ -1,14 +1,14 @@
 """The kinds of schemas: what is a valid one, how it is written down, what can read what.
 
-Avro is complete. JSON Schema and Protobuf are checked, registered and served; nothing well kept
-tells in Python whether two of them are compatible, so that question is refused in words.
+A package parses each kind. For Avro a package also tells what can read what; for JSON Schema and
+Protobuf the rules are here (`json_rules`, `proto_rules`).
 """
 
 from functools import lru_cache
 from typing import Protocol
 
 from schemas.registry.records import AVRO
-from schemas.registry.refusals import RegistryError, invalid_schema, not_permitted
+from schemas.registry.refusals import RegistryError, invalid_schema
 
 JSON = "JSON"
 PROTOBUF = "PROTOBUF"
@@ -49,11 +49,11 @@ def parse(schema_type: str, text: str, named: Named) -> ParsedSchema:
         case "JSON":
             from schemas.registry.schema_types.json_schema import JsonSchema
 
-            return JsonSchema(text)
+            return JsonSchema(text, named)
         case "PROTOBUF":
             from schemas.registry.schema_types.protobuf import ProtobufSchema
 
-            return ProtobufSchema(text)
+            return ProtobufSchema(text, named)
         case _:
             pass
     known = ", ".join(SCHEMA_TYPES)
@@ -62,10 +62,3 @@ def parse(schema_type: str, text: str, named: Named) -> ParsedSchema:
 
 def unknown_format(how: str, schema_type: str) -> RegistryError:
     return invalid_schema(f"Unsupported format '{how}' for a schema of type {schema_type}")
-
-
-def cannot_tell(schema_type: str) -> RegistryError:
-    return not_permitted(
-        f"This registry cannot tell whether schemas of type {schema_type} are compatible: set the "
-        "compatibility of the subject to NONE to go on without the check"
-    )

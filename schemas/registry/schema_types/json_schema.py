@@ -1,34 +1,50 @@
-"""JSON Schema: checked against its own draft by the `jsonschema` package."""
+"""JSON Schema: checked against its own draft by the `jsonschema` package, compared by our rules."""
 
 import json
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
 
-from jsonschema.exceptions import SchemaError
-from jsonschema.validators import Draft7Validator, validator_for
+from jsonschema.exceptions import SchemaError, UndefinedTypeCheck, ValidationError, best_match
+from jsonschema.validators import Draft7Validator, extend, validator_for
 
 from schemas.registry.records import compact_json
 from schemas.registry.refusals import invalid_schema
-from schemas.registry.schema_types import ParsedSchema, cannot_tell, unknown_format
+from schemas.registry.schema_types import Named, ParsedSchema, unknown_format
+from schemas.registry.schema_types.json_loader import json_key, load
+from schemas.registry.schema_types.json_rules import differences
+
+_UNREADABLE = (ValueError, TypeError, ArithmeticError, RecursionError, UndefinedTypeCheck)
+"""What the packages raise for what is no schema, over and above a SchemaError."""
 
 
 class JsonSchema(ParsedSchema):
     """One schema; the draft is the one it names, else draft 7."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, named: Named) -> None:
         try:
             self._json = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise invalid_schema(f"Invalid schema of type JSON, details: {error}") from error
-        if not isinstance(self._json, dict | bool):
-            raise invalid_schema("Invalid schema of type JSON, details: not an object")
-        try:
-            validator_for(self._json, default=Draft7Validator).check_schema(self._json)
-        except (SchemaError, RecursionError) as error:
-            reason = getattr(error, "message", error)
+            if not isinstance(self._json, dict | bool):
+                raise ValueError("not an object")
+            _check(self._json)
+            self.root = load(self._json, {name: json.loads(each) for name, each in named})
+            self._canonical = compact_json(self._json)
+        except SchemaError as error:
+            reason = error.message
             raise invalid_schema(f"Invalid schema of type JSON, details: {reason}") from error
+        # UndefinedTypeCheck, OverflowError and the like come from values no draft has thought of.
+        except (
+            ValueError,
+            TypeError,
+            ArithmeticError,
+            RecursionError,
+            UndefinedTypeCheck,
+        ) as error:
+            raise invalid_schema(f"Invalid schema of type JSON, details: {error}") from error
 
     @property
     def canonical(self) -> str:
-        return compact_json(self._json)
+        return self._canonical
 
     def normalized(self) -> str:
         return json.dumps(self._json, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
@@ -37,4 +53,33 @@ class JsonSchema(ParsedSchema):
         raise unknown_format(how, "JSON")
 
     def cannot_read(self, written: ParsedSchema) -> list[str]:
-        raise cannot_tell("JSON")
+        assert isinstance(written, JsonSchema), written
+        try:
+            found = differences(written.root, self.root)
+        except (ValueError, ArithmeticError) as error:
+            raise invalid_schema(f"Invalid schema of type JSON, details: {error}") from error
+        return [each.message for each in found if not each.is_compatible]
+
+
+def _check(schema: Any) -> None:
+    """Check a schema against its draft. Raises SchemaError."""
+    kind = _quick(validator_for(schema, default=Draft7Validator))
+    validator = kind(kind.META_SCHEMA, format_checker=kind.FORMAT_CHECKER)
+    error = best_match(validator.iter_errors(schema))
+    if error is not None:
+        raise SchemaError.create_from(error)
+
+
+@lru_cache(maxsize=16)
+def _quick(kind: Any) -> Any:
+    return extend(kind, {"uniqueItems": _unique_items})
+
+
+def _unique_items(_: Any, is_unique: bool, items: Any, __: Any) -> Iterator[ValidationError]:
+    """Compare keys, where the package compares each item with all others unless they sort."""
+    if (
+        is_unique
+        and isinstance(items, list)
+        and len({json_key(each) for each in items}) < len(items)
+    ):
+        yield ValidationError(f"{compact_json(items)[:200]} has non-unique elements")

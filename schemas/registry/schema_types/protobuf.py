@@ -1,80 +1,91 @@
 """Protobuf: a `.proto` file as text, or a serialized FileDescriptorProto in base64.
 
-Confluent's clients for Python and C send the second, those for Java the first. Each is stored and
-served as it came: turning one into the other takes `protoc`.
+Confluent's clients for Python and C send the second, those for Java the first. Both become the same
+text, so that programs in several languages share a subject (see `proto_text`).
 """
 
 import base64
 import binascii
-from typing import Any, NoReturn
+from typing import Final
 
-from antlr4.error.ErrorListener import ErrorListener
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from google.protobuf.message import DecodeError
-from proto_schema_parser.generator import Generator
-from proto_schema_parser.parser import Parser
 
 from schemas.registry.refusals import invalid_schema
-from schemas.registry.schema_types import ParsedSchema, cannot_tell, unknown_format
+from schemas.registry.schema_types import Named, ParsedSchema, unknown_format
+from schemas.registry.schema_types.proto_compiler import (
+    MAIN,
+    compiled,
+    decoded,
+    is_importable,
+    pool_of,
+)
+from schemas.registry.schema_types.proto_rules import differences
+from schemas.registry.schema_types.proto_text import file_text
 
-_SERIALIZED = "serialized"
+_SERVED_NAME: Final = "default"
 
 
 class ProtobufSchema(ParsedSchema):
-    """One file."""
+    """One file, compiled with all that it imports."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._is_serialized = _is_descriptor(text)
-        self._normalized = text if self._is_serialized else _generated(text)
+    def __init__(self, text: str, named: Named) -> None:
+        try:
+            imports = _imported(named)
+            file = _file(text, imports)
+            self._canonical = file_text(file, pool_of([*imports, file]))
+            self.files = compiled(self._canonical, imports)
+        # The descriptor pool raises TypeError; the others come from strange texts and names.
+        except (ValueError, TypeError, KeyError, RecursionError, OSError) as error:
+            raise invalid_schema(f"Invalid schema of type PROTOBUF, details: {error}") from error
+        if not self._canonical:
+            raise invalid_schema("Invalid schema of type PROTOBUF, details: it holds nothing")
 
     @property
     def canonical(self) -> str:
-        return self._text if self._is_serialized else self._normalized
+        return self._canonical
 
     def normalized(self) -> str:
-        return self._normalized
+        return self._canonical
 
     def formatted(self, how: str) -> str:
-        if how == _SERIALIZED and self._is_serialized:
-            return self._text
-        raise unknown_format(how, "PROTOBUF")
+        if how != "serialized":
+            raise unknown_format(how, "PROTOBUF")
+        served = FileDescriptorProto()
+        served.CopyFrom(self.files[-1])
+        served.name = _SERVED_NAME
+        return base64.b64encode(served.SerializeToString()).decode()
 
     def cannot_read(self, written: ParsedSchema) -> list[str]:
-        raise cannot_tell("PROTOBUF")
+        assert isinstance(written, ProtobufSchema), written
+        found = differences(written.files, self.files)
+        return [each.message for each in found if not each.is_compatible]
 
 
-def _is_descriptor(text: str) -> bool:
+def _imported(named: Named) -> list[FileDescriptorProto]:
+    """Compile what a schema refers to, each under the name that it is imported by."""
+    found: dict[str, FileDescriptorProto] = {}
+    for name, text in named:
+        if name in found:
+            continue
+        if not is_importable(name):
+            raise ValueError(f"'{name}' cannot be imported: not a plain relative path")
+        file = _file(text, list(found.values()))
+        file.name = name
+        found[name] = file
+    return list(found.values())
+
+
+def _file(text: str, imports: list[FileDescriptorProto]) -> FileDescriptorProto:
+    serialized = _serialized(text)
+    if serialized is None:
+        return compiled(text, imports)[-1]
+    # The text of a descriptor says what it says; only the compiler tells whether it is valid.
+    serialized.name = MAIN
+    return compiled(file_text(serialized, pool_of([*imports, serialized])), imports)[-1]
+
+
+def _serialized(text: str) -> FileDescriptorProto | None:
     try:
-        data = base64.b64decode(text, validate=True)
-        descriptor = FileDescriptorProto.FromString(data)
-    except (binascii.Error, DecodeError, ValueError):
-        return False
-    return bool(descriptor.message_type or descriptor.enum_type or descriptor.name)
-
-
-def _generated(text: str) -> str:
-    """Return the file in one layout."""
-    try:
-        parsed = Parser(setup_lexer=_make_strict, setup_parser=_make_strict).parse(text)
-        generated: str = Generator().generate(parsed)
-    # Besides ours, the package raises what it meets where it does not expect it.
-    except Exception as error:
-        raise invalid_schema(f"Invalid schema of type PROTOBUF, details: {error}") from error
-    if not parsed.file_elements:
-        raise invalid_schema("Invalid schema of type PROTOBUF, details: it holds nothing")
-    return generated
-
-
-def _make_strict(recognizer: Any) -> None:
-    recognizer.removeErrorListeners()
-    recognizer.addErrorListener(_Refusing())
-
-
-class _Refusing(ErrorListener):  # type: ignore[misc]
-    """Ends at the first mistake, where the parser would leave out what it cannot read."""
-
-    def syntaxError(  # noqa: N802  # The interface is the package's.
-        self, recognizer: Any, symbol: Any, line: int, column: int, message: str, error: Any
-    ) -> NoReturn:
-        raise ValueError(f"line {line}:{column} {message}")
+        return decoded(base64.b64decode(text, validate=True))
+    except (binascii.Error, ValueError):
+        return None

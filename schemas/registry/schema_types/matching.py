@@ -1,0 +1,67 @@
+"""The largest set of pairs in which nobody stands twice (Hopcroft and Karp, 1973)."""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+_FREE: Final = -1
+
+
+def largest_matching(choices: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    """Give as many as possible one of their choices each, no choice twice."""
+    chosen: dict[int, int] = {}
+    taken: dict[int, int] = {}
+    while True:
+        layers = _layers(choices, chosen, taken)
+        gained = 0
+        for one in choices:
+            if one not in chosen and _augment(one, choices, layers, chosen, taken):
+                gained += 1
+        if not gained:
+            return chosen
+
+
+def _layers(
+    choices: Mapping[int, Sequence[int]], chosen: Mapping[int, int], taken: Mapping[int, int]
+) -> dict[int, int]:
+    """Say in how many changes of hands each can be reached from one that has nothing yet."""
+    layers = {one: 0 for one in choices if one not in chosen}
+    waiting = deque(layers)
+    while waiting:
+        one = waiting.popleft()
+        for choice in choices[one]:
+            holder = taken.get(choice, _FREE)
+            if holder != _FREE and holder not in layers:
+                layers[holder] = layers[one] + 1
+                waiting.append(holder)
+    return layers
+
+
+def _augment(
+    start: int,
+    choices: Mapping[int, Sequence[int]],
+    layers: dict[int, int],
+    chosen: dict[int, int],
+    taken: dict[int, int],
+) -> bool:
+    """Find a way to a free choice along the layers; without recursion, for it may be long."""
+    way: list[tuple[int, int]] = []
+    trying = [(start, iter(choices[start]))]
+    while trying:
+        one, rest = trying[-1]
+        for choice in rest:
+            holder = taken.get(choice, _FREE)
+            if holder == _FREE:
+                for each, its_choice in [*way, (one, choice)]:
+                    chosen[each], taken[its_choice] = its_choice, each
+                return True
+            if layers.get(holder, _FREE) == layers[one] + 1:
+                way.append((one, choice))
+                trying.append((holder, iter(choices[holder])))
+                break
+        else:
+            layers.pop(one)
+            trying.pop()
+            if way:
+                way.pop()
+    return False
