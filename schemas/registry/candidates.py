@@ -20,6 +20,16 @@ class SchemaRequest(NamedTuple):
     is_normalized: bool = False
     """Whether the caller wants the normalised text compared and stored."""
 
+    @property
+    def form(self) -> str:
+        """The format in which the schema came, for an answer that its sender understands.
+
+        Confluent's clients for Python and C send a Protobuf schema as a descriptor in base64, and
+        take the text in the answer for one. Every other file has a semicolon or a brace.
+        """
+        is_file = any(mark in self.content.schema for mark in ";{")
+        return "serialized" if self.content.schema_type == "PROTOBUF" and not is_file else ""
+
 
 class Candidate(NamedTuple):
     """A valid schema, and the content it would be stored as."""

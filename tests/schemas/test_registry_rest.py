@@ -349,7 +349,8 @@ def test_protobuf_schema_is_the_same_as_text_and_as_descriptor() -> None:
         descriptor = (await caller.ask("GET", f"{path}/1?format=serialized"))["schema"]
         body = {"schema": descriptor, "schemaType": "PROTOBUF"}
         assert (await caller.ask("POST", "/subjects/p-value", body))["version"] == 1
-        assert (await caller.ask("POST", path, body))["id"] == 1
+        again = await caller.ask("POST", path, body)
+        assert (again["id"], again["schema"]) == (1, descriptor), "in the form in which it came"
         assert await caller.ask("GET", path) == [1]
 
     calling(check)

@@ -213,3 +213,32 @@ def test_confluents_serializers_work_with_it(servers: Servers) -> None:
             ProtobufDeserializer(money_class, schema_registry_client=client)(data, context) == money
         )
         assert client.get_latest_version("p-value").schema.schema_type == "PROTOBUF"
+
+
+MONEY_FILE = 'syntax = "proto3";\npackage shop;\n// Money.\nmessage Money { int64 units = 1; }'
+
+
+@pytest.mark.parametrize("is_text_first", [True, False])
+def test_programs_that_send_text_and_programs_that_send_descriptors_share_a_topic(
+    servers: Servers, is_text_first: bool
+) -> None:
+    """Java's serializer registers the text of a file, Python's its descriptor."""
+    url = servers.start()
+    with client_of(url) as java, client_of(url) as python, client_of(url) as reader:
+        money_class = money_message()
+        context = SerializationContext("shared", MessageField.VALUE)
+
+        def as_text() -> int:
+            return java.register_schema("shared-value", Schema(MONEY_FILE, "PROTOBUF"))
+
+        def as_descriptor() -> int:
+            data = ProtobufSerializer(money_class, python)(money_class(units=5), context)
+            return int.from_bytes(data[1:5], "big")
+
+        order = (as_text, as_descriptor) if is_text_first else (as_descriptor, as_text)
+        assert order[0]() == order[1]()
+        assert java.get_versions("shared-value") == [1]
+        data = ProtobufSerializer(money_class, python)(money_class(units=7), context)
+        for client in (python, reader):
+            read = ProtobufDeserializer(money_class, schema_registry_client=client)
+            assert read(data, context) == money_class(units=7)

@@ -140,7 +140,7 @@ async def register(request: web.Request) -> web.Response:
         )
         assert isinstance(decided, Entry), decided
         known = decided
-    body = entry_body(registry, known, request.query.get("format", ""))
+    body = entry_body(registry, known, request.query.get("format") or new.form)
     del body["subject"]
     return answer(request, body)
 
@@ -152,7 +152,7 @@ async def look_up(request: web.Request) -> web.Response:
         content = candidate(registry, each, asked).content
         entry = registry.find(each, content, with_deleted=with_deleted)
         if entry is not None:
-            how = request.query.get("format", "")
+            how = request.query.get("format") or asked.form
             return answer(request, entry_body(registry, entry, how))
     if not registry.has_subject(subject, with_deleted=with_deleted):
         raise refusals.subject_not_found(subject)
