@@ -113,6 +113,7 @@ PLAIN_ENGLISH = (
     "broker/replication",
     "broker/coordinator",
     "broker/log",
+    "broker/metadata",
 )
 """Files and folders whose docstrings and comments keep the rules below; add what is clean."""
 HEADLESS = re.compile(

@@ -1,8 +1,10 @@
-"""The cluster state machine, replicated by the metadata log. Pure.
+"""The state of the cluster, replicated by the metadata log, without any IO.
 
-- `image.py`: what the committed records add up to; `parts/` is what it is made of, `delta.py` what
-  changed in it, `snapshot.py` the same as records, `difference.py` two images held side by side.
-- `controller.py`: the active controller. A handler in `control/` looks at the image and RETURNS a
-  response and records; only `MetadataImage.replay` changes the image, and it never refuses.
-- `placement.py`, `features.py`, `topic_names.py`: rules that both sides know.
+- `image.py` is the state that follows from the committed records. `parts/` has its parts,
+  `delta.py` the changes since a point in time, `snapshot.py` the image as records, and
+  `difference.py` the difference of two images.
+- `controller.py` is the active controller. A handler in `control/` reads the image and RETURNS a
+  response and records; only `MetadataImage.replay` changes the image, and it never refuses a
+  record.
+- `placement.py`, `features.py` and `topic_names.py` are rules for controllers and brokers.
 """

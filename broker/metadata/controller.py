@@ -1,14 +1,14 @@
-"""The active controller: one request in, one decision out.
+"""The active controller: it turns each request into a decision.
 
-It exists while its node leads the quorum and has replayed everything from before its epoch; a node
-that loses the leadership drops it. It decides on the committed image alone: the shell asks for the
-next decision when the records of the one before are committed and replayed. Its only state of its
-own is who is alive (`control/sessions.py`), and when it looks at the leaderships again
+It exists while its node leads the quorum and has replayed all records from before its epoch; a node
+that loses the leadership drops it. It decides on the committed image only: the shell asks for the
+next decision after the records of the previous one are committed and replayed. Its own state is
+only the brokers' sessions (`control/sessions.py`) and the deadlines of periodic elections
 (`control/leadership/periodic_elections.py`).
 
-A CreateTopics, in order: `handle` finds `control/topics.py`, which checks the names and settings,
-places the replicas (`placement.py`) and returns an answer with records; the shell appends these,
-and when they are committed every node replays them, and the answer goes out.
+The life of a CreateTopics: `handle` calls `control/topics.py`, which checks the names and settings,
+places the replicas (`placement.py`) and returns an answer with records. The shell appends the
+records. After their commit every node replays them, and the shell sends the answer.
 """
 
 from collections.abc import Callable
@@ -92,7 +92,7 @@ HANDLERS: dict[ApiKey, Handler] = {
 }
 
 CONTROLLER_APIS = frozenset(HANDLERS)
-"""What a controller answers by a decision, and what a broker passes on to it."""
+"""The requests that the controller decides on, and that a broker forwards to it."""
 
 
 class Controller:
@@ -100,10 +100,10 @@ class Controller:
 
     def __init__(self, image: MetadataImage, config: ControllerConfig, random: Random) -> None:
         self._view = ClusterView(image, config, random)
-        self._elections: PeriodicElections | None = None  # of a controller that has taken over
+        self._elections: PeriodicElections | None = None  # set by `activate`
 
     def activate(self, moment: Moment) -> list[Message]:
-        """Take over: return the first records of a new cluster, and begin every session anew."""
+        """Become active: start all sessions, and return the first records of a new cluster."""
         self._elections = PeriodicElections(self._view, moment.now_ms)
         for broker in self._view.image.brokers.values():
             if not broker.is_fenced:
@@ -113,9 +113,10 @@ class Controller:
     def handle(
         self, request: Message, api_version: int, moment: Moment
     ) -> Decision | DecisionSteps:
-        """Answer a request; one that is refused as a whole changes nothing.
+        """Decide on a request; a request that is refused as a whole changes nothing.
 
-        A decision on much is made step by step: the shell commits what each gives before the next.
+        A large decision is returned as steps: the shell commits the records of each before the
+        next.
         """
         handler = HANDLERS[ApiKey(request.__api_key__)]
         try:
@@ -140,10 +141,10 @@ class Controller:
         return decision
 
     def tick(self, moment: Moment) -> list[Message]:
-        """Fence the broker whose session ended first, else hold the elections that are due.
+        """Return the records that fence the first broker with an ended session, else of elections.
 
-        One thing at a time, so that the next decision sees what the one before has changed: ask
-        again while `next_deadline_ms` is past. Without records nothing is due any more.
+        Each call handles one of them, so that the next decision sees its effect: call `tick` again
+        while `next_deadline_ms` has passed. If it returns no records, nothing is due.
         """
         while (broker_id := self._view.sessions.first_ended(moment.now_ms)) is not None:
             if records := self.lose_broker(broker_id, moment):
@@ -151,7 +152,7 @@ class Controller:
         return [] if self._elections is None else self._elections.tick(moment.now_ms)
 
     def lose_broker(self, broker_id: int, moment: Moment) -> list[Message]:
-        """Fence a broker whose process is known to be gone, whatever its session says."""
+        """Return the records that fence a broker whose process is known to have ended."""
         self._view.sessions.end(broker_id)
         broker = self._view.image.brokers.get(broker_id)
         if broker is None or broker.is_fenced:
@@ -159,7 +160,7 @@ class Controller:
         return fence_broker(self._view, broker)
 
     def next_deadline_ms(self) -> int:
-        """Return when to call `tick`: NEVER_MS when there is at most one broker, and it is here."""
+        """Return when to call `tick`: NEVER_MS if the only broker is in this process."""
         sessions_ms = self._view.sessions.next_deadline_ms()
         if self._elections is None:
             return sessions_ms

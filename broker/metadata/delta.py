@@ -1,4 +1,4 @@
-"""What changed in an image between two looks at it."""
+"""The changes of an image between two points in time."""
 
 from dataclasses import dataclass, field
 
@@ -8,16 +8,16 @@ from broker.metadata.parts.topics import NO_LEADER, RECOVERING, PartitionImage, 
 
 @dataclass(slots=True)
 class Elections:
-    """How many partitions got another leader, by what was known of that one."""
+    """The number of elections, by the kind of the new leader."""
 
     all_count: int = 0
     unclean_count: int = 0
-    """By a replica that may lack what was committed."""
+    """Elections of a replica that may lack committed records."""
     eligible_count: int = 0
-    """By an eligible leader replica, as nobody was in sync (KIP-966)."""
+    """Elections of an eligible leader replica, because no replica was in sync (KIP-966)."""
 
     def note(self, before: PartitionImage, after: PartitionImage) -> None:
-        """Count the change of one partition if it was an election."""
+        """Count the change of one partition if it is an election."""
         leader = after.leader
         if leader in {NO_LEADER, before.leader}:
             return
@@ -28,7 +28,7 @@ class Elections:
             self.unclean_count += 1
 
     def add(self, more: "Elections") -> None:
-        """Add other counts to these."""
+        """Add other counts."""
         self.all_count += more.all_count
         self.unclean_count += more.unclean_count
         self.eligible_count += more.eligible_count
@@ -36,30 +36,31 @@ class Elections:
 
 @dataclass(slots=True)
 class MetadataDelta:
-    """What the records of a while touched; the image itself says what it is now.
+    """What the replayed records have changed; the image has the present values.
 
-    A topic that came and went in between is in none of these. One that went and came again under
-    its name is in `deleted_topics` with its old id and in `created_topics` with its new one.
+    A topic that was created and deleted in between is only in `deleted_ids`. A topic that was
+    deleted and created again under its name is in `deleted_topics` with its old id and in
+    `created_topics` with its new one.
     """
 
     changed_partitions: dict[bytes, set[int]] = field(default_factory=dict)
-    """By topic id; those of created topics too, those of deleted ones not."""
+    """Partitions by topic id, with those of created topics and without those of deleted ones."""
     created_topics: set[bytes] = field(default_factory=set)
     deleted_topics: list[TopicImage] = field(default_factory=list)
-    """As each was when it went, in the order they went."""
+    """The topics as they were before their deletion, in the order of deletion."""
     deleted_ids: set[bytes] = field(default_factory=set)
-    """Of every topic that went, also of those that had come since the last look."""
+    """The ids of all deleted topics, including topics that were also created in between."""
     changed_configs: set[Resource] = field(default_factory=set)
-    """Also of resources that are gone."""
+    """The resources with changed settings, including deleted resources."""
     changed_brokers: set[int] = field(default_factory=set)
-    """Also those that are gone."""
+    """The ids of changed brokers, including unregistered ones."""
     elections: Elections = field(default_factory=Elections)
     quotas_changed: bool = False
     features_changed: bool = False
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing changed that a broker follows."""
+        """True if nothing that brokers follow has changed."""
         return not (
             self.changed_partitions
             or self.created_topics
@@ -71,7 +72,7 @@ class MetadataDelta:
         )
 
     def remove_topic(self, image: TopicImage) -> None:
-        """Note that a topic went."""
+        """Note that a topic was deleted."""
         self.deleted_ids.add(image.topic_id)
         self.changed_partitions.pop(image.topic_id, None)
         if image.topic_id in self.created_topics:

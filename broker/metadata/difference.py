@@ -1,4 +1,4 @@
-"""What is different between two images: for a node whose image is replaced by a snapshot's."""
+"""The difference of two images, for a node whose image is replaced by that of a snapshot."""
 
 from broker.metadata.delta import MetadataDelta
 from broker.metadata.image import MetadataImage
@@ -6,7 +6,7 @@ from broker.metadata.parts.topics import TopicImage
 
 
 def compute_difference(old: MetadataImage, new: MetadataImage) -> MetadataDelta:
-    """Give what has to be done again by somebody who has followed `old` and goes on with `new`."""
+    """Return the changes for a node that has followed `old` and continues with `new`."""
     delta = MetadataDelta(
         created_topics={
             topic_id for topic_id in new.topics.by_id if topic_id not in old.topics.by_id

@@ -1,17 +1,17 @@
-"""Feature levels: what this software can do, what a new cluster starts with (KIP-584).
+"""Feature levels: the levels that this software supports, and those of a new cluster (KIP-584).
 
-Clients choose their behaviour by the finalized levels, so a level stands here only once it is true.
-`LEFT_OUT` has those that Apache Kafka 4.3 finalizes too and that this software has not: a metadata
-log in which Apache Kafka has run is taken over with these brought down to 0, as an operator does it
-with kafka-features, and whoever asks for a version that they stand for is refused.
+Clients choose their behaviour by the finalized levels, so a level is listed here only if it is
+implemented. `LEFT_OUT` has the features that Apache Kafka 4.3 finalizes and this software does not
+have. A metadata log of Apache Kafka is taken over with these features lowered to level 0, as an
+operator can do with kafka-features, and a request that needs them is refused.
 """
 
 METADATA_VERSION = "metadata.version"
 ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
-GROUP_VERSION = "group.version"  # 1: consumer groups (KIP-848)
+GROUP_VERSION = "group.version"  # level 1: consumer groups (KIP-848)
 TRANSACTION_VERSION = "transaction.version"
 
-LATEST_METADATA_VERSION = 30  # 4.3-IV0: the versions of the records that are written here
+LATEST_METADATA_VERSION = 30  # 4.3-IV0: it decides the versions of the written records
 
 SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     METADATA_VERSION: (LATEST_METADATA_VERSION, LATEST_METADATA_VERSION),
@@ -27,7 +27,7 @@ FEATURES_AT_FORMAT: dict[str, int] = {
     TRANSACTION_VERSION: 2,
     GROUP_VERSION: 1,
 }
-"""The levels that a new cluster starts with."""
+"""The levels of a new cluster."""
 
 LEFT_OUT = frozenset({"share.version", "streams.version"})
-"""What Apache Kafka 4.3 finalizes as well, and is not built here."""
+"""The features that Apache Kafka 4.3 finalizes and that are not implemented here."""

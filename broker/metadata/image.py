@@ -1,8 +1,8 @@
-"""The metadata of the cluster, whole: what the committed records add up to.
+"""The whole metadata of the cluster: the state that follows from the committed records.
 
-Every node replays the same records and so has an equal image; a controller decides on it, a broker
-follows it by its deltas. `replay` is the only thing that changes it, and never refuses: a record
-was checked when it was made. Anyone else only reads.
+All nodes replay the same records, so their images are equal. A controller decides on the image, and
+a broker follows it by its deltas. Only `replay` changes it, and it never refuses a record: records
+were checked when they were built. All other code only reads the image.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,7 @@ __all__ = [
 
 
 class MetadataImage:
-    """Topics, settings, brokers, quotas, features, producer ids. Equal when all of these are."""
+    """Topics, settings, brokers, controllers, quotas, features and producer ids."""
 
     def __init__(self) -> None:
         self.topics = TopicsImage()
@@ -60,7 +60,7 @@ class MetadataImage:
         self.brokers: dict[int, BrokerImage] = {}
         self.controllers: dict[int, ControllerImage] = {}
         self.client_quotas = QuotasImage()
-        self.features: dict[str, int] = {}  # finalized levels; a feature at level 0 is not here
+        self.features: dict[str, int] = {}  # finalized levels, without features at level 0
         self.producer_ids = ProducerIdsImage()
         self._delta = MetadataDelta()
         self._replays: dict[type[Message], Callable[[Any], None]] = {
@@ -95,15 +95,15 @@ class MetadataImage:
     __hash__ = None  # type: ignore[assignment]  # it changes
 
     def replay(self, record: Message) -> None:
-        """Apply one committed record; those that only frame others say nothing here."""
+        """Apply one committed record; ignore types that do not change the image."""
         replay = self._replays.get(type(record))
         if replay is not None:
             replay(record)
 
     def prepare(self, record: Message) -> Callable[[], None]:
-        """Do of a record's replay what changes nothing; return what is left, which is the replay.
+        """Do the part of a replay that changes nothing; return a function that does the rest.
 
-        Of a partition, of which there may be very many in a batch, nearly all of it is done here.
+        For a partition record, of which a batch may have very many, this is nearly all of the work.
         """
         if isinstance(record, PartitionRecord):
             partition = self.topics.partition_from_record(record)
@@ -111,7 +111,7 @@ class MetadataImage:
         return partial(self.replay, record)
 
     def take_delta(self) -> MetadataDelta:
-        """Return what changed since this was asked last."""
+        """Return the changes since the last call."""
         delta = self._delta
         if not delta.is_empty:
             self._delta = MetadataDelta()

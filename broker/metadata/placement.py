@@ -1,10 +1,10 @@
-"""Which brokers hold new partitions: striped over racks and brokers (Kafka's StripedReplicaPlacer).
+"""The placement of new partitions, striped over racks and brokers (Kafka's StripedReplicaPlacer).
 
-The first replica, which leads, goes round the racks and, in each rack, round its unfenced brokers,
-from a random start; the other replicas go on from there, so that they lie in other racks as long as
-there are any. A fenced broker is taken only when there are too few others, and never first. After
-as many partitions as there are unfenced brokers everything is shuffled, so that the same brokers
-are not always neighbours.
+The first replica, the leader, rotates over the racks and, in each rack, over its unfenced brokers,
+from a random start. The other replicas continue from there, so that they are in other racks if
+possible. A fenced broker is used only if there are too few unfenced ones, and never as the first
+replica. After as many partitions as there are unfenced brokers, the order is shuffled, so that the
+same brokers are not always neighbours.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ class RandomStart(Protocol):
 
 
 class UsableBroker(NamedTuple):
-    """A broker that may get replicas."""
+    """A broker that can get replicas."""
 
     broker_id: int
     rack: str | None
@@ -38,9 +38,9 @@ def compute_placement(
     brokers: Sequence[UsableBroker],
     random: RandomStart,
 ) -> Iterator[list[int]]:
-    """Choose the replicas of each partition when it is asked for.
+    """Yield the replicas of one partition after the other.
 
-    Raises INVALID_REPLICATION_FACTOR, at once.
+    Raise INVALID_REPLICATION_FACTOR at the call, before the first partition.
     """
     problem = None
     if replication_factor <= 0:
@@ -62,7 +62,7 @@ def compute_placement(
 
 
 class _Ring:
-    """Brokers that are gone round, one step further with each partition."""
+    """The brokers of one rack in rotation; the start moves by one with each partition."""
 
     def __init__(self, broker_ids: list[int], random: RandomStart) -> None:
         self._broker_ids = broker_ids
@@ -72,7 +72,7 @@ class _Ring:
         self._offset = random.randrange(len(broker_ids)) if broker_ids else 0
 
     def next(self, epoch: int) -> int | None:
-        """Return a broker that was not given out in this epoch."""
+        """Return a broker that was not returned in this epoch, None if all were."""
         count = len(self._broker_ids)
         if count == 0:
             return None
@@ -86,12 +86,12 @@ class _Ring:
         return chosen
 
     def shuffle(self) -> None:
-        """Make other brokers neighbours."""
+        """Shuffle the order of the brokers."""
         shuffle(self._broker_ids, self._random)
 
 
 class _Racks:
-    """The racks, gone round in the same way."""
+    """The racks in rotation."""
 
     def __init__(self, brokers: Sequence[UsableBroker], random: RandomStart) -> None:
         self._random = random
@@ -109,7 +109,7 @@ class _Racks:
         self._offset = random.randrange(len(self._names))
 
     def place(self, replication_factor: int) -> list[int]:
-        """Return the replicas of the next partition. There are enough brokers."""
+        """Return the replicas of the next partition; the caller has checked the broker count."""
         if self._epoch == self._unfenced_count and self._unfenced_count > 1:
             self._shuffle()
             self._epoch = 0
@@ -118,7 +118,7 @@ class _Racks:
         chosen = [first]
         rack = self._offset
         while len(chosen) < replication_factor:
-            # The rack of the first replica is passed over once: the others come before it again.
+            # Skip the rack of the first replica once: other racks are used before it is used again.
             if rack == first_rack:
                 first_rack = -1
             else:

@@ -1,7 +1,7 @@
-"""An image as records: replaying them on a new image gives an equal one.
+"""An image as records: their replay on a new image gives an equal image.
 
-The order is that of Kafka's own image writer: features first, because they say how to read the
-rest, then brokers, controllers, topics, settings, quotas and producer ids.
+The order is that of Kafka's image writer: features first, because they decide the versions of the
+other records, then brokers, controllers, topics, settings, quotas and producer ids.
 """
 
 from collections.abc import Iterator
@@ -26,15 +26,15 @@ from broker.protocol.records.metadata import (
 
 
 def snapshot_records(image: MetadataImage) -> list[Message]:
-    """Return the records of everything in the image."""
+    """Return the records of the whole image."""
     return list(each_snapshot_record(image))
 
 
 def each_snapshot_record(image: MetadataImage) -> Iterator[Message]:
-    """Go through the same records one at a time: of the image as it is now, whatever it becomes.
+    """Return an iterator over the records of the image's present state.
 
-    What there is little of is taken at once. Of the topics, of which there is much, only the
-    images of the partitions are kept, and those are replaced, never changed.
+    The small parts are encoded at the call. For the topics, the iterator keeps the partition
+    images, which are replaced and never changed.
     """
     before = _features(image)
     before += [_broker(image.brokers[broker_id]) for broker_id in sorted(image.brokers)]
@@ -48,7 +48,7 @@ def each_snapshot_record(image: MetadataImage) -> Iterator[Message]:
 
 
 def _features(image: MetadataImage) -> list[Message]:
-    # The level of the metadata itself decides the versions of all other records.
+    # metadata.version comes first: it decides the versions of all other records.
     names = sorted(image.features, key=lambda name: (name != METADATA_VERSION, name))
     return [FeatureLevelRecord(name=name, feature_level=image.features[name]) for name in names]
 
@@ -88,7 +88,7 @@ def _topic(name: str, topic_id: bytes, partitions: tuple[PartitionImage, ...]) -
 
 
 def partition_record(topic_id: bytes, partition: PartitionImage) -> PartitionRecord:
-    """Return the record that states a partition whole."""
+    """Return the record with the whole state of a partition."""
     return PartitionRecord(
         partition_id=partition.partition,
         topic_id=topic_id,

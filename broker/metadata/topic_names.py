@@ -1,4 +1,4 @@
-"""Which names a topic may have, and which names are the broker's own."""
+"""Valid names of topics, and the names of internal topics."""
 
 import re
 
@@ -36,15 +36,15 @@ def validate_topic_name(name: str) -> None:
 
 
 def code_of_unknown(name: str) -> ErrorCode:
-    """Tell a topic that there is not from one that there cannot be."""
+    """Return the error for a topic that does not exist: another one if its name is not valid."""
     try:
         validate_topic_name(name)
     except KafkaError as error:
-        # The cluster's own log has a good name, and is no topic for clients.
+        # The metadata log has a valid name but is not a topic for clients.
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if name == CLUSTER_METADATA else error.code
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def collision_key(name: str) -> str:
-    """Return what two names share when they would collide in a metric's name (a.b and a_b)."""
+    """Return a key that is equal for names that collide in the names of metrics (a.b and a_b)."""
     return name.replace(".", "_")

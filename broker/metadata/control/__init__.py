@@ -1,6 +1,6 @@
-"""What the controller decides, one file per subject. The rules are those of Apache Kafka.
+"""The decisions of the controller, one file per subject, with the rules of Apache Kafka.
 
-A handler looks at the `ClusterView` and RETURNS a response and records; it changes nothing but the
-sessions of brokers, which are no part of the metadata. The shell appends the records, and once they
-are committed and replayed it answers. Start at `broker/metadata/controller.py`.
+A handler reads the `ClusterView` and RETURNS a response and records. It changes nothing except the
+brokers' sessions, which are not part of the metadata. The shell appends the records, and answers
+the request after they are committed and replayed. Start at `broker/metadata/controller.py`.
 """

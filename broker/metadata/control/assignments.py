@@ -1,4 +1,4 @@
-"""Which replicas a new partition gets: those that are asked for, or what placement chooses."""
+"""The replicas of new partitions: a manual assignment, or the choice of `placement`."""
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 
@@ -9,15 +9,15 @@ from broker.protocol.message import Message
 from broker.protocol.records.metadata import PartitionRecord
 
 PARTITIONS_PER_STEP = 512
-"""Of some five microseconds each."""
+"""The partitions per step, about five microseconds each."""
 
 
 def place(
     view: ClusterView, *, partition_count: int, replication_factor: int
 ) -> Iterator[list[int]]:
-    """Choose the replicas of new partitions one by one.
+    """Yield the replicas of one new partition after the other.
 
-    Raises INVALID_REPLICATION_FACTOR, at once.
+    Raise INVALID_REPLICATION_FACTOR at the call, before the first partition.
     """
     brokers = [
         UsableBroker(broker.broker_id, broker.rack, broker.is_fenced)
@@ -41,7 +41,7 @@ def place(
 def validate_manual_assignment(
     view: ClusterView, replicas: Sequence[int], replication_factor: int | None
 ) -> None:
-    """Raise INVALID_REPLICA_ASSIGNMENT for replicas that cannot be."""
+    """Raise INVALID_REPLICA_ASSIGNMENT for an invalid list of replicas."""
     brokers = view.image.brokers
     seen: set[int] = set()
     problem = None
@@ -75,7 +75,7 @@ def new_partitions(
     *,
     is_manual: bool,
 ) -> Generator[Sequence[Message], None, list[PartitionRecord]]:
-    """Make the records of new partitions with these replicas, in steps; raises as one does."""
+    """Return the records of new partitions, in steps; raise the errors of `new_partition`."""
     records: list[PartitionRecord] = []
     for partition, replicas in enumerate(assigned, first):
         records.append(new_partition(view, topic_id, partition, replicas, is_manual=is_manual))
@@ -87,7 +87,11 @@ def new_partitions(
 def new_partition(
     view: ClusterView, topic_id: bytes, partition: int, replicas: list[int], *, is_manual: bool
 ) -> PartitionRecord:
-    """Return the record of a new partition; raises when none of its replicas is alive."""
+    """Return the record of a new partition.
+
+    Raise INVALID_REPLICA_ASSIGNMENT or INVALID_REPLICATION_FACTOR if none of its replicas is
+    active.
+    """
     isr = [broker_id for broker_id in replicas if view.is_active(broker_id)]
     if not isr and is_manual:
         raise KafkaError(

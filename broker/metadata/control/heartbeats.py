@@ -1,15 +1,15 @@
-"""BrokerHeartbeat: a broker is alive, and wants to serve, to be left alone, or to stop (KIP-631).
+"""BrokerHeartbeat: a broker is alive, and asks to serve, be fenced, or stop (KIP-631).
 
-What a heartbeat makes of a broker; a dash is no change:
+How a heartbeat changes the state of a broker:
 
-    now                  wants          then
+    state                request        next state
     FENCED               shut down      SHUTDOWN_NOW
     FENCED               serve          UNFENCED once it has read its own registration
-    FENCED               be fenced      -
+    FENCED               be fenced      unchanged
     UNFENCED             be fenced      FENCED; with shut down, SHUTDOWN_NOW
     UNFENCED             shut down      SHUTDOWN_NOW if it leads nothing, else CONTROLLED_SHUTDOWN
-    CONTROLLED_SHUTDOWN  anything       SHUTDOWN_NOW once it leads nothing and the other brokers
-                                        have read that
+    CONTROLLED_SHUTDOWN  any            SHUTDOWN_NOW once it leads nothing and the other brokers
+                                        have read that; until then unchanged
 """
 
 from enum import Enum, auto
@@ -33,7 +33,7 @@ from broker.protocol.records.metadata import BrokerRegistrationChangeRecord
 
 
 class BrokerState(Enum):
-    """What the controller makes of a broker."""
+    """The state of a broker; see the table of the module."""
 
     FENCED = auto()
     UNFENCED = auto()
@@ -47,12 +47,12 @@ IS_FENCED = frozenset({BrokerState.FENCED, BrokerState.SHUTDOWN_NOW})
 def handle_broker_heartbeat(
     view: ClusterView, request: BrokerHeartbeatRequest, api_version: int, moment: Moment
 ) -> Decision:
-    """Note that a broker is alive, and give it what it wants if that can be."""
+    """Note that a broker is alive, and change its state as it asks if that is possible."""
     broker = view.registered(request.broker_id, request.broker_epoch)
     now = current_state(view, broker)
     records = fail_directories(view, broker, frozenset(request.offline_log_dirs))
-    # What failed is settled first: a broker must not be made to lead from a failed directory. Its
-    # next heartbeat, which has read that, gets it what it wants.
+    # Failed directories come first: the broker must not become a leader from a failed directory.
+    # Its next heartbeat, after it has read these records, changes its state.
     then = now if records else next_state(view, broker, request)
     records += _transition(view, broker, now, then)
     if then in IS_FENCED:
@@ -72,7 +72,7 @@ def handle_broker_heartbeat(
 
 
 def current_state(view: ClusterView, broker: BrokerImage) -> BrokerState:
-    """Return what a broker is now."""
+    """Return the current state of a broker."""
     if broker.is_fenced:
         return BrokerState.FENCED
     session = view.sessions.find(broker.broker_id)
@@ -84,7 +84,7 @@ def current_state(view: ClusterView, broker: BrokerImage) -> BrokerState:
 def next_state(
     view: ClusterView, broker: BrokerImage, request: BrokerHeartbeatRequest
 ) -> BrokerState:
-    """Return what a heartbeat makes of a broker: the table above."""
+    """Return the state of a broker after a heartbeat, by the table of the module."""
     match current_state(view, broker):
         case BrokerState.FENCED:
             return _next_when_fenced(broker, request)

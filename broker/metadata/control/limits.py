@@ -1,4 +1,4 @@
-"""How much one request may ask for, and what may not be asked twice (KIP-599's first line)."""
+"""The limits of one request, and names that a request must not repeat."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ def duplicates(names: Iterable[str]) -> set[str]:
 
 
 def validate_partition_count(count: int) -> None:
-    """Raise POLICY_VIOLATION when a request would add too many partitions."""
+    """Raise POLICY_VIOLATION if a request would add too many partitions."""
     if count > MAX_RECORDS_PER_REQUEST:
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
@@ -25,7 +25,7 @@ def validate_partition_count(count: int) -> None:
 
 
 def validate_record_count(count: int) -> None:
-    """Raise POLICY_VIOLATION when a request would write too many records."""
+    """Raise POLICY_VIOLATION if a request would write too many records."""
     if count > MAX_RECORDS_PER_REQUEST:
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."

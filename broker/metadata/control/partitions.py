@@ -1,4 +1,4 @@
-"""CreatePartitions: raise the partition count of topics (KIP-195)."""
+"""CreatePartitions: add partitions to topics (KIP-195)."""
 
 from collections.abc import Generator, Iterable, Sequence
 
@@ -29,7 +29,7 @@ from broker.protocol.messages.create_partitions import (
 def handle_create_partitions(
     view: ClusterView, request: CreatePartitionsRequest, api_version: int, moment: Moment
 ) -> Decision | DecisionSteps:
-    """Change each topic for itself."""
+    """Handle each topic separately."""
     repeated = duplicates(topic.name for topic in request.topics)
     once = [topic for topic in request.topics if topic.name not in repeated]
     is_large = max(len(once), sum(_wanted_count(view, topic) for topic in once)) > ITEMS_PER_STEP
@@ -77,7 +77,7 @@ def _wanted_count(view: ClusterView, topic: CreatePartitionsTopic) -> int:
 def add_partitions(
     view: ClusterView, topic: CreatePartitionsTopic
 ) -> Generator[Sequence[Message], None, list[Message]]:
-    """Make the records of a topic's new partitions, in steps; raises KafkaError with its code."""
+    """Return the records of a topic's new partitions, in steps; raise KafkaError."""
     image = view.image.topics.named(topic.name)
     added = validate_added_count(topic, image)
     is_manual = topic.assignments is not None
@@ -97,7 +97,7 @@ def add_partitions(
 
 
 def validate_added_count(topic: CreatePartitionsTopic, image: TopicImage) -> int:
-    """Return how many partitions are to be added; raises when it is none, or too many."""
+    """Return the number of partitions to add; raise KafkaError if it is not valid."""
     current = len(image.partitions)
     if topic.count == current:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {current} partition(s).")

@@ -1,4 +1,4 @@
-"""AllocateProducerIds: the next block of producer ids, to be used by one broker (KIP-730)."""
+"""AllocateProducerIds: give a broker the next block of producer ids (KIP-730)."""
 
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.view import ClusterView, Decision, Moment
@@ -15,7 +15,7 @@ MAX_PRODUCER_ID = 2**63 - 1
 def handle_allocate_producer_ids(
     view: ClusterView, request: AllocateProducerIdsRequest, api_version: int, moment: Moment
 ) -> Decision:
-    """Give a block to a broker that is registered under the epoch it names."""
+    """Allocate a block to a broker that is registered with the request's epoch."""
     broker = view.registered(request.broker_id, request.broker_epoch)
     first = view.image.producer_ids.next_producer_id
     if first > MAX_PRODUCER_ID - BLOCK_SIZE:

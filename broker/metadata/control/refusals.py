@@ -1,7 +1,7 @@
-"""A whole answer with one error, wherever the API has room for it.
+"""The answer to a refused request, with the same error at every place of the API.
 
-For what concerns a request as a whole: that this node is not the active controller, that nobody
-answered in time, that it asks for too much.
+It is for errors of the whole request: this node is not the active controller, the request timed
+out, or it exceeds a limit.
 """
 
 from collections.abc import Callable
@@ -96,7 +96,7 @@ FIRST_VERSION_WITH_TOPIC_IDS = 6  # of DeleteTopics
 
 
 def refuse(request: Message, api_version: int, error: KafkaError) -> Message:
-    """Return the answer that refuses a whole request."""
+    """Return the answer to a request that is refused as a whole."""
     return _REFUSALS[type(request)](request, api_version, error.code, error.message)
 
 
@@ -189,7 +189,7 @@ def _elect_leaders(
 ) -> Message:
     topics = request.topic_partitions or []
     if api_version > 0 and _is_for_very_many(topics):
-        topics = []  # The error at the top says it.
+        topics = []  # The top-level error is enough.
     response = ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(

@@ -1,9 +1,9 @@
-"""BrokerRegistration, UnregisterBroker, ControllerRegistration: who belongs to the cluster.
+"""BrokerRegistration, UnregisterBroker, ControllerRegistration: cluster membership (KIP-631).
 
-A registration's broker epoch is the offset of its decision: unique, and a heartbeat that has read
-the metadata up to it has read the registration. A broker comes fenced. An id whose session is alive
-is refused to another incarnation, but not to the broker in the controller's own process, before
-which there was none that is still there.
+The broker epoch of a registration is the offset of its record: it is unique, and a broker whose
+heartbeat names this metadata offset has read its registration. A broker is registered as fenced. An
+id with an active session is refused to another incarnation. The exception is the broker in the
+controller's own process, because an earlier incarnation of it cannot be running.
 """
 
 from broker.errors import ErrorCode, KafkaError
@@ -33,13 +33,13 @@ from broker.protocol.records.metadata import (
     RegisterControllerRecord,
 )
 
-MIN_METADATA_VERSION = 1  # what a broker supports that does not say
+MIN_METADATA_VERSION = 1  # the level of a broker that does not name one
 
 
 def handle_broker_registration(
     view: ClusterView, request: BrokerRegistrationRequest, api_version: int, moment: Moment
 ) -> Decision:
-    """Register a broker, or amend the registration of the same incarnation."""
+    """Register a broker, or update the registration of the same incarnation."""
     existing = view.image.brokers.get(request.broker_id)
     _validate_registration(view, request, existing, moment)
     record = RegisterBrokerRecord(
@@ -121,7 +121,7 @@ def _validate_directories(view: ClusterView, request: BrokerRegistrationRequest)
 
 
 def _validate_features(view: ClusterView, features: list[Feature]) -> None:
-    """Refuse a broker that cannot do what the cluster has finalized (KIP-584)."""
+    """Raise UNSUPPORTED_VERSION if a broker does not support a finalized feature (KIP-584)."""
     supported = {
         feature.name: (feature.min_supported_version, feature.max_supported_version)
         for feature in features
@@ -147,7 +147,7 @@ def _as_list(directories: tuple[bytes, ...] | None) -> list[bytes] | None:
 def handle_unregister_broker(
     view: ClusterView, request: UnregisterBrokerRequest, api_version: int, moment: Moment
 ) -> Decision:
-    """Forget a broker."""
+    """Unregister a broker."""
     broker = view.image.brokers.get(request.broker_id)
     if broker is None:
         raise KafkaError(
@@ -161,7 +161,7 @@ def handle_unregister_broker(
 def handle_controller_registration(
     view: ClusterView, request: ControllerRegistrationRequest, api_version: int, moment: Moment
 ) -> Decision:
-    """Register a controller; registering the same again writes nothing."""
+    """Register a controller."""
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,

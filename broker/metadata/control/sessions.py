@@ -1,24 +1,24 @@
-"""Which brokers are alive: when each was heard of last. Soft state of the active controller.
+"""The sessions of brokers: when each was last heard of. Soft state of the active controller.
 
-A broker is *fenced* in the metadata when its session ends; until then it counts as alive. A new
-controller knows no heartbeats, so it gives every unfenced broker a whole session from its own
-beginning (KIP-631, Kafka's BrokerHeartbeatManager).
+The controller *fences* a broker when its session ends; until then the broker counts as alive. A new
+controller has received no heartbeats, so it gives every unfenced broker a full session when it
+becomes active (KIP-631, Kafka's BrokerHeartbeatManager).
 
-The broker in the controller's own process lives as long as the controller does: its session never
-ends. So a node that is the whole cluster has no deadline at all.
+The broker in the controller's own process lives as long as the controller, so its session never
+ends. A cluster of one node therefore has no deadline.
 """
 
 from dataclasses import dataclass
 
 from broker.metadata.parts.brokers import BrokerImage
 
-NEVER_MS = 2**63 - 1  # a deadline that does not come
+NEVER_MS = 2**63 - 1  # no deadline
 NO_OFFSET = -1
 
 
 @dataclass(slots=True)
 class Session:
-    """What one broker said last. `shutdown_offset` is where its controlled shutdown began."""
+    """The last heartbeat of one broker, and the offset at which its controlled shutdown began."""
 
     last_contact_ms: int
     can_end: bool = True
@@ -35,7 +35,7 @@ class Sessions:
         self._sessions: dict[int, Session] = {}
 
     def touch(self, broker: BrokerImage, now_ms: int, metadata_offset: int = NO_OFFSET) -> Session:
-        """Begin or go on with the session of a broker that is not fenced."""
+        """Start or extend the session of an unfenced broker."""
         session = self._sessions.get(broker.broker_id)
         if session is None:
             session = self._sessions[broker.broker_id] = Session(now_ms)
@@ -45,25 +45,25 @@ class Sessions:
         return session
 
     def end(self, broker_id: int) -> None:
-        """Forget a broker that was fenced or is gone."""
+        """Remove the session of a broker that was fenced or unregistered."""
         self._sessions.pop(broker_id, None)
 
     def find(self, broker_id: int) -> Session | None:
-        """Return the session of a broker."""
+        """Return the session of a broker, None if it has none."""
         return self._sessions.get(broker_id)
 
     def is_alive(self, broker_id: int, now_ms: int) -> bool:
-        """Return whether a broker was heard of within the session timeout."""
+        """Return True if a broker was heard of within the session timeout."""
         session = self._sessions.get(broker_id)
         return session is not None and now_ms <= self._deadline_ms(session)
 
     def next_deadline_ms(self) -> int:
-        """Return when the first session ends, as far as is known now."""
+        """Return when the first session ends without further heartbeats."""
         deadlines = map(self._deadline_ms, self._sessions.values())
         return min(deadlines, default=NEVER_MS - 1) + 1
 
     def first_ended(self, now_ms: int) -> int | None:
-        """Return the broker that was silent for longest, if its session has ended."""
+        """Return the broker that has been silent for the longest time, if its session has ended."""
         ended = [
             (session.last_contact_ms, broker_id)
             for broker_id, session in self._sessions.items()
@@ -72,7 +72,7 @@ class Sessions:
         return min(ended)[1] if ended else None
 
     def lowest_active_offset(self) -> int:
-        """Return how far the slowest broker has followed the metadata that does not shut down."""
+        """Return the lowest metadata offset of the brokers that are not shutting down."""
         offsets = (
             session.metadata_offset
             for session in self._sessions.values()

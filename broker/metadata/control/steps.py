@@ -1,9 +1,9 @@
-"""Decisions on very much, made step by step: nobody waits long for one request.
+"""Large decisions, made in steps, so that one request does not block the others.
 
-A step is small because it is written, and applied by each node, in one piece. Records that belong
-together, as those of a topic, are committed together, however many; between two steps no other
-decision is made. So what a request may ask for whole (`limits`) is
-checked before its first record is given.
+A step is small because its records are one batch, which each node applies at once. Records that
+belong together, such as those of a topic, are committed together, however many they are. The
+controller makes no other decision between two steps. The limits of a request (`limits`) are checked
+before its first record is returned.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ RECORDS_PER_STEP = 32
 
 
 def decided(steps: DecisionSteps, *, is_large: bool) -> Decision | DecisionSteps:
-    """Return a decision on much as it is, and any other one whole."""
+    """Return a large decision as steps, and any other one as a whole."""
     if is_large:
         return steps
     records: list[Message] = []
@@ -29,11 +29,11 @@ def decided(steps: DecisionSteps, *, is_large: bool) -> Decision | DecisionSteps
 
 
 def committed(response: Message, units: Iterable[Sequence[Message]]) -> DecisionSteps:
-    """Give the records, what belongs together in one step, and then the answer."""
+    """Yield the records, each unit within one step, and return the answer with the last step."""
     *others, last = _steps_of(units)
     for step in [*others, last]:
         if len(step) > RECORDS_PER_STEP:
-            # One unit of very much, which has just been decided on: it is written in another turn.
+            # One very large unit: write it in another turn than the one that has just built it.
             yield ()
         if step is not last:
             yield step

@@ -1,4 +1,4 @@
-"""CreateTopics and DeleteTopics. Each topic for itself: one refusal does not touch the others."""
+"""CreateTopics and DeleteTopics. Each topic is handled separately: a refusal affects only one."""
 
 from collections.abc import Generator, Iterable, Sequence
 
@@ -52,7 +52,7 @@ FIRST_VERSION_WITH_DELETION_DISABLED = 3
 def handle_create_topics(
     view: ClusterView, request: CreateTopicsRequest, api_version: int, moment: Moment
 ) -> Decision | DecisionSteps:
-    """Create each topic that can be."""
+    """Create each valid topic; the answer has an error for each of the others."""
     repeated = duplicates(topic.name for topic in request.topics)
     once = [topic for topic in request.topics if topic.name not in repeated]
     count = sum(_wanted_partition_count(view, topic) for topic in once)
@@ -67,7 +67,7 @@ def _create(
     units: list[list[Message]] = []
     record_count = 0
     results: list[CreatableTopicResult] = []
-    taken: dict[str, str] = {}  # what the topics of this request take of the names
+    taken: dict[str, str] = {}  # collision key -> the topic of this request that has it
     for number, topic in enumerate(once, start=1):
         try:
             _validate_new_name(view, topic.name, taken.get(collision_key(topic.name)))
@@ -102,9 +102,9 @@ def _create(
 def create_topic(
     view: ClusterView, topic: CreatableTopic
 ) -> Generator[Sequence[Message], None, tuple[CreatableTopicResult, list[Message]]]:
-    """Make the answer and the records of a topic whose name is free, in steps.
+    """Return the answer and the records of a topic with an unused name, in steps.
 
-    Raises KafkaError.
+    Raise KafkaError.
     """
     settings = topic_settings(topic, view.config.log)
     topic_id = _new_topic_id(view)
@@ -126,7 +126,7 @@ def create_topic(
 
 
 def topic_settings(topic: CreatableTopic, defaults: LogConfig | None = None) -> dict[str, str]:
-    """Return the topic's own settings; raises INVALID_CONFIG."""
+    """Return the topic's own settings; raise INVALID_CONFIG."""
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
         raise KafkaError(
@@ -165,13 +165,13 @@ def _validate_new_name(view: ClusterView, name: str, colliding: str | None) -> N
 
 
 def _new_topic_id(view: ClusterView) -> bytes:
-    """Return a random UUID of version 4, as Kafka's are, that no topic has."""
+    """Return an unused random UUID of version 4, as in Kafka."""
     while True:
         number = bytearray(view.random.randbytes(16))
         number[6] = number[6] & 0x0F | 0x40
         number[8] = number[8] & 0x3F | 0x80
         topic_id = bytes(number)
-        # An id that starts with a dash reads as an option in Kafka's own tools (KAFKA-13191).
+        # Kafka's tools take an id that starts with a dash for an option (KAFKA-13191).
         if topic_id[0] >> 2 != 62 and topic_id not in view.image.topics.by_id:
             return topic_id
 
@@ -243,7 +243,7 @@ def _automatic(view: ClusterView, topic: CreatableTopic) -> Iterable[list[int]]:
 def handle_delete_topics(
     view: ClusterView, request: DeleteTopicsRequest, api_version: int, moment: Moment
 ) -> Decision | DecisionSteps:
-    """Delete each topic that can be; one that is named twice, by name or by id, is not."""
+    """Delete each valid topic; a topic that the request names twice is refused."""
     wanted = list(request.topics)
     if api_version < FIRST_VERSION_WITH_TOPIC_IDS:
         wanted = [DeleteTopicState(name=name) for name in request.topic_names]
@@ -287,7 +287,7 @@ def _delete(view: ClusterView, wanted: list[DeleteTopicState]) -> DecisionSteps:
 def _named_once(
     wanted: list[DeleteTopicState], results: list[DeletableTopicResult]
 ) -> Iterable[DeleteTopicState]:
-    """Return the topics that are named once; put refusals of the others into `results`."""
+    """Return the topics that are named once; add refusals of the others to `results`."""
     repeated_names = duplicates(state.name for state in wanted if state.name is not None)
     repeated_ids = duplicates(state.topic_id.hex() for state in wanted if state.name is None)
     repeated_ids.discard(NO_TOPIC_ID.hex())

@@ -1,4 +1,4 @@
-"""What a handler of the controller sees: the image, its configuration, and who is alive."""
+"""The input of the controller's handlers: the image, the configuration, the brokers' sessions."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class Random(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When a decision is made, and where it will stand in the log."""
+    """The time of a decision, and its place in the log."""
 
     now_ms: int
     timestamp_ms: int
@@ -38,18 +38,18 @@ class Moment:
 
 @dataclass(slots=True)
 class Decision:
-    """The response goes out when the records are committed and replayed; without any, at once."""
+    """A response and records. The response is sent after the records are committed and replayed."""
 
     response: Message
     records: list[Message] = field(default_factory=list)
 
 
 DecisionSteps = Generator[Sequence[Message], None, Decision]
-"""A decision on very much: what it yields is committed before it goes on."""
+"""A large decision: the records of each yield are committed before it continues."""
 
 
 def describe_nothing(settings: Mapping[str, str]) -> list[CreatableTopicConfigs]:
-    """Describe no setting of a created topic."""
+    """Return no descriptions of a created topic's settings."""
     return []
 
 
@@ -58,42 +58,42 @@ def accept_any(settings: Mapping[str, str]) -> None:
 
 
 def no_list(name: str) -> str | None:
-    """Say that no broker setting is a list."""
+    """Return None: no broker setting is of type LIST."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerConfig:
-    """What the node that runs the controller is configured to."""
+    """The configuration of the node that runs the controller."""
 
     node_id: int = -1
     voters: tuple[int, ...] = ()
-    """The controllers of the quorum; empty for a node that is all of it."""
+    """The controllers of the quorum; empty for a quorum of one node."""
     own_incarnation_id: bytes | None = None
-    """Of the broker in this process, if there is one: it replaces those before it at once."""
+    """The incarnation of the broker in this process: it replaces an earlier one at once."""
     cluster_id: str = ""
     partition_count: int = 1
     replication_factor: int = 1
     session_timeout_ms: int = 9_000  # broker.session.timeout.ms
     leader_imbalance_check_interval_ms: int = 300_000
-    """How often leaderships go back to the preferred replicas; 0 is never."""
+    """The interval of preferred leader elections; 0 turns them off."""
     delete_topic: bool = True  # delete.topic.enable
     features_at_format: Mapping[str, int] = field(default_factory=lambda: dict(FEATURES_AT_FORMAT))
-    """The levels that a new cluster starts with."""
+    """The feature levels of a new cluster."""
     log: LogConfig = field(default_factory=LogConfig)
-    """What a topic without own settings has."""
+    """The settings of a topic without its own settings."""
     describe_topic_settings: Callable[[Mapping[str, str]], list[CreatableTopicConfigs]] = (
         describe_nothing
     )
-    """All settings of a topic with these of its own, for the answer of CreateTopics."""
+    """Returns all settings of a topic with these own settings, for the answer of CreateTopics."""
     validate_broker_settings: Callable[[Mapping[str, str]], None] = accept_any
-    """Raises INVALID_CONFIG (or INVALID_REQUEST) for dynamic broker settings that cannot be."""
+    """Raises INVALID_CONFIG or INVALID_REQUEST for invalid dynamic broker settings."""
     broker_list_default: Callable[[str], str | None] = no_list
-    """The default of a broker setting that is a list, None for any other setting."""
+    """Returns the default of a broker setting of type LIST, None for other types."""
 
 
 class ClusterView:
-    """The image with the questions that several handlers ask of it."""
+    """The image, with queries that several handlers need."""
 
     def __init__(self, image: MetadataImage, config: ControllerConfig, random: Random) -> None:
         self.image = image
@@ -102,12 +102,12 @@ class ClusterView:
         self.sessions = Sessions(config.session_timeout_ms, config.own_incarnation_id)
 
     def is_active(self, broker_id: int) -> bool:
-        """Return whether a broker may lead and be in an in-sync set."""
+        """Return True if a broker may lead and be in an in-sync set."""
         broker = self.image.brokers.get(broker_id)
         return broker is not None and broker.is_active
 
     def registered(self, broker_id: int, broker_epoch: int) -> BrokerImage:
-        """Return the broker that a request is from; raises STALE_BROKER_EPOCH."""
+        """Return the registered broker; raise STALE_BROKER_EPOCH for another epoch."""
         broker = self.image.brokers.get(broker_id)
         if broker is None:
             problem = f"No broker registration found for broker id {broker_id}"
@@ -118,29 +118,29 @@ class ClusterView:
         raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, problem)
 
     def default_directory(self, broker_id: int) -> bytes:
-        """Return where a new replica on a broker goes."""
+        """Return the log directory of a new replica on a broker."""
         broker = self.image.brokers.get(broker_id)
         return UNASSIGNED_DIRECTORY if broker is None else broker.default_directory
 
     def default_directories(self, replicas: Sequence[int]) -> list[bytes]:
-        """Return where new replicas go."""
+        """Return the log directories of new replicas."""
         return [self.default_directory(broker_id) for broker_id in replicas]
 
     # --- settings that leadership depends on ---
 
     @property
     def is_elr_enabled(self) -> bool:
-        """Whether eligible leader replicas are kept (KIP-966)."""
+        """True if eligible leader replicas are enabled (KIP-966)."""
         return self.image.features.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0
 
     def min_isr(self, topic: TopicImage) -> int:
-        """Return how many in-sync replicas a topic needs, at most as many as it has."""
+        """Return the number of required in-sync replicas, at most the replication factor."""
         text = self._setting(topic.name, "min.insync.replicas")
         wanted = self.config.log.min_insync_replicas if text is None else int(text)
         return min(wanted, topic.replication_factor)
 
     def allows_unclean_election(self, topic_name: str) -> bool:
-        """Return whether a replica that was not in sync may lead when no other can."""
+        """Return True if a replica that was not in sync may lead if no other one can."""
         text = self._setting(topic_name, "unclean.leader.election.enable")
         if text is None:
             return self.config.log.unclean_leader_election_enable

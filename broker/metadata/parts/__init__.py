@@ -1,5 +1,5 @@
-"""What an image is made of: one file for each kind of thing, and what its records do to it.
+"""The parts of an image, one file each, with the effect of their records.
 
-Only `replay*` methods change anything; they are called by `MetadataImage.replay` alone and never
-refuse, because a record was checked when it was made.
+Only `replay*` methods change anything. Only `MetadataImage.replay` calls them, and they never
+refuse a record, because records were checked when they were built.
 """

@@ -1,4 +1,4 @@
-"""The brokers and controllers that have registered, alive or not (KIP-631, KIP-919)."""
+"""The registered brokers and controllers, alive or not (KIP-631, KIP-919)."""
 
 from dataclasses import dataclass, field
 
@@ -10,10 +10,10 @@ from broker.protocol.records.metadata import (
     RegisterControllerRecord,
 )
 
-FENCE, UNFENCE = 1, -1  # of a BrokerRegistrationChangeRecord; 0 is no change
+FENCE, UNFENCE = 1, -1  # in a BrokerRegistrationChangeRecord; 0 is no change
 IN_CONTROLLED_SHUTDOWN = 1
 
-# What a log directory may be besides the id of a real one (KIP-858).
+# The special values of a log directory id (KIP-858).
 MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, LOST_DIRECTORY = (
     bytes([*bytes(15), i]) for i in range(3)
 )
@@ -22,10 +22,10 @@ RESERVED_DIRECTORIES = frozenset(bytes([*bytes(15), number]) for number in range
 
 @dataclass(slots=True)
 class BrokerImage:
-    """One broker as it registered last. A fenced one leads nothing and is told to no client."""
+    """The last registration of a broker. A fenced one leads nothing and is hidden from clients."""
 
     broker_id: int
-    epoch: int  # the offset of the decision that registered it: no two registrations share one
+    epoch: int  # the offset of the registration's record, unique for each registration
     incarnation_id: bytes
     endpoints: dict[str, tuple[str, int]]  # listener name -> host and port
     security_protocols: dict[str, int]  # listener name -> number
@@ -38,18 +38,18 @@ class BrokerImage:
 
     @property
     def is_active(self) -> bool:
-        """Whether it may lead and be in an in-sync set."""
+        """True if it may lead and be in an in-sync set."""
         return not self.is_fenced and not self.is_in_controlled_shutdown
 
     @property
     def default_directory(self) -> bytes:
-        """Where a new partition goes that is not told where."""
+        """The log directory of a new replica without an assignment."""
         if not self.log_dirs:
             return MIGRATING_DIRECTORY
         return self.log_dirs[0] if len(self.log_dirs) == 1 else UNASSIGNED_DIRECTORY
 
     def has_online_directory(self, directory: bytes) -> bool:
-        """Return whether a replica in that directory can be served."""
+        """Return True if a replica in that directory can be served."""
         if directory in RESERVED_DIRECTORIES:
             return directory != LOST_DIRECTORY
         return directory in self.log_dirs
@@ -57,7 +57,7 @@ class BrokerImage:
 
 @dataclass(frozen=True, slots=True)
 class ControllerImage:
-    """One controller as it registered last."""
+    """The last registration of one controller."""
 
     controller_id: int
     incarnation_id: bytes
@@ -67,7 +67,7 @@ class ControllerImage:
 
 
 def broker_from_record(record: RegisterBrokerRecord) -> BrokerImage:
-    """Return the broker that a registration states, whole."""
+    """Return the broker of a registration record."""
     cordoned = record.cordoned_log_dirs
     return BrokerImage(
         broker_id=record.broker_id,
@@ -85,7 +85,7 @@ def broker_from_record(record: RegisterBrokerRecord) -> BrokerImage:
 
 
 def controller_from_record(record: RegisterControllerRecord) -> ControllerImage:
-    """Return the controller that a registration states."""
+    """Return the controller of a registration record."""
     return ControllerImage(
         controller_id=record.controller_id,
         incarnation_id=record.incarnation_id,
@@ -96,7 +96,7 @@ def controller_from_record(record: RegisterControllerRecord) -> ControllerImage:
 
 
 def change_broker(broker: BrokerImage, record: BrokerRegistrationChangeRecord) -> None:
-    """Change what the record names."""
+    """Apply the changes of a record."""
     if record.fenced == FENCE:
         broker.is_fenced = True
     elif record.fenced == UNFENCE:
@@ -110,7 +110,7 @@ def change_broker(broker: BrokerImage, record: BrokerRegistrationChangeRecord) -
 
 
 def endpoint_records(image: BrokerImage | ControllerImage) -> list[BrokerEndpoint]:
-    """Return its endpoints as a record holds them."""
+    """Return the endpoints in the form of a record."""
     return [
         BrokerEndpoint(
             name=name, host=host, port=port, security_protocol=image.security_protocols[name]
@@ -120,7 +120,7 @@ def endpoint_records(image: BrokerImage | ControllerImage) -> list[BrokerEndpoin
 
 
 def feature_records(image: BrokerImage | ControllerImage) -> list[BrokerFeature]:
-    """Return its feature levels as a record holds them."""
+    """Return the feature levels in the form of a record."""
     return [
         BrokerFeature(name=name, min_supported_version=lowest, max_supported_version=highest)
         for name, (lowest, highest) in image.features.items()

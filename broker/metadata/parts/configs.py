@@ -1,4 +1,4 @@
-"""Settings that were changed at run time, by resource (KIP-226, KIP-339, KIP-714, KIP-848)."""
+"""Dynamic settings by resource (KIP-226, KIP-339, KIP-714, KIP-848)."""
 
 from collections.abc import Iterator, Mapping
 
@@ -15,7 +15,7 @@ CLUSTER_DEFAULT: Resource = (BROKER_RESOURCE, "")
 
 
 class ConfigsImage:
-    """Owns every dynamic setting of the cluster. What is not here has its default."""
+    """All dynamic settings of the cluster; a setting that is not here has its default."""
 
     def __init__(self) -> None:
         self._settings: dict[Resource, dict[str, str]] = {}
@@ -26,15 +26,15 @@ class ConfigsImage:
     __hash__ = None  # type: ignore[assignment]  # it changes
 
     def __iter__(self) -> Iterator[Resource]:
-        """Go through the resources that have settings."""
+        """Iterate over the resources that have settings."""
         return iter(self._settings)
 
     def settings_of(self, resource_type: int, name: str) -> Mapping[str, str]:
-        """Return what was set for one resource."""
+        """Return the settings of one resource."""
         return self._settings.get((resource_type, name), {})
 
     def replay(self, record: ConfigRecord) -> Resource:
-        """Set one setting, or take it away when its value is null; return whose."""
+        """Set one setting, or remove it if its value is null; return its resource."""
         resource = (record.resource_type, record.resource_name)
         settings = self._settings.setdefault(resource, {})
         if record.value is None:
@@ -46,5 +46,5 @@ class ConfigsImage:
         return resource
 
     def forget(self, resource: Resource) -> bool:
-        """Drop the settings of a resource that is gone; return whether there were any."""
+        """Remove the settings of a deleted resource; return True if there were any."""
         return self._settings.pop(resource, None) is not None

@@ -1,14 +1,14 @@
-"""Producer ids are given out in blocks, each once, also across restarts (KIP-730)."""
+"""The allocation of producer ids in blocks; an id is never allocated twice (KIP-730)."""
 
 from broker.protocol.records.metadata import ProducerIdsRecord
 
 
 class ProducerIdsImage:
-    """Owns the first producer id that no broker has been given."""
+    """The first producer id that is not allocated."""
 
     def __init__(self) -> None:
         self.next_producer_id = 0
-        self.broker_id = -1  # who took the last block
+        self.broker_id = -1  # the broker of the last block
         self.broker_epoch = -1
 
     def __eq__(self, other: object) -> bool:
@@ -19,7 +19,7 @@ class ProducerIdsImage:
     __hash__ = None  # type: ignore[assignment]  # it changes
 
     def replay(self, record: ProducerIdsRecord) -> None:
-        """Move past a block that was given out."""
+        """Move past an allocated block."""
         self.next_producer_id = record.next_producer_id
         self.broker_id = record.broker_id
         self.broker_epoch = record.broker_epoch

@@ -1,4 +1,4 @@
-"""Limits of clients, users and addresses (KIP-546)."""
+"""Quotas of clients, users and addresses (KIP-546)."""
 
 from broker.protocol.records.metadata import ClientQuotaRecord
 
@@ -12,10 +12,10 @@ def quota_entity(parts: "dict[str, str | None]") -> QuotaEntity:
 
 
 class QuotasImage(dict[QuotaEntity, dict[str, float]]):
-    """Owns every quota: entity -> key -> value."""
+    """All quotas: entity -> key -> value."""
 
     def replay(self, record: ClientQuotaRecord) -> None:
-        """Set one quota, or take it away."""
+        """Set or remove one quota."""
         entity = quota_entity({part.entity_type: part.entity_name for part in record.entity})
         quotas = self.setdefault(entity, {})
         if record.remove:

@@ -1,11 +1,11 @@
-"""Every topic of the cluster and the state of its partitions.
+"""All topics of the cluster, and the state of their partitions.
 
-Invariants, kept by the records that arrive: `by_name` and `by_id` hold the same topics; no two
-names share a `collision_key`; of a partition, the leader is NO_LEADER or in `isr`, `isr` is a
-part of `replicas`, `elr` and `isr` share nothing, both epochs only grow.
+Invariants, which the records keep: `by_name` and `by_id` have the same topics; no two names have
+the same `collision_key`; the leader of a partition is NO_LEADER or in `isr`, `isr` is a subset of
+`replicas`, `elr` and `isr` are disjoint, and both epochs only grow.
 
-A cluster has few different lists of replicas and of directories, and very many partitions: equal
-tuples are kept once.
+A cluster has few different lists of replicas and of directories, and very many partitions, so equal
+tuples are shared.
 """
 
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from broker.metadata.topic_names import collision_key
 from broker.protocol.records.metadata import PartitionChangeRecord, PartitionRecord, TopicRecord
 
 NO_LEADER = -1
-NO_LEADER_CHANGE = -2  # of a PartitionChangeRecord
+NO_LEADER_CHANGE = -2  # in a PartitionChangeRecord
 RECOVERED, RECOVERING = range(2)  # leader recovery state (KIP-704)
 NO_RECOVERY_CHANGE = -1
 
@@ -27,10 +27,10 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class PartitionImage:
-    """One partition: who holds it, who leads it, where it moves (KIP-455, KIP-704, KIP-966).
+    """One partition: its replicas, leader and reassignment (KIP-455, KIP-704, KIP-966).
 
-    One that is in the image is never changed but replaced, so whoever keeps it keeps what was: a
-    snapshot of very many is written bit by bit while the image goes on.
+    A partition in the image is never changed but replaced. So a snapshot keeps a consistent state
+    of very many partitions while it is written in parts and the image changes.
     """
 
     partition: int
@@ -47,23 +47,23 @@ class PartitionImage:
     directories: tuple[bytes, ...] = ()  # of each replica, in the order of `replicas`
 
     def copy(self) -> "PartitionImage":
-        """Return an equal one that may be changed."""
+        """Return a copy that may be changed."""
         return PartitionImage(*map(self.__getattribute__, self.__slots__))
 
     @property
     def has_preferred_leader(self) -> bool:
-        """Whether the replica leads that is named first."""
+        """True if the first replica is the leader."""
         return self.leader == self.replicas[0]
 
     @property
     def is_reassigning(self) -> bool:
-        """Whether its replicas move."""
+        """True during a reassignment."""
         return bool(self.adding_replicas or self.removing_replicas)
 
 
 @dataclass(slots=True)
 class TopicImage:
-    """One topic. Invariant: `partitions` is keyed 0..n-1 once its records are replayed."""
+    """One topic. Invariant: after the replay of its records, `partitions` has the keys 0..n-1."""
 
     name: str
     topic_id: bytes
@@ -71,12 +71,12 @@ class TopicImage:
 
     @property
     def replication_factor(self) -> int:
-        """How many replicas its first partition has."""
+        """The number of replicas of the first partition."""
         return len(self.partitions[0].replicas)
 
 
 class TopicsImage:
-    """Owns every topic of the cluster."""
+    """All topics of the cluster."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, TopicImage] = {}
@@ -90,7 +90,7 @@ class TopicsImage:
     __hash__ = None  # type: ignore[assignment]  # it changes
 
     def named(self, name: str) -> TopicImage:
-        """Return the topic of that name; raises UNKNOWN_TOPIC_OR_PARTITION."""
+        """Return the topic of that name; raise UNKNOWN_TOPIC_OR_PARTITION."""
         image = self.by_name.get(name)
         if image is None:
             raise KafkaError(
@@ -100,20 +100,20 @@ class TopicsImage:
         return image
 
     def colliding_name(self, name: str) -> str | None:
-        """Return the topic whose name cannot be told from `name` in a metric."""
+        """Return the topic whose name collides with `name`, None if there is none."""
         return self._collisions.get(collision_key(name))
 
     # --- replay ---
 
     def replay_topic(self, record: TopicRecord) -> None:
-        """Add a topic, still without partitions."""
+        """Add a topic without partitions."""
         image = TopicImage(record.name, record.topic_id)
         self.by_name[record.name] = image
         self.by_id[record.topic_id] = image
         self._collisions[collision_key(record.name)] = record.name
 
     def partition_from_record(self, record: PartitionRecord) -> PartitionImage:
-        """Make a partition, or state it anew; `put_partition` puts it where it belongs."""
+        """Return the partition of a record; `put_partition` adds it."""
         share = self._share
         return PartitionImage(
             partition=record.partition_id,
@@ -131,15 +131,15 @@ class TopicsImage:
         )
 
     def put_partition(self, topic_id: bytes, partition: PartitionImage) -> None:
-        """Have a partition, in place of an earlier one if there is one."""
+        """Add a partition, or replace the existing one."""
         self.by_id[topic_id].partitions[partition.partition] = partition
 
     def replay_partition_change(
         self, record: PartitionChangeRecord
     ) -> tuple[PartitionImage, PartitionImage]:
-        """Change what the record names; every change is a new partition epoch.
+        """Apply the changes of a record, with a new partition epoch.
 
-        Return what the partition was and what it is.
+        Return the partition before and after the change.
         """
         partitions = self.by_id[record.topic_id].partitions
         before = partitions[record.partition_id]
@@ -152,14 +152,14 @@ class TopicsImage:
         return before, partition
 
     def replay_remove(self, topic_id: bytes) -> TopicImage:
-        """Forget a topic; return what it was."""
+        """Remove and return a topic."""
         image = self.by_id.pop(topic_id)
         del self.by_name[image.name]
         del self._collisions[collision_key(image.name)]
         return image
 
     def replay_clear_elr(self, name: str) -> list[TopicImage]:
-        """Forget the eligible leaders of one topic, of all for ""; return whose partitions."""
+        """Clear the eligible leaders of one topic, of all topics for ""; return these topics."""
         images = [self.by_name[name]] if name else list(self.by_name.values())
         for image in images:
             for number, before in image.partitions.items():
@@ -177,7 +177,7 @@ class TopicsImage:
 
 
 def change_partition(partition: PartitionImage, record: PartitionChangeRecord) -> None:
-    """Apply a change; a leader that is named, even the same one, begins a new leader epoch."""
+    """Apply a change; a record that names a leader, even the same one, starts a leader epoch."""
     if record.isr is not None:
         partition.isr = tuple(record.isr)
     if record.replicas is not None:

@@ -1,5 +1,6 @@
-"""Who leads a partition and who is in sync, whatever makes that change.
+"""The leader and the in-sync set of each partition, and all causes that change them.
 
-Start at `partition_change.py`, which makes the one record of a partition from what is wanted;
-`broker_changes.py` says what that is when brokers come and go, the others what requests want.
+Start at `partition_change.py`, which builds the one record for a wanted change of a partition.
+`broker_changes.py` computes the wanted changes when brokers come and go; the other files handle
+requests and periodic elections.
 """

@@ -1,8 +1,8 @@
-"""What it means for partitions that a broker comes or goes: who is in sync, who leads.
+"""The effect of a broker's arrival or departure on partitions: in-sync sets and leaders.
 
-A broker that goes leaves the in-sync sets and the leaderships it has; the leader comes from the
-in-sync set, then from the eligible leader replicas, then there is none. A broker that comes leads
-again what nobody leads and it can.
+A departing broker leaves its in-sync sets and leaderships. The new leader comes from the in-sync
+set, else from the eligible leader replicas (KIP-966), else the partition has no leader. An arriving
+broker becomes the leader of partitions without a leader if it is eligible.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,7 +30,7 @@ def partition_change(
     is_acceptable: Callable[[int], bool] | None = None,
     min_isr: int | None = None,
 ) -> PartitionChange:
-    """Return a change of a partition that changes nothing yet."""
+    """Return an empty change of a partition."""
     is_alive = is_acceptable or view.is_active
 
     def is_acceptable_leader(replica: int) -> bool:
@@ -58,7 +58,7 @@ def _has_online_directory(view: ClusterView, partition: PartitionImage, replica:
 
 
 def fence_broker(view: ClusterView, broker: BrokerImage) -> list[Message]:
-    """Return the records that fence a broker, its partitions first."""
+    """Return the records that fence a broker: those of its partitions first."""
     return [
         *_removals(view, broker.broker_id, _is_in_sync(broker.broker_id)),
         BrokerRegistrationChangeRecord(
@@ -68,7 +68,7 @@ def fence_broker(view: ClusterView, broker: BrokerImage) -> list[Message]:
 
 
 def unfence_broker(view: ClusterView, broker: BrokerImage) -> list[Message]:
-    """Return the records that unfence a broker, itself first, then what it leads again."""
+    """Return the records that unfence a broker: its own, then those of its new leaderships."""
     unfenced = BrokerRegistrationChangeRecord(
         broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=UNFENCE
     )
@@ -81,7 +81,7 @@ def unfence_broker(view: ClusterView, broker: BrokerImage) -> list[Message]:
 
 
 def begin_controlled_shutdown(view: ClusterView, broker: BrokerImage) -> list[Message]:
-    """Return the records that take leaderships and in-sync places from a broker that stops."""
+    """Return the records that remove a stopping broker from leaderships and in-sync sets."""
     records: list[Message] = []
     if not broker.is_in_controlled_shutdown:
         records.append(
@@ -95,7 +95,7 @@ def begin_controlled_shutdown(view: ClusterView, broker: BrokerImage) -> list[Me
 
 
 def unregister_broker(view: ClusterView, broker: BrokerImage) -> list[Message]:
-    """Return the records that forget a broker; it stays a replica of what it held."""
+    """Return the records that unregister a broker; it stays a replica of its partitions."""
     broker_id = broker.broker_id
     return [
         *_removals(
@@ -110,10 +110,11 @@ def unregister_broker(view: ClusterView, broker: BrokerImage) -> list[Message]:
 def begin_incarnation(
     view: ClusterView, broker_id: int, *, was_clean_shutdown: bool
 ) -> list[Message]:
-    """Return what a broker's new incarnation does to the partitions of those before.
+    """Return the records for the partitions of a broker that registers a new incarnation.
 
-    It comes fenced, so it leads nothing yet. After an unclean shutdown it may have lost records
-    that it had acknowledged, so with eligible leader replicas it counts as in sync no longer.
+    The broker is fenced at first, so it leads nothing. After an unclean shutdown it may have lost
+    records that it had acknowledged, so with eligible leader replicas (KIP-966) it leaves the
+    in-sync sets.
     """
     if view.is_elr_enabled and not was_clean_shutdown:
         return _leader_and_isr_changes(
@@ -125,10 +126,10 @@ def begin_incarnation(
 
 
 def clear_elr(view: ClusterView, topics: Iterable[TopicImage]) -> list[Message]:
-    """Return the records that forget eligible leaders, for topics that may now need fewer in sync.
+    """Return the records that clear the eligible leaders after a change of `min.insync.replicas`.
 
-    With the new limit the in-sync replicas alone may go on, and the others then lack what these
-    commit. Where nobody is in sync nobody goes on, and the eligible ones stay so.
+    With a lower limit the in-sync replicas alone may commit records, which the eligible leader
+    replicas then lack. A partition without in-sync replicas commits nothing and keeps them.
     """
     return [
         PartitionChangeRecord(
@@ -145,7 +146,7 @@ def clear_elr(view: ClusterView, topics: Iterable[TopicImage]) -> list[Message]:
 def fail_directories(
     view: ClusterView, broker: BrokerImage, offline: frozenset[bytes]
 ) -> list[Message]:
-    """Return the records for log directories of a broker that have failed (KIP-858)."""
+    """Return the records for failed log directories of a broker (KIP-858)."""
     failed = offline & set(broker.log_dirs)
     if not failed:
         return []
@@ -167,7 +168,7 @@ def fail_directories(
 
 
 def leads_any(view: ClusterView, broker_id: int) -> bool:
-    """Return whether a broker leads a partition."""
+    """Return True if a broker leads a partition."""
     return any(
         partition.leader == broker_id
         for topic in view.image.topics.by_id.values()
@@ -193,10 +194,10 @@ def _leader_and_isr_changes(
     added: int = NO_BROKER,
     unclean: int = NO_BROKER,
 ) -> list[Message]:
-    """Return the changes of all partitions concerned when brokers go or come.
+    """Return the changes of all affected partitions when brokers come or go.
 
-    `added` counts as alive though the image still has it fenced; `removed` and `unclean` do not
-    though the image still has them alive.
+    `added` counts as active although the image has it as fenced; `removed` and `unclean` count as
+    inactive although the image has them as active.
     """
     gone = frozenset({removed, unclean}) - {NO_BROKER}
 

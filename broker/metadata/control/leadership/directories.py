@@ -1,8 +1,8 @@
 """AssignReplicasToDirs: which log directory of a broker has which of its replicas (KIP-858).
 
-The controller knows it before a directory fails, so that it can move exactly the leaderships that
-were there. A replica that is assigned to a directory which is not online is as good as lost: it
-leaves the in-sync set and the leadership in the same record.
+The controller needs this before a directory fails, so that it can then move exactly the leaderships
+of that directory. A replica that is assigned to an offline directory is lost: the same record
+removes it from the in-sync set and from the leadership.
 """
 
 from broker.errors import ErrorCode, KafkaError
@@ -24,7 +24,7 @@ from broker.protocol.records.metadata import PartitionChangeRecord
 def handle_assign_replicas_to_dirs(
     view: ClusterView, request: AssignReplicasToDirsRequest, api_version: int, moment: Moment
 ) -> Decision:
-    """Assign each replica for itself; one that is named twice goes where it was named first."""
+    """Assign each replica separately; of two directories for one replica, the first counts."""
     broker = view.registered(request.broker_id, request.broker_epoch)
     records: list[Message] = []
     done: set[tuple[bytes, int]] = set()

@@ -1,4 +1,4 @@
-"""ElectLeaders: lead by the preferred replica again, or by any (KIP-183, KIP-460)."""
+"""ElectLeaders: elect the preferred replica, or any replica (KIP-183, KIP-460)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -24,7 +24,7 @@ PREFERRED, UNCLEAN = range(2)  # the election types of a request
 def handle_elect_leaders(
     view: ClusterView, request: ElectLeadersRequest, api_version: int, moment: Moment
 ) -> Decision | DecisionSteps:
-    """Elect for each partition for itself; of all (null), tell only what is worth telling."""
+    """Elect for each partition separately; for all (null), leave out ELECTION_NOT_NEEDED."""
     election_type = request.election_type if api_version > 0 else PREFERRED
     if election_type not in {PREFERRED, UNCLEAN}:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {election_type}")

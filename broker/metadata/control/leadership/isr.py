@@ -1,7 +1,7 @@
-"""AlterPartition: a leader asks that its in-sync set be another (KIP-497, KIP-704, KIP-903).
+"""AlterPartition: a leader asks to change its in-sync set (KIP-497, KIP-704, KIP-903).
 
-The leader epoch and the partition epoch of the request must be the present ones, every replica it
-wants in must be alive in the incarnation the leader has seen.
+The leader epoch and the partition epoch of the request must be the current ones, and every replica
+in the new set must be active, in the incarnation that the leader has seen.
 """
 
 from broker.errors import ErrorCode, KafkaError
@@ -28,7 +28,7 @@ FIRST_VERSION_WITH_BROKER_EPOCHS = 3
 def handle_alter_partition(
     view: ClusterView, request: AlterPartitionRequest, api_version: int, moment: Moment
 ) -> Decision:
-    """Change the in-sync set of each partition for itself."""
+    """Change the in-sync set of each partition separately."""
     view.registered(request.broker_id, request.broker_epoch)
     records: list[Message] = []
     topics = []
@@ -68,7 +68,7 @@ def _validated(
     isr: list[BrokerState],
     changed: set[int],
 ) -> PartitionImage:
-    """Return the partition that a request may change; raises KafkaError."""
+    """Return the partition to change; raise KafkaError if the request must not change it."""
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
     partition = topic.partitions.get(data.partition_index)
@@ -88,7 +88,7 @@ def _validate_epochs(partition: PartitionImage, broker_id: int, data: PartitionD
         data.leader_epoch > partition.leader_epoch
         or data.partition_epoch > partition.partition_epoch
     ):
-        # The leader has seen more than this controller: another one is active.
+        # The leader has newer metadata than this controller, so another controller is active.
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
     if data.leader_epoch < partition.leader_epoch:
         raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
@@ -138,7 +138,7 @@ def _change(
 def _result(
     partition: PartitionImage, record: PartitionChangeRecord | None, broker_id: int
 ) -> PartitionResult:
-    """Return the state after the change, which is not made before its record is committed."""
+    """Return the state after the change, which takes effect when its record is committed."""
     after = PartitionImage(
         partition=partition.partition,
         replicas=partition.replicas,
@@ -151,7 +151,7 @@ def _result(
     if record is not None:
         change_partition(after, record)
         if record.leader not in {NO_LEADER_CHANGE, broker_id}:
-            # The change ended a move, and the one who asked leads no longer.
+            # The change completed a reassignment, and the requesting broker is not the leader then.
             return PartitionResult(
                 partition_index=partition.partition, error_code=ErrorCode.NEW_LEADER_ELECTED
             )

@@ -1,8 +1,8 @@
-"""From what a partition should be to the record that does it (Kafka's PartitionChangeBuilder).
+"""From a partition's wanted state to the record of the change (Kafka's PartitionChangeBuilder).
 
-The order matters: a move that can end, ends; then the eligible leaders (KIP-966) follow from the
-wanted in-sync set; then a leader is elected from these; what differs goes into the record. A record
-that names a leader, even the same one, begins a new leader epoch.
+The order matters. A reassignment that can be completed is completed; the eligible leader replicas
+(KIP-966) follow from the wanted in-sync set; then a leader is elected; the differences go into the
+record. A record that names a leader, even the current one, starts a new leader epoch.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,16 +20,16 @@ from broker.protocol.records.metadata import PartitionChangeRecord
 
 
 class Election(Enum):
-    """Who may be elected."""
+    """The kind of election."""
 
-    ONLINE = "online"  # keep the leader if it can lead, else another that is in sync
-    PREFERRED = "preferred"  # the first replica if it can lead
-    UNCLEAN = "unclean"  # as ONLINE, and if there is none, any replica that is alive: data may go
+    ONLINE = "online"  # the current leader if it is eligible, else another in-sync replica
+    PREFERRED = "preferred"  # the first replica if it is eligible
+    UNCLEAN = "unclean"  # as ONLINE, else any active replica, which may lose committed records
 
 
 @dataclass(slots=True)
 class PartitionChange:
-    """What is wanted of one partition; `None` leaves a thing as it is."""
+    """The wanted state of one partition; `None` keeps the current value."""
 
     partition: PartitionImage
     topic_id: bytes
@@ -44,15 +44,15 @@ class PartitionChange:
     adding: Sequence[int] | None = None
     recovery_state: int | None = None
     directories: dict[int, bytes] = field(default_factory=dict)
-    unclean_shutdown: frozenset[int] = frozenset()  # replicas that may have lost what was synced
+    unclean_shutdown: frozenset[int] = frozenset()  # replicas that may have lost durable records
 
     def record(self) -> PartitionChangeRecord | None:
-        """Return the record that does it, None when nothing would change."""
+        """Return the record of the change, None if nothing changes."""
         return _Target(self).record()
 
 
 class _Target:
-    """The state that the change leads to, worked out step by step."""
+    """The state after the change, under construction."""
 
     def __init__(self, change: PartitionChange) -> None:
         partition = change.partition
@@ -74,18 +74,18 @@ class _Target:
         self._elect()
         self._bump_epoch_for_reassignment()
         if record.isr is not None or not self._change.is_elr_enabled:
-            # An unclean election chose the in-sync set; nobody else is eligible any more.
+            # An unclean election sets the in-sync set, and no other replica is eligible then.
             self._elr = []
         record.eligible_leader_replicas = _changed(self._elr, partition.elr)
         if record.isr is None and (self._isr or self._change.is_elr_enabled):
-            # Only with eligible leader replicas may the in-sync set become empty.
+            # The in-sync set may become empty only with eligible leader replicas.
             record.isr = _changed(self._isr, partition.isr)
         self._remember_last_leader()
         self._assign()
         return None if _is_no_op(record) else record
 
     def _complete_reassignment(self) -> None:
-        """End a move once every replica that stays or comes is in sync (KIP-455)."""
+        """Complete a reassignment once all remaining and new replicas are in sync (KIP-455)."""
         if not self._removing and not self._adding:
             return
         isr = [replica for replica in self._isr if replica not in self._removing]
@@ -96,7 +96,7 @@ class _Target:
         self._removing, self._adding = [], []
 
     def _populate_elr(self) -> None:
-        """Keep who leaves an in-sync set that is too small: it has all that was committed."""
+        """Make replicas that leave a small in-sync set eligible: they lack no committed record."""
         if not self._change.is_elr_enabled:
             return
         if len(self._isr) >= self._change.min_isr:
@@ -127,7 +127,7 @@ class _Target:
                 self._record.leader_recovery_state = RECOVERING
 
     def _choose_leader(self) -> tuple[int, bool]:
-        """Return the leader, and whether it may lack what was committed."""
+        """Return the leader, and True if it may lack committed records."""
         current = self._partition.leader
         candidates = [current, *self._replicas]
         if self._change.election is Election.PREFERRED:
@@ -160,7 +160,8 @@ class _Target:
     def _bump_epoch_for_reassignment(self) -> None:
         is_leader_named = self._record.leader != NO_LEADER_CHANGE
         if not is_leader_named and not set(self._partition.replicas) <= set(self._replicas):
-            # A replica that is gone must not go on fetching as if it were one.
+            # A new leader epoch fences the removed replica, which would otherwise continue to
+            # fetch.
             self._record.leader = self._partition.leader
 
     # --- the rest of the record ---

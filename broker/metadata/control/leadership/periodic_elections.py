@@ -1,12 +1,12 @@
-"""Elections that nobody asks for: by the preferred replicas again, and unclean ones where allowed.
+"""Elections without a request: preferred leader elections, and allowed unclean elections.
 
 A broker that was away gets its leaderships back at the next check, every
-`leader.imbalance.check.interval.seconds` while `auto.leader.rebalance.enable`. A partition without
-a leader whose topic allows an unclean election gets one as soon as that is allowed, and every five
-minutes it is looked for others. Each decision has a limited number of elections; when it was
-reached the next follows at once, so that requests come in between.
+`leader.imbalance.check.interval.seconds` if `auto.leader.rebalance.enable` is set. A partition
+without a leader whose topic allows an unclean election gets a leader as soon as the setting
+changes, and others are checked every five minutes. Each decision has a limited number of elections;
+if the limit is reached, the next decision follows at once, so that requests are handled in between.
 
-With fewer than two brokers there is nobody else to elect, and so no deadline.
+With fewer than two brokers no other leader is possible, so there is no deadline.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ UNCLEAN_SETTING = "unclean.leader.election.enable"
 
 
 class PeriodicElections:
-    """When they are due; soft state of the active controller, which begins anew with each."""
+    """The deadlines of the elections: soft state of the active controller."""
 
     def __init__(self, view: ClusterView, now_ms: int) -> None:
         self._view = view
@@ -40,14 +40,14 @@ class PeriodicElections:
         return min(self._balance_ms, self._unclean_ms)
 
     def note_settings(self, records: Iterable[Message], now_ms: int) -> None:
-        """Look at once when a setting was changed that may allow an unclean election."""
+        """Make the check for unclean elections due at once if its setting has changed."""
         if any(isinstance(each, ConfigRecord) and each.name == UNCLEAN_SETTING for each in records):
             self._unclean_ms = now_ms
 
     def tick(self, now_ms: int) -> list[Message]:
         """Return the records of the elections that are due, of one kind at a time.
 
-        Both kinds are looked at in the same interval: without records neither is due any more.
+        If it returns no records, no election is due.
         """
         if now_ms >= self._unclean_ms:
             records = _elect(self._view, _leaderless(self._view), Election.UNCLEAN)
@@ -68,7 +68,7 @@ class PeriodicElections:
 
 
 def each_imbalanced(view: ClusterView) -> Iterator[tuple[TopicImage, PartitionImage]]:
-    """Go through the partitions that are led by another replica than the preferred one."""
+    """Yield the partitions whose leader is not the preferred replica."""
     for topic in view.image.topics.by_id.values():
         for partition in topic.partitions.values():
             if partition.leader not in {NO_LEADER, partition.replicas[0]}:

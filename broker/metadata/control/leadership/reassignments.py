@@ -1,11 +1,12 @@
 """AlterPartitionReassignments and ListPartitionReassignments: move replicas (KIP-455, KIP-860).
 
-A move has three steps: a record that adds the new replicas to the old ones and says which come and
-which go; the new ones catch up and join the in-sync set; the change that brings in the last of them
-also takes the old ones out. The first and the last fall together when nothing has to catch up.
+A reassignment has three stages. A record adds the new replicas to the old ones, and lists the
+adding and the removing ones. The new replicas catch up and join the in-sync set. The change that
+adds the last of them also removes the old ones. The first and the last stage are one record if no
+replica has to catch up.
 
-A move that replaces another keeps the original replicas until its own new ones are in sync, and
-drops at once what was only coming for the other.
+A reassignment that replaces another one keeps the original replicas until its own new replicas are
+in sync. It removes at once the replicas that only the replaced reassignment was adding.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +35,7 @@ from broker.protocol.messages.list_partition_reassignments import (
 from broker.protocol.records.metadata import PartitionChangeRecord
 
 TOPICS_PER_STEP = 256
-"""Of a listing, where hardly anything is found."""
+"""The topics per step of a listing, which finds few reassignments."""
 
 
 def handle_alter_partition_reassignments(
@@ -43,7 +44,7 @@ def handle_alter_partition_reassignments(
     api_version: int,
     moment: Moment,
 ) -> Decision | DecisionSteps:
-    """Begin, change or cancel the move of each partition for itself."""
+    """Start, change or cancel the reassignment of each partition separately."""
     is_large = len(request.topics) > ITEMS_PER_STEP or any(
         len(topic.partitions) > ITEMS_PER_STEP for topic in request.topics
     )
@@ -138,13 +139,13 @@ def _move(
     view: ClusterView, topic: TopicImage, partition: PartitionImage, target: list[int]
 ) -> PartitionChangeRecord | None:
     coming = set(partition.adding_replicas)
-    unwanted = coming - set(target)  # they were only on their way
+    unwanted = coming - set(target)  # replicas that only the replaced reassignment was adding
     isr = [replica for replica in partition.isr if replica not in unwanted]
     if not isr:
-        # Nobody else has what is committed: they stay until the new replicas have it too.
+        # Only these replicas have the committed records: they stay until the new ones are in sync.
         unwanted, isr = set(), list(partition.isr)
     removing = sorted(set(partition.replicas) - set(target) - unwanted)
-    # While it moves, a partition has its old replicas and its new ones.
+    # During the reassignment, the partition has its old and its new replicas.
     change = partition_change(view, topic, partition)
     change.isr = isr
     change.replicas = [*target, *removing]
@@ -168,7 +169,7 @@ def _cancel(
             "Invalid replica assignment: addingReplicas contains all replicas.",
         )
     if not isr:
-        # Only new replicas are in sync: going back is an unclean election.
+        # Only new replicas are in sync, so the cancellation is an unclean election.
         if not may_lose:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -177,7 +178,7 @@ def _cancel(
             )
         isr = [replica for replica in replicas if view.is_active(replica)][:1]
         if not isr and not view.is_elr_enabled:
-            # Without eligible leader replicas the in-sync set is never empty.
+            # Without eligible leader replicas, the in-sync set must not be empty.
             isr = replicas[:1]
     change = partition_change(view, topic, partition)
     change.election = Election.UNCLEAN if may_lose else Election.ONLINE
@@ -192,7 +193,7 @@ def handle_list_partition_reassignments(
     api_version: int,
     moment: Moment,
 ) -> Decision | DecisionSteps:
-    """Tell the moves that go on, of all partitions or of those that are asked for."""
+    """Answer with the ongoing reassignments, of all partitions or of the requested ones."""
     topics = view.image.topics.by_name
     wanted: Iterable[tuple[str, Iterable[int]]] = (
         (topic.name, topic.partition_indexes) for topic in request.topics or ()

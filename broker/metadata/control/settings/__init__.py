@@ -1,1 +1,1 @@
-"""What is set for the cluster: settings of resources, quotas, feature levels."""
+"""The settings of the cluster: settings of resources, quotas, feature levels."""

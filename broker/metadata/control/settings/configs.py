@@ -1,8 +1,8 @@
-"""AlterConfigs and IncrementalAlterConfigs: settings of topics, brokers, clients' metrics, groups.
+"""AlterConfigs and IncrementalAlterConfigs: settings of topics, brokers, client metrics and groups.
 
-Each resource for itself, all its changes or none. The old AlterConfigs replaces every setting of a
-resource; both end in the same records, one for each setting that differs. A broker setting is
-written even when it does not differ: that is how a broker is told to read a file again
+Each resource is handled separately: all its changes are made, or none. AlterConfigs replaces all
+settings of a resource. Both requests result in the same records, one for each changed setting. A
+broker setting is written even if it is unchanged, because that makes the broker read a file again
 (KAFKA-14136).
 """
 
@@ -43,7 +43,7 @@ A = TypeVar("A", AlterConfigsResourceResponse, IncrementalResourceResponse)
 def handle_alter_configs(
     view: ClusterView, request: AlterConfigsRequest, api_version: int, moment: Moment
 ) -> Decision | DecisionSteps:
-    """Make the settings of each resource exactly those that are given."""
+    """Replace all settings of each resource."""
 
     def change() -> DecisionSteps:
         answers, records = yield from _change_each(
@@ -79,7 +79,7 @@ def _change_each(
     answer_class: type[A],
     change: Callable[[ClusterView, R], list[Message]],
 ) -> Generator[Sequence[Message], None, tuple[list[A], list[Message]]]:
-    """Change each resource for itself; give an answer for each, and the records of all."""
+    """Change each resource separately; return the answers, and all records."""
     answers: list[A] = []
     records: list[Message] = []
     repeated = duplicates(map(_key, resources))
@@ -144,7 +144,7 @@ def _operate(view: ClusterView, resource: AlterConfigsResource) -> list[Message]
 
 
 def _list_default(view: ClusterView, resource_type: int, name: str) -> str | None:
-    """Return the default of a setting that is a list, None for another."""
+    """Return the default of a setting of type LIST, None for other types."""
     if resource_type == BROKER_RESOURCE:
         return view.config.broker_list_default(name)
     if resource_type == TOPIC_RESOURCE:

@@ -1,8 +1,8 @@
-"""UpdateFeatures: raise or lower finalized feature levels, all that are asked for or none.
+"""UpdateFeatures: raise or lower finalized feature levels, all of the request or none.
 
-See KIP-584, KIP-778, KIP-1022. A level must be supported by this controller, by every other voter,
-which must have registered to say so, and by every registered broker, also the fenced ones: they may
-come back.
+See KIP-584, KIP-778, KIP-1022. A level must be supported by this controller, by every other voter
+(which must have registered), and by every registered broker, including fenced ones, which may
+return.
 """
 
 from broker.errors import ErrorCode, KafkaError
@@ -30,9 +30,10 @@ MAX_LEVEL = 2**15 - 1
 
 
 def bootstrap_records(view: ClusterView) -> list[Message]:
-    """Return the levels of a new cluster; for one that has some, what takes those out it cannot do.
+    """Return the records of a new cluster's levels; for an existing one, remove unsupported levels.
 
-    Only what Apache Kafka has finalized before can be such: UpdateFeatures asks every node.
+    Only a cluster that ran on Apache Kafka can have unsupported levels, because UpdateFeatures
+    checks every node.
     """
     if METADATA_VERSION in view.image.features:
         return [
@@ -51,7 +52,7 @@ def bootstrap_records(view: ClusterView) -> list[Message]:
 def handle_update_features(
     view: ClusterView, request: UpdateFeaturesRequest, api_version: int, moment: Moment
 ) -> Decision:
-    """Change all levels, or none and tell why."""
+    """Change all levels; raise KafkaError, with nothing changed, if one is not valid."""
     records: list[Message] = []
     if duplicates(update.feature for update in request.feature_updates):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A feature is named more than once.")
@@ -91,7 +92,7 @@ def _update(view: ClusterView, update: FeatureUpdateKey, api_version: int) -> li
 
 
 def _validate_isr_of_all(view: ClusterView) -> None:
-    """Refuse to forget the eligible leaders while some partition has nothing else."""
+    """Raise INVALID_UPDATE_VERSION if a partition has only eligible leader replicas."""
     for topic in view.image.topics.by_id.values():
         for partition in topic.partitions.values():
             if not partition.isr:

@@ -1,9 +1,9 @@
-"""`min.insync.replicas` while eligible leader replicas are kept (KIP-966).
+"""`min.insync.replicas` while eligible leader replicas are enabled (KIP-966).
 
-Who is eligible depends on how many replicas must be in sync, so the controller and every leader
-must mean the same number: a topic's own, else the cluster's. So when the feature is turned on the
-cluster's number is recorded and every broker's own is taken out; and as long as it is on neither
-can be undone.
+The number of required in-sync replicas decides which replicas are eligible, so the controller and
+every leader must use the same number: the topic's own, else the cluster's. When the feature is
+enabled, the cluster's number is recorded and the numbers of single brokers are removed. While it is
+enabled, neither can be undone.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ MIN_ISR = "min.insync.replicas"
 
 
 def agree_on_min_isr(view: ClusterView) -> list[Message]:
-    """Return the records that leave one number for the cluster, none where that is so."""
+    """Return the records that leave exactly one number for the cluster."""
     configs = view.image.configs
     records: list[Message] = []
     if MIN_ISR not in configs.settings_of(*CLUSTER_DEFAULT):
@@ -35,7 +35,7 @@ def agree_on_min_isr(view: ClusterView) -> list[Message]:
 
 
 def validate_min_isr(view: ClusterView, records: Iterable[ConfigRecord]) -> None:
-    """Raise INVALID_CONFIG for what would leave more than one number for the cluster."""
+    """Raise INVALID_CONFIG for a change that would not leave exactly one number."""
     if not view.is_elr_enabled:
         return
     for record in records:

@@ -1,4 +1,4 @@
-"""What the operations of IncrementalAlterConfigs make of settings (KIP-339)."""
+"""The operations of IncrementalAlterConfigs (KIP-339)."""
 
 from broker.errors import ErrorCode, KafkaError
 
@@ -8,11 +8,11 @@ SET, DELETE, APPEND, SUBTRACT = range(4)  # AlterConfigOp.OpType
 def compute_value(
     current: str | None, *, name: str, operation: int, value: str | None, list_default: str | None
 ) -> str | None:
-    """Return a setting's value after one operation, None when it is taken away.
+    """Return a setting's value after one operation, None if it is removed.
 
-    `list_default` is the default of a list, None for a setting of another type. Raises
-    INVALID_REQUEST for a null value or an unknown operation, INVALID_CONFIG for a list operation on
-    a setting that is no list.
+    `list_default` is the default of a setting of type LIST, None for other types. Raise
+    INVALID_REQUEST for a null value or an unknown operation, INVALID_CONFIG for a list operation
+    on a setting of another type.
     """
     if operation == DELETE:
         return None

@@ -1,4 +1,4 @@
-"""AlterClientQuotas and DescribeClientQuotas: limits of users, clients and addresses (KIP-546)."""
+"""AlterClientQuotas and DescribeClientQuotas: quotas of users, clients and addresses (KIP-546)."""
 
 from ipaddress import ip_address
 
@@ -30,7 +30,7 @@ USER, CLIENT_ID, IP = "user", "client-id", "ip"
 INT64_MAX, INT32_MAX = 2**63 - 1, 2**31 - 1
 MAX_FRACTION = 1e-6
 
-# Key -> highest value of a whole number, None for one that may have a fraction.
+# By key: the highest value of an integer quota, None for one that may be a fraction.
 USER_AND_CLIENT_QUOTAS: dict[str, int | None] = {
     "producer_byte_rate": INT64_MAX,
     "consumer_byte_rate": INT64_MAX,
@@ -45,7 +45,7 @@ EXACT, DEFAULT, ANY = range(3)  # match types of a filter
 def handle_alter_client_quotas(
     view: ClusterView, request: AlterClientQuotasRequest, api_version: int, moment: Moment
 ) -> Decision | DecisionSteps:
-    """Change the quotas of each entity for itself."""
+    """Change the quotas of each entity separately."""
     return decided(_alter_each(view, request), is_large=len(request.entries) > ITEMS_PER_STEP)
 
 
@@ -106,7 +106,7 @@ def _validate_ip(parts: dict[str, str | None]) -> None:
         if address is not None:
             ip_address(address)
     except ValueError as error:
-        # Kafka asks the resolver for a host's name here; what is decided must not depend on that.
+        # Kafka resolves a host name here; a decision must not depend on a resolver.
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{address} is not a valid IP.") from error
 
 
@@ -162,7 +162,7 @@ def _validate_value(entity: QuotaEntity, key: str, value: float) -> None:
 def handle_describe_client_quotas(
     view: ClusterView, request: DescribeClientQuotasRequest, api_version: int, moment: Moment
 ) -> Decision:
-    """Tell the quotas of the entities that match every component of the filter."""
+    """Answer with the quotas of the entities that match all components of the filter."""
     components = _filter(request.components)
     entries = [
         _described(entity, quotas)

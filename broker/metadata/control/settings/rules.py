@@ -1,4 +1,4 @@
-"""Which settings a resource may have: whether it exists, and what its values must be."""
+"""The settings that a resource may have: its existence, and valid names and values."""
 
 from collections.abc import Mapping
 
@@ -14,18 +14,18 @@ from broker.metadata.parts.configs import (
 )
 from broker.metadata.topic_names import validate_topic_name
 
-# Of groups (KIP-848): the lowest and highest value of each, and the broker settings they are from.
+# Group settings (KIP-848): lowest and highest value, and the end of the broker settings' names.
 GROUP_SETTINGS = {
     "consumer.heartbeat.interval.ms": (5_000, 15_000, "heartbeat.interval.ms"),
     "consumer.session.timeout.ms": (45_000, 60_000, "session.timeout.ms"),
     "consumer.assignment.interval.ms": (0, 15_000, "assignment.interval.ms"),
 }
-# Of clients' metrics (KIP-714).
+# Client metrics (KIP-714).
 MIN_METRICS_INTERVAL_MS, MAX_METRICS_INTERVAL_MS = 100, 3_600_000
 
 
 def validate_settings(view: ClusterView, resource: Resource, wanted: Mapping[str, str]) -> None:
-    """Raise KafkaError when `resource` does not exist or cannot have all of `wanted`."""
+    """Raise KafkaError if `resource` does not exist or cannot have all of `wanted`."""
     resource_type, name = resource
     if resource_type == TOPIC_RESOURCE:
         _validate_topic(view, name, wanted)
@@ -117,7 +117,7 @@ def _number(key: str, text: str) -> int:
 
 
 def _whole(text: str) -> int | None:
-    """Return the number that a short text of digits means."""
+    """Return the integer in a short text of digits, None for other texts."""
     digits = text.removeprefix("-")
     is_number = digits.isascii() and digits.isdigit() and len(digits) <= len(str(2**31))
     return int(text) if is_number else None
