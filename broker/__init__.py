@@ -1,7 +1,7 @@
 """The Kafka-compatible broker node and its command-line tools.
 
 Start at `broker/README.md`, which walks a Produce, a Fetch and a CreateTopics through the files.
-Imports go one way only, enforced by import-linter:
+Imports go in one direction only, which import-linter enforces:
 `cli -> server -> config -> coordinator -> metadata -> log -> records -> protocol -> model, errors`.
-Everything below `server` is pure but for `log`, whose files all go through `log.storage`.
+Nothing below `server` does IO except `log`, which accesses the disk only through `log.storage`.
 """

@@ -5,7 +5,7 @@ from importlib import import_module
 
 COMMANDS = {
     "start": "start a broker node",
-    "storage": "format a node's directories, or tell what is in them (kafka-storage)",
+    "storage": "format a node's directories, or describe them (kafka-storage)",
     "dump-log": "print the files of a log directory (kafka-dump-log)",
     "topics": "create, delete, describe or change topics (kafka-topics)",
     "configs": "show and change settings of topics, brokers, clients, ... (kafka-configs)",
@@ -17,14 +17,14 @@ COMMANDS = {
     "cluster": "cluster id, endpoints, unregistering a broker (kafka-cluster)",
     "groups": "list groups of every type (kafka-groups)",
     "consumer-groups": "list, describe, reset, delete consumer groups (kafka-consumer-groups)",
-    "transactions": "look at transactions, end those that hang (kafka-transactions)",
+    "transactions": "describe transactions, abort hanging ones (kafka-transactions)",
     "get-offsets": "offsets of partitions at a time (kafka-get-offsets)",
     "delete-records": "delete records before an offset (kafka-delete-records)",
     "broker-api-versions": "API versions of the brokers (kafka-broker-api-versions)",
     "console-producer": "publish lines of standard input (kafka-console-producer)",
     "console-consumer": "print the records of topics (kafka-console-consumer)",
-    "producer-perf-test": "how fast records are produced (kafka-producer-perf-test)",
-    "consumer-perf-test": "how fast records are consumed (kafka-consumer-perf-test)",
+    "producer-perf-test": "measure the rate of producing (kafka-producer-perf-test)",
+    "consumer-perf-test": "measure the rate of consuming (kafka-consumer-perf-test)",
 }
 
 

@@ -1,20 +1,17 @@
-"""Kafka's error numbers, and the exception that carries one to the client.
+"""Kafka's error codes, and the exception that carries one to the client.
 
-Three kinds of failure never mix. A *refusal* is a `KafkaError`: a handler raises it and one place
-turns it into a response. A *storage failure* is `CorruptBatch` or `OSError`: handled in recovery,
-elsewhere the log directory stops. A *bug* is an assertion: the node crashes.
+Three kinds of failure never mix. A *refusal* is a `KafkaError`: a handler raises it, and one place
+turns it into a response. A *storage failure* is `CorruptBatch` or `OSError`: recovery handles it,
+and everywhere else it takes the log directory offline. A *bug* is an assertion: the node crashes.
 
-The numbers are those of org.apache.kafka.common.protocol.Errors, Apache Kafka 4.3.
+The codes are those of org.apache.kafka.common.protocol.Errors, Apache Kafka 4.3.
 """
 
 from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """Every error number a Kafka client knows.
-
-    A number that another node sends and nobody knows is an UNKNOWN_SERVER_ERROR, as in Kafka.
-    """
+    """All error codes of Kafka clients; an unknown code is UNKNOWN_SERVER_ERROR, as in Kafka."""
 
     @classmethod
     def _missing_(cls, value: object) -> "ErrorCode":
@@ -158,11 +155,11 @@ class ErrorCode(IntEnum):
 
 
 MAX_MESSAGE_CHARACTERS = 2_000
-"""Messages quote what the client sent, and an answer's text has at most 32,767 bytes."""
+"""The limit of a message: it may quote the client, and a string has at most 32,767 bytes."""
 
 
 class KafkaError(Exception):
-    """A refusal: the request is answered with `code`, and nothing has changed."""
+    """A refusal: the request is answered with `code`, and it has changed nothing."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         if message is not None and len(message) > MAX_MESSAGE_CHARACTERS:
@@ -173,9 +170,9 @@ class KafkaError(Exception):
 
 
 class InvalidRecordsError(KafkaError):
-    """A refusal of a whole batch for some of its records (KIP-467).
+    """A refusal of a whole batch because of some of its records (KIP-467).
 
-    `records` names each of them by its place in the batch, with what is wrong with it.
+    `records` has the index of each in the batch, with an error message.
     """
 
     def __init__(self, code: ErrorCode, message: str, records: list[tuple[int, str]]) -> None:

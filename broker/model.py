@@ -1,9 +1,8 @@
-"""The few values every layer of the broker shares.
+"""The few values that all layers of the broker share.
 
-Ranges are half-open, stated here once: `log_end_offset`, `high_watermark`, `last_stable_offset`
-and every `*_end_offset` name the NEXT position (exclusive); `last_*` names an inclusive one.
-`timestamp_ms` is wall time in milliseconds since 1970 UTC; `now_ms` and `deadline_ms` are
-monotonic.
+Ranges are half-open: `log_end_offset`, `high_watermark`, `last_stable_offset` and every
+`*_end_offset` are the NEXT position (exclusive); `last_*` is inclusive. `timestamp_ms` is wall time
+in milliseconds since 1970 UTC; `now_ms` and `deadline_ms` are monotonic.
 """
 
 from typing import NamedTuple
@@ -20,7 +19,7 @@ class TopicPartition(NamedTuple):
 
 
 class OffsetAndEpoch(NamedTuple):
-    """A position in a log together with the leader epoch under which it was written."""
+    """A position in a log, and the leader epoch that wrote it."""
 
     offset: int
     leader_epoch: int

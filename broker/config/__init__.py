@@ -1,5 +1,6 @@
-"""The whole public configuration of a node, with Kafka's own setting names.
+"""The whole public configuration of a node, with Kafka's names of settings.
 
-Nothing else reads files, environment variables or arguments. `sources` collects settings and
-refuses unknown names; `broker_config` turns them into typed values; `known_settings` is the table.
+Only this package reads files, environment variables and arguments. `sources` collects settings and
+refuses unknown names, `broker_config` converts them to typed values, and `known_settings` is the
+table of all settings.
 """

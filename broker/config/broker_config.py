@@ -1,4 +1,4 @@
-"""The settings of one node as typed values: what the rest of the broker is built from."""
+"""The settings of one node as typed values, from which the broker is built."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from broker.log.config import LogConfig, topic_defaults
 
 __all__ = ["BrokerConfig", "CleanerConfig", "Endpoint", "QuorumConfig", "Voter"]
 
-# Settings that would promise safety and are not built yet: better no broker than a false promise.
+# Settings of features that are not implemented: the broker refuses to start with one of them.
 _NOT_YET = {
     "authorizer.class.name": "authorization",
     "remote.log.storage.system.enable": "tiered storage",
@@ -61,31 +61,31 @@ class CleanerConfig:
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
-    """A node's settings. `given` holds the texts as they were given, for DescribeConfigs."""
+    """A node's settings; `given` has their original texts, for DescribeConfigs."""
 
     given: Mapping[str, str]
     node_id: int
     rack: str | None
     process_roles: frozenset[str]
     listeners: tuple[Endpoint, ...]
-    """For clients; a node without the broker role has none."""
+    """The listeners for clients; a node without the broker role has none."""
     advertised_listeners: tuple[Endpoint, ...]
     controller_listeners: tuple[Endpoint, ...]
     voters: tuple[Voter, ...]
-    """Ascending; empty when `bootstrap_servers` or the formatted directory are to be asked."""
+    """Ascending; empty if the voters come from `bootstrap_servers` or the formatted directory."""
     bootstrap_servers: tuple[tuple[str, int], ...]
     quorum: QuorumConfig
     replication: ReplicationConfig
     heartbeat_interval_ms: int
     session_timeout_ms: int
     registration_timeout_ms: int
-    """How long a broker that starts tries to register."""
+    """How long a starting broker tries to register."""
     controlled_shutdown: bool
     http_listener: Endpoint | None
     http_neighbours: str
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
-    """The one of `log_dirs` that has the metadata log, or a directory beside them."""
+    """The directory of the metadata log: one of `log_dirs` or another one."""
     log: LogConfig
     group: GroupConfig
     transaction: TransactionConfig
@@ -109,11 +109,11 @@ class BrokerConfig:
     add_partitions_backoff_ms: int
     """add.partitions.to.txn.retry.backoff.ms"""
     add_partitions_backoff_max_ms: int
-    """How long in all."""
+    """add.partitions.to.txn.retry.backoff.max.ms"""
 
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> "BrokerConfig":
-        """Type and check what was given; raises KafkaError(INVALID_CONFIG)."""
+        """Convert and check the given settings; raise KafkaError(INVALID_CONFIG)."""
         _refuse_what_is_not_built(given)
         values = Values(given)
         node_id, roles = _node_id(values), read_roles(values)
@@ -170,12 +170,12 @@ class BrokerConfig:
 
     @property
     def is_broker(self) -> bool:
-        """Whether this node serves clients."""
+        """True if this node serves clients."""
         return BROKER in self.process_roles
 
     @property
     def is_controller(self) -> bool:
-        """Whether this node votes, and may lead the cluster."""
+        """True if this node is a voter of the metadata quorum."""
         return CONTROLLER in self.process_roles
 
 

@@ -1,8 +1,8 @@
 """Broker settings that can change at run time (KIP-226), for one broker or for all.
 
-What can change is what the broker reads anew: the topics' defaults, the cleaner, the limits on
-connections, how fast replicas are copied and by how many connections. Kafka's thread counts are
-accepted, since its tools set them, and have no effect.
+They are the settings that the broker reads again: the defaults of topics, the cleaner, the limits
+of connections, the throttles of replication and the number of replica fetchers. Kafka's numbers of
+threads are accepted without effect, because Kafka's tools set them.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ DYNAMIC_SETTINGS = (
 
 
 def validate_dynamic_settings(settings: Mapping[str, str]) -> None:
-    """Raise INVALID_REQUEST for a setting that needs a restart, INVALID_CONFIG for a bad value."""
+    """Raise INVALID_REQUEST for a setting that is not dynamic, INVALID_CONFIG for a bad value."""
     fixed = sorted(settings.keys() - DYNAMIC_SETTINGS)
     if fixed:
         raise KafkaError(
@@ -55,5 +55,5 @@ def validate_dynamic_settings(settings: Mapping[str, str]) -> None:
 def with_dynamic_settings(
     static: BrokerConfig, for_all: Mapping[str, str], own: Mapping[str, str]
 ) -> BrokerConfig:
-    """Return the settings of a broker with what was changed for all brokers, and for this one."""
+    """Return a broker's settings with the dynamic ones for all brokers and for this broker."""
     return BrokerConfig.from_settings({**static.given, **for_all, **own})

@@ -1,7 +1,7 @@
-"""The topics that brokers make for themselves, when somebody first needs them.
+"""The internal topics, which brokers create at their first use.
 
-They have three replicas, as in Kafka. A node that is its own and only controller has nobody to give
-the other two to: unless its settings say how many there are, it makes as many as there are brokers.
+They have three replicas, as in Kafka. If a node is the only controller, and the settings do not
+name a replication factor, a topic has at most as many replicas as there are brokers.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ MIN_ISR = "min.insync.replicas"
 
 @dataclass(frozen=True, slots=True)
 class InternalTopic:
-    """How one of them is made."""
+    """The partitions, replicas and settings of one internal topic."""
 
     partition_count: int
     replication_factor: int
@@ -23,7 +23,7 @@ class InternalTopic:
     has_fewer_on_few_brokers: bool = False
 
     def on(self, broker_count: int) -> "InternalTopic":
-        """Return how it is made where there are so many brokers."""
+        """Return the topic to create in a cluster of `broker_count` brokers."""
         if not self.has_fewer_on_few_brokers or broker_count >= self.replication_factor:
             return self
         factor = max(broker_count, 1)
@@ -34,9 +34,9 @@ class InternalTopic:
 
 
 def read_internal_topics(values: Values, *, is_alone: bool) -> Mapping[str, InternalTopic]:
-    """Read `offsets.topic.*` and `transaction.state.log.*`; raises KafkaError(INVALID_CONFIG).
+    """Read `offsets.topic.*` and `transaction.state.log.*`; raise KafkaError(INVALID_CONFIG).
 
-    `is_alone`: the node is its own and only controller.
+    `is_alone` is True if the node is the only controller.
     """
     return {
         CONSUMER_OFFSETS: InternalTopic(
@@ -57,7 +57,7 @@ def read_internal_topics(values: Values, *, is_alone: bool) -> Mapping[str, Inte
                 "compression.type": "uncompressed",
                 MIN_ISR: str(values.integer("transaction.state.log.min.isr", 1)),
                 "segment.bytes": str(values.integer("transaction.state.log.segment.bytes", 1)),
-                # Who ends a transaction twice with two outcomes has lost more than a record.
+                # After an unclean election a transaction could end twice, with two outcomes.
                 "unclean.leader.election.enable": "false",
             },
             is_alone and "transaction.state.log.replication.factor" not in values.given,

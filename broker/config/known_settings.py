@@ -1,10 +1,10 @@
-"""Every broker setting of Apache Kafka 4.3 by name, type and default, and three of our own.
+"""All broker settings of Apache Kafka 4.3 by name, type and default, and three other ones.
 
-The table answers three questions: is a name known, which type has it, what is its default.
-`-` stands for null and `""` for the empty text. `docs/defaults.md` lists every default that differs
-from Kafka's with the reason. Ours are `http.listener` (health and metrics),
-`http.neighbours` (what its page links to) and `controller.fast.failure.detection.enable` (a node
-whose port refuses connections is gone).
+The table gives the known names, their types and their defaults. `-` stands for null and `""` for
+the empty text. `docs/defaults.md` lists every default that differs from Kafka's, with the reason.
+The settings that Kafka does not have are `http.listener` (health and metrics), `http.neighbours`
+(links on its page) and `controller.fast.failure.detection.enable` (a node whose port refuses
+connections counts as failed).
 """
 
 from dataclasses import dataclass
@@ -361,7 +361,7 @@ unclean.leader.election.enable BOOLEAN false
 
 @dataclass(frozen=True, slots=True)
 class KnownSetting:
-    """One row: `default` is the text a user would write, None for null."""
+    """One row: `default` is the text in a properties file, None for null."""
 
     name: str
     type: str
@@ -375,4 +375,4 @@ def _parse(line: str) -> KnownSetting:
 
 
 KNOWN_SETTINGS = {setting.name: setting for setting in map(_parse, _TABLE.split("\n")[1:-1])}
-"""Every known setting, by name."""
+"""All known settings, by name."""

@@ -1,9 +1,9 @@
-"""`listeners` and `advertised.listeners`: which are for clients, which for the controllers.
+"""`listeners` and `advertised.listeners`: the listeners for clients and those for controllers.
 
-A listener whose name is in `controller.listener.names` belongs to the controller role; all others
-belong to the broker role. Apache Kafka's rules hold (KafkaConfig.validateValues), but for one: a
-node that is broker and its own only controller needs no controller listener, because nobody else
-would connect to it.
+A listener named in `controller.listener.names` belongs to the controller role; all others belong to
+the broker role. The rules are Apache Kafka's (KafkaConfig.validateValues), with one exception: a
+node that is a broker and the only controller needs no controller listener, because no other node
+connects to it.
 """
 
 from collections.abc import Collection
@@ -17,7 +17,7 @@ NON_ROUTABLE = frozenset({"", "0.0.0.0", "::"})
 
 
 class Endpoint(NamedTuple):
-    """One listener: its name, host ("" is every interface) and port (0 is a free one)."""
+    """One listener: its name, host ("" for all interfaces) and port (0 for a free one)."""
 
     name: str
     host: str
@@ -25,14 +25,14 @@ class Endpoint(NamedTuple):
 
 
 class Listeners(NamedTuple):
-    """The endpoints of both roles; a role that the node does not have has none."""
+    """The endpoints of both roles; they are empty for a role that the node does not have."""
 
     clients: tuple[Endpoint, ...]
     controllers: tuple[Endpoint, ...]
 
 
 def parse_endpoint(setting: str, text: str) -> Endpoint:
-    """Read `NAME://host:port`; raises KafkaError(INVALID_CONFIG) naming the setting."""
+    """Parse `NAME://host:port`; raise KafkaError(INVALID_CONFIG) with the setting's name."""
     name, separator, address = text.partition("://")
     if not separator or not name:
         raise invalid(f"{setting}={text}: expected NAME://host:port")
@@ -41,7 +41,7 @@ def parse_endpoint(setting: str, text: str) -> Endpoint:
 
 
 def parse_address(setting: str, text: str, address: str) -> tuple[str, int]:
-    """Read `host:port` out of an item of a setting; raises KafkaError(INVALID_CONFIG)."""
+    """Parse `host:port`, a part of an item of a setting; raise KafkaError(INVALID_CONFIG)."""
     host, colon, port_text = address.rpartition(":")
     if not colon or not port_text.isdecimal():
         raise invalid(f"{setting}={text}: expected host:port")
@@ -52,11 +52,11 @@ def parse_address(setting: str, text: str, address: str) -> tuple[str, int]:
 
 
 def read_listeners(values: Values, roles: Collection[str]) -> Listeners:
-    """Read `listeners` for a node of these roles; raises KafkaError(INVALID_CONFIG)."""
+    """Read `listeners` for a node with these roles; raise KafkaError(INVALID_CONFIG)."""
     controller_names = {name.upper() for name in values.items("controller.listener.names")}
     endpoints = [parse_endpoint("listeners", text) for text in values.items("listeners")]
     if len({endpoint.name for endpoint in endpoints}) < len(endpoints):
-        raise invalid("listeners: each listener must have a name of its own")
+        raise invalid("listeners: each listener must have a different name")
     clients = tuple(endpoint for endpoint in endpoints if endpoint.name not in controller_names)
     controllers = tuple(endpoint for endpoint in endpoints if endpoint.name in controller_names)
     _check_roles(roles, clients, controllers)
@@ -86,7 +86,7 @@ def _check_roles(
 def _check_security_protocol(values: Values, listener: str) -> None:
     pairs = (item.partition(":") for item in values.items("listener.security.protocol.map"))
     protocols = {name.upper(): protocol.upper() for name, _, protocol in pairs}
-    # Kafka maps the controller listener by default; a map that was given replaces that.
+    # Kafka maps the controller listener to PLAINTEXT unless the setting is given.
     default = "PLAINTEXT" if listener == "CONTROLLER" else listener
     protocol = protocols.get(listener, default)
     if protocol not in {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}:
@@ -96,7 +96,7 @@ def _check_security_protocol(values: Values, listener: str) -> None:
 
 
 def read_advertised(values: Values, listeners: tuple[Endpoint, ...]) -> tuple[Endpoint, ...]:
-    """Read what clients are told for each listener; raises KafkaError(INVALID_CONFIG)."""
+    """Read the advertised address of each listener; raise KafkaError(INVALID_CONFIG)."""
     given = {
         endpoint.name: endpoint
         for endpoint in (
@@ -111,10 +111,10 @@ def read_advertised(values: Values, listeners: tuple[Endpoint, ...]) -> tuple[En
 
 
 def read_inter_broker_name(values: Values, listeners: tuple[Endpoint, ...]) -> str:
-    """Read by which listener brokers speak to each other; raises KafkaError(INVALID_CONFIG).
+    """Return the name of the listener between brokers; raise KafkaError(INVALID_CONFIG).
 
-    Kafka's default is the listener named as `security.inter.broker.protocol`. Where none has that
-    name it does not start; here the first listener will do.
+    Kafka's default is the listener with the name of `security.inter.broker.protocol`, and Kafka
+    does not start without one. Here the first listener is used then.
     """
     names = [endpoint.name for endpoint in listeners]
     given = values.text("inter.broker.listener.name").upper()

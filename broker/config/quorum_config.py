@@ -1,8 +1,8 @@
-"""Roles and the metadata quorum: `process.roles` and everything named `controller.quorum.*`.
+"""Roles and the metadata quorum: `process.roles` and all settings named `controller.quorum.*`.
 
-The voters are static. They come from `controller.quorum.voters`, or from what
+The voters are static. They come from `controller.quorum.voters`, from the directory that
 `millrace storage format` wrote, or from the `controller.quorum.bootstrap.servers`. A node with the
-controller role that is told of none is alone, and so the only voter.
+controller role and none of these is the only voter.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ CONTROLLER = "controller"
 
 
 class Voter(NamedTuple):
-    """One controller of the quorum, and where the others reach it."""
+    """One controller of the quorum, with its address."""
 
     node_id: int
     host: str
@@ -26,7 +26,7 @@ class Voter(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuorumConfig:
-    """The times and sizes of the quorum, and when a snapshot of the metadata is due."""
+    """The times and sizes of the quorum and of metadata snapshots."""
 
     election_timeout_ms: int
     election_backoff_max_ms: int
@@ -36,18 +36,18 @@ class QuorumConfig:
     fetch_max_bytes: int
     fetch_snapshot_max_bytes: int
     snapshot_after_bytes: int
-    """A snapshot is due when so much was committed since the last one."""
+    """A snapshot is due after this many committed bytes."""
     snapshot_interval_ms: int
-    """A snapshot is due when something was committed and this time has passed; 0 is never."""
+    """A snapshot is due after this time, if records were committed; 0 turns this off."""
     segment_bytes: int
     leader_imbalance_check_interval_ms: int
-    """How often the controller gives leaderships back to the preferred replicas; 0 is never."""
+    """The interval of preferred leader elections; 0 turns them off."""
     detects_failures_fast: bool
-    """Whether a refused connection proves that a node is gone (our own setting)."""
+    """True if a refused connection counts as the failure of a node (not a setting of Kafka)."""
 
 
 def read_roles(values: Values) -> frozenset[str]:
-    """Read `process.roles`; raises KafkaError(INVALID_CONFIG)."""
+    """Read `process.roles`; raise KafkaError(INVALID_CONFIG)."""
     names = values.items("process.roles")
     roles = frozenset(names)
     if not roles or len(roles) < len(names) or not roles <= {BROKER, CONTROLLER}:
@@ -58,7 +58,7 @@ def read_roles(values: Values) -> frozenset[str]:
 
 
 def read_voters(values: Values, node_id: int, roles: frozenset[str]) -> tuple[Voter, ...]:
-    """Read `controller.quorum.voters`, ascending; raises KafkaError(INVALID_CONFIG)."""
+    """Read `controller.quorum.voters`, ascending; raise KafkaError(INVALID_CONFIG)."""
     name = "controller.quorum.voters"
     voters = sorted(parse_voter(name, text) for text in values.items(name))
     ids = [voter.node_id for voter in voters]
@@ -78,7 +78,7 @@ def read_voters(values: Values, node_id: int, roles: frozenset[str]) -> tuple[Vo
 
 
 def parse_voter(setting: str, text: str) -> Voter:
-    """Read `id@host:port`; raises KafkaError(INVALID_CONFIG)."""
+    """Parse `id@host:port`; raise KafkaError(INVALID_CONFIG)."""
     id_text, at, address = text.partition("@")
     if not at or not id_text.isdecimal():
         raise invalid(f"{setting}={text}: expected id@host:port")
@@ -89,13 +89,13 @@ def parse_voter(setting: str, text: str) -> Voter:
 
 
 def read_bootstrap_servers(values: Values) -> tuple[tuple[str, int], ...]:
-    """Read `controller.quorum.bootstrap.servers`; raises KafkaError(INVALID_CONFIG)."""
+    """Read `controller.quorum.bootstrap.servers`; raise KafkaError(INVALID_CONFIG)."""
     name = "controller.quorum.bootstrap.servers"
     return tuple(parse_address(name, text, text) for text in values.items(name))
 
 
 def read_quorum_config(values: Values) -> QuorumConfig:
-    """Read times and sizes; raises KafkaError(INVALID_CONFIG)."""
+    """Read the times and sizes; raise KafkaError(INVALID_CONFIG)."""
     return QuorumConfig(
         election_timeout_ms=values.integer("controller.quorum.election.timeout.ms", 1),
         election_backoff_max_ms=values.integer("controller.quorum.election.backoff.max.ms", 1),

@@ -1,4 +1,4 @@
-"""The settings of replication between brokers: `replica.*` and what goes with them."""
+"""The settings of replication between brokers: `replica.*` and related ones."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ RACK_AWARE_SELECTOR = "RackAwareReplicaSelector"
 
 @dataclass(frozen=True, slots=True)
 class CopyLimit:
-    """How fast something is copied, and over which windows that is measured."""
+    """A rate limit of copying, and the windows of its measurement."""
 
     bytes_per_second: int
     window_ms: int
@@ -20,35 +20,35 @@ class CopyLimit:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationConfig:
-    """How this broker follows others, and is followed."""
+    """The settings of this broker as a follower and as a leader."""
 
     lag_time_max_ms: int
     backoff_ms: int
     fetch_max_bytes: int
-    """Of one partition in an answer."""
+    """The limit for one partition in an answer."""
     fetch_min_bytes: int
     fetch_wait_max_ms: int
     response_max_bytes: int
     fetcher_count: int
-    """Connections to each leader."""
+    """The number of connections to each leader."""
     socket_timeout_ms: int
     high_watermark_checkpoint_interval_ms: int
     fetch_session_slots: int
-    """How many fetch sessions there may be at a time (KIP-227)."""
+    """The largest number of fetch sessions (KIP-227)."""
     listener_name: str
-    """The listener by which brokers reach each other."""
+    """The listener between brokers."""
     selects_by_rack: bool
-    """Whether consumers are sent to a replica in their own rack (KIP-392)."""
+    """True if consumers are directed to a replica in their own rack (KIP-392)."""
     leader_limit: CopyLimit
-    """What is sent of throttled replicas (KIP-73)."""
+    """The limit of sending to throttled replicas (KIP-73)."""
     follower_limit: CopyLimit
-    """What is fetched of them."""
+    """The limit of fetching for throttled replicas (KIP-73)."""
     move_limit: CopyLimit
-    """What is copied between log directories."""
+    """The limit of copying between log directories."""
 
 
 def read_replication_config(values: Values, listeners: tuple[Endpoint, ...]) -> ReplicationConfig:
-    """Read them; raises KafkaError(INVALID_CONFIG)."""
+    """Read the settings; raise KafkaError(INVALID_CONFIG)."""
     return ReplicationConfig(
         lag_time_max_ms=values.integer("replica.lag.time.max.ms", 1),
         backoff_ms=values.integer("replica.fetch.backoff.ms", 0),
@@ -83,7 +83,7 @@ def _copy_limit(values: Values, name: str, windows: str) -> CopyLimit:
 
 
 def _selects_by_rack(values: Values) -> bool:
-    """Know Kafka's own selector by its name; no other class can be loaded here."""
+    """Return True for Kafka's rack-aware selector; raise INVALID_CONFIG for other classes."""
     wanted = values.text("replica.selector.class").rpartition(".")[2]
     if wanted in {"", "LeaderSelector"}:
         return False

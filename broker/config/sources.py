@@ -1,6 +1,7 @@
-"""Where settings come from: a properties file, then KAFKA_ variables, then overrides, last wins.
+"""The sources of settings: a properties file, then KAFKA_ variables, then overrides; the last one
+wins.
 
-The file is a Java properties file. Variables are read as Kafka's own container images read them:
+The file is a Java properties file. Variables are read as in Kafka's container images:
 `KAFKA_LOG_DIRS` is `log.dirs`; `__` stands for `_` and `___` for `-`.
 """
 
@@ -34,21 +35,21 @@ NOT_SETTINGS = frozenset(
         "KAFKA_TOOLS_LOG4J_LOGLEVEL",
     }
 )
-"""Variables of Kafka's images that are for the Java process and name no setting."""
+"""Variables of Kafka's images for the Java process, which are not settings."""
 
 _four_hex_digits = re.compile(r"[0-9a-fA-F]{4}").fullmatch
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def invalid(message: str) -> KafkaError:
-    """Return the refusal of a configuration."""
+    """Return the error for an invalid configuration."""
     return KafkaError(ErrorCode.INVALID_CONFIG, message)
 
 
 def collect_settings(
     *, file: Path | None, environment: Mapping[str, str], overrides: Iterable[str]
 ) -> dict[str, str]:
-    """Return every setting that was given; raises KafkaError(INVALID_CONFIG)."""
+    """Return all given settings; raise KafkaError(INVALID_CONFIG)."""
     settings: dict[str, str] = {}
     if file is not None:
         try:
@@ -68,13 +69,13 @@ def collect_settings(
 
 
 def validate_name(name: str) -> None:
-    """Raise INVALID_CONFIG with the nearest known name unless `name` is a setting."""
+    """Raise INVALID_CONFIG, with the nearest known name, unless `name` is a setting."""
     if not is_known(name):
         raise invalid(f"unknown setting {name!r}{_suggestion(name)}")
 
 
 def is_known(name: str) -> bool:
-    """Whether `name` is a broker setting; `listener.name.<listener>.` prefixes one (KIP-103)."""
+    """Return True for a broker setting, with or without `listener.name.<listener>.` (KIP-103)."""
     return name in KNOWN_SETTINGS or name.startswith("listener.name.")
 
 
@@ -92,7 +93,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
         if is_known(name):
             settings[name] = value
         else:
-            # Variables are shared with other programs, so a stranger is no reason to stop.
+            # Other programs may use such variables, so an unknown one is not an error.
             log.warning("ignored: %s names no setting%s", variable, _suggestion(name))
     return settings
 

@@ -1,4 +1,4 @@
-"""Settings read by type: the given texts over their defaults, within the limits of their type."""
+"""Settings by type: the given texts over their defaults, checked against their type's limits."""
 
 from collections.abc import Mapping
 
@@ -11,13 +11,13 @@ _LIMITS = {"SHORT": 2**15 - 1, "INT": INT32_MAX, "LONG": INT64_MAX}
 
 
 class Values:
-    """The given settings over their defaults, read by type."""
+    """The given settings over their defaults. Every method raises KafkaError(INVALID_CONFIG)."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self.given = given
 
     def text(self, name: str) -> str:
-        """Return the text of a setting; the empty text where it is null."""
+        """Return the text of a setting, the empty text for null."""
         value = self.given.get(name)
         return (KNOWN_SETTINGS[name].default or "") if value is None else value
 
@@ -26,7 +26,7 @@ class Values:
         return [item.strip() for item in self.text(name).split(",") if item.strip()]
 
     def integer(self, name: str, minimum: int) -> int:
-        """Return an integer of the setting's own width that is at least `minimum`."""
+        """Return an integer within the setting's type that is at least `minimum`."""
         text = self.text(name)
         limit = _LIMITS[KNOWN_SETTINGS[name].type]
         try:

@@ -1,7 +1,8 @@
-"""Record batches (magic 2): views over bytes, validation, compression, single records. Pure.
+"""Record batches (magic 2) without IO: views over bytes, validation, compression, single records.
 
-A batch is opaque to the broker: `header` and `validation` look at its 61 bytes of header only.
-`record` and `compression` are for the few who must look inside: the cleaner, the coordinators,
-timestamp look-ups, and topics whose settings ask for it.
-Start with `batch.RecordBatch`; `build.build_batch` makes one.
+A batch is opaque to most of the broker: `header` reads only its 61 bytes of header, and
+`validation` checks the lengths in its records. `record` and `compression` decode records, for the
+cleaner, the coordinators, timestamp lookups, and topics whose settings require it.
+
+Start with `batch.RecordBatch`; `build.build_batch` builds one.
 """

@@ -1,4 +1,4 @@
-"""A record batch as a view over the bytes it came in; nothing is copied and nothing decoded."""
+"""A record batch as a view over its bytes, without copying or decoding."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,19 +22,19 @@ from broker.records.record import Record, parse_records
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
-    """One batch: its header, and `buffer`, the bytes of exactly this batch."""
+    """One batch: its header, and `buffer` with exactly its bytes."""
 
     header: BatchHeader
     buffer: memoryview
 
     @property
     def base_offset(self) -> int:
-        """The offset of the first record as it was appended."""
+        """The offset of the first appended record, which compaction may have removed."""
         return self.header.base_offset
 
     @property
     def last_offset(self) -> int:
-        """The offset of the last record as it was appended, inclusive."""
+        """The offset of the last appended record, inclusive, which compaction may have removed."""
         return self.header.last_offset
 
     @property
@@ -44,23 +44,23 @@ class RecordBatch:
 
     @property
     def has_valid_crc(self) -> bool:
-        """Whether the bytes under the CRC are those the writer wrote."""
+        """True if the CRC matches the bytes that it covers."""
         return crc32c(self.buffer[ATTRIBUTES_POSITION:]) == self.header.crc
 
     def payload(self) -> BytesLike:
-        """The encoded records, decompressed; raises CorruptBatch, also for a bomb."""
+        """Return the encoded records, decompressed; raise CorruptBatch, also above a size limit."""
         payload = self.buffer[HEADER_BYTES:]
         return decompress(self.header.codec, payload) if self.header.codec else payload
 
     def records(self) -> Iterator[Record]:
-        """Decode the records; raises CorruptBatch when they are not what the header says."""
+        """Yield the decoded records; raise CorruptBatch if they do not match the header."""
         return parse_records(self.payload(), self.header)
 
 
 def batch_at(buffer: BytesLike, position: int = 0) -> RecordBatch | None:
-    """Give the batch at `position`, or None when its bytes end before it does.
+    """Return the batch at `position`, None if it is incomplete.
 
-    Raises CorruptBatch when what is there cannot be a batch.
+    Raise CorruptBatch if the bytes cannot be a batch.
     """
     view = memoryview(buffer)
     remaining = len(view) - position
@@ -78,7 +78,7 @@ def batch_at(buffer: BytesLike, position: int = 0) -> RecordBatch | None:
 
 
 def split_batches(buffer: BytesLike) -> Iterator[RecordBatch]:
-    """Walk the batches of a buffer; an incomplete last one is left out, as readers do."""
+    """Yield the batches of a buffer, without an incomplete last one."""
     position = 0
     while (batch := batch_at(buffer, position)) is not None:
         yield batch
@@ -86,5 +86,5 @@ def split_batches(buffer: BytesLike) -> Iterator[RecordBatch]:
 
 
 def records_of(batch: RecordBatch) -> Iterator[Record]:
-    """Decode the records of one batch."""
+    """Yield the decoded records of one batch; raise CorruptBatch."""
     return batch.records()

@@ -1,4 +1,4 @@
-"""Making record batches: for the coordinators, the cleaner, recompression, and tests."""
+"""Building record batches, for the coordinators, the cleaner, recompression, and tests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _UNDER_CRC = Struct(">hiqqqhii")
 
 @dataclass(frozen=True, slots=True)
 class BatchFields:
-    """What a batch says of itself beside its records."""
+    """The header fields of a new batch."""
 
     base_offset: int = 0
     last_offset: int = -1
@@ -41,9 +41,9 @@ class BatchFields:
     base_sequence: int = NO_SEQUENCE
     leader_epoch: int = NO_LEADER_EPOCH
     attributes: int = 0
-    """All flags but the codec's, which the `compression` argument sets."""
+    """All flags without the codec, which the codec argument sets."""
     max_timestamp: int | None = None
-    """Given for log append time; else the largest of the records."""
+    """Set for log append time; None takes the largest timestamp of the records."""
     delete_horizon_ms: int | None = None
 
 
@@ -59,7 +59,7 @@ def build_batch(  # noqa: PLR0913 - every argument is one field of the batch, na
     is_control: bool = False,
     compression: int = 0,
 ) -> bytes:
-    """Make one batch of `(key, value, headers, timestamp_ms)` with consecutive offsets."""
+    """Build one batch of `(key, value, headers, timestamp_ms)` with consecutive offsets."""
     assert records, "a batch has at least one record"
     flags = (TRANSACTIONAL_FLAG if is_transactional else 0) | (CONTROL_FLAG if is_control else 0)
     fields = BatchFields(
@@ -79,7 +79,7 @@ def build_batch(  # noqa: PLR0913 - every argument is one field of the batch, na
 
 
 def batch_of_encoded(payload: BytesLike, *, record_count: int, timestamp_ms: int) -> bytes:
-    """Make one batch of records that are encoded already, at 0, 1, ... and all of that time."""
+    """Build one batch of encoded records with the offsets 0, 1, ... and one timestamp for all."""
     assert record_count, "a batch has at least one record"
     fields = BatchFields(last_offset=record_count - 1)
     return _assemble(fields, 0, (timestamp_ms, timestamp_ms, record_count), bytes(payload))
@@ -88,7 +88,7 @@ def batch_of_encoded(payload: BytesLike, *, record_count: int, timestamp_ms: int
 def encode_batch(
     records: Sequence[Record], fields: BatchFields, codec: int = 0, level: int = DEFAULT_LEVEL
 ) -> bytes:
-    """Make one batch of records that have their offsets already; gaps between them stay."""
+    """Build one batch of records with their given offsets, which may have gaps."""
     base_timestamp = _base_timestamp(records, fields)
     payload = b"".join(
         encode_record(
@@ -109,16 +109,16 @@ def encode_batch(
 
 
 def replace_payload(header: BatchHeader, payload: BytesLike, codec: int, level: int) -> bytes:
-    """Make a batch like `header` whose already encoded records are stored with another codec."""
+    """Build a batch like `header` with the same encoded records and another codec."""
     fields = _fields_of(header, header.attributes & ~CODEC_MASK)
     stamps = (header.base_timestamp, header.max_timestamp, header.record_count)
     return _assemble(fields, codec, stamps, compress(codec, payload, level))
 
 
 def with_records(header: BatchHeader, payload: bytes, kept: Sequence[RawRecord]) -> bytes:
-    """Make a batch of some of another's records, copied as they are encoded (cleaner).
+    """Build a batch with some of another batch's encoded records, for the cleaner.
 
-    Base offset and base timestamp stay, so that the deltas in the records stay right.
+    The base offset and base timestamp stay, so that the deltas in the records stay valid.
     """
     fields = _fields_of(header, header.attributes & ~CODEC_MASK)
     max_timestamp = header.max_timestamp
@@ -133,7 +133,7 @@ def with_records(header: BatchHeader, payload: bytes, kept: Sequence[RawRecord])
 
 
 def empty_batch(header: BatchHeader) -> bytes:
-    """Make a batch without records that keeps a producer's last sequence (cleaner)."""
+    """Build a batch without records that keeps a producer's last sequence, for the cleaner."""
     fields = _fields_of(header, header.attributes & ~(CODEC_MASK | DELETE_HORIZON_FLAG))
     return _assemble(fields, 0, (NO_TIMESTAMP, header.max_timestamp, 0), b"")
 
@@ -181,13 +181,13 @@ def _assemble(
 
 
 def stamped_with_append_time(batch: BytesLike, timestamp_ms: int) -> bytes:
-    """Give a batch the broker's time: flag and maximum in the header, and a new CRC."""
+    """Return the batch with log append time: flag and max timestamp in the header, a new CRC."""
     attributes = HEADER.unpack_from(batch)[5] | LOG_APPEND_TIME_FLAG
     return _stamped(batch, attributes, timestamp_ms)
 
 
 def stamped_with_create_time(batch: BytesLike, max_timestamp: int) -> bytes:
-    """Let the records' own timestamps count, the greatest of which the client got wrong."""
+    """Return the batch with create time and a corrected max timestamp."""
     attributes = HEADER.unpack_from(batch)[5] & ~LOG_APPEND_TIME_FLAG
     return _stamped(batch, attributes, max_timestamp)
 

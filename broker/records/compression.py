@@ -1,13 +1,13 @@
 """The four codecs of record batches, in Kafka's framing, decompressed under limits.
 
-gzip and zstd are plain frames. lz4 is a frame with independent blocks: Java refuses linked ones.
-snappy is written as xerial blocks, as the Java client does, and read as xerial or as one raw
-block, as librdkafka and franz-go write it.
+gzip and zstd are plain frames. lz4 is a frame with independent blocks: the Java client refuses
+linked ones. snappy is written as xerial blocks, like the Java client does, and read as xerial
+blocks or as one raw block, which librdkafka and franz-go write.
 
-A few bytes can unpack to gigabytes (zstd 32,000 : 1). Output therefore never exceeds
-`MAX_DECOMPRESSED_BYTES`, nor `MAX_RATIO` times the input once it is larger than
-`ALWAYS_ALLOWED_BYTES`; the memory for it grows with what really comes out. The codecs do their work
-outside the interpreter's lock, so that a thread can unpack while others go on (`unpack`).
+A few bytes can decompress to gigabytes (zstd 32,000 : 1). The output is therefore limited to
+`MAX_DECOMPRESSED_BYTES`, and above `ALWAYS_ALLOWED_BYTES` also to `MAX_RATIO` times the input. The
+memory grows with the real output. The codecs release the interpreter's lock, so a thread can
+decompress while others run (`unpack`).
 """
 
 import gzip as gzip_module
@@ -25,10 +25,10 @@ MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
 MAX_RATIO = 1000
 ALWAYS_ALLOWED_BYTES = 4 * 1024 * 1024
 DEFAULT_LEVEL = -1_000_000
-"""Stands for the codec's own default level."""
+"""The codec's default level."""
 
 UNPACKED_AT_ONCE_BYTES = ALWAYS_ALLOWED_BYTES
-"""Takes milliseconds, of which some thousand page faults are the most."""
+"""The limit of `Scratch`: a few milliseconds of work, mostly a thousand page faults."""
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
@@ -57,7 +57,7 @@ CODEC_NAMES = {codec.name.lower(): codec for codec in Codec if codec} | {
 
 
 def compress(codec: int, data: BytesLike, level: int = DEFAULT_LEVEL) -> bytes:
-    """Compress a payload in the framing every client understands."""
+    """Compress a payload in the framing that all clients understand."""
     if codec == Codec.NONE:
         return bytes(data)
     if codec == Codec.GZIP:
@@ -67,7 +67,7 @@ def compress(codec: int, data: BytesLike, level: int = DEFAULT_LEVEL) -> bytes:
     if codec == Codec.LZ4:
         wanted = 4 if level == DEFAULT_LEVEL else min(level, _LZ4_MAX_LEVEL)
         compressor = cramjam.lz4.Compressor(level=wanted, block_linked=False)
-        # It takes nothing but bytes; in pieces, for all at once may be very much.
+        # The compressor needs bytes, which are copied in pieces to bound the memory.
         for start in range(0, len(data), _PIECE_BYTES):
             compressor.compress(bytes(data[start : start + _PIECE_BYTES]))
         return bytes(compressor.finish())
@@ -77,26 +77,26 @@ def compress(codec: int, data: BytesLike, level: int = DEFAULT_LEVEL) -> bytes:
 
 
 class Scratch:
-    """Memory to unpack into again and again: fresh memory would cost more than the unpacking.
+    """Reused memory for decompression: new memory would cost more than the decompression.
 
-    It is mapped, and becomes real where it is written.
+    It is mapped memory, which becomes resident where it is written.
     """
 
     def __init__(self) -> None:
         self._memory: mmap | None = None
 
     def space(self) -> memoryview:
-        """Give `UNPACKED_AT_ONCE_BYTES`, with anything in them."""
+        """Return `UNPACKED_AT_ONCE_BYTES` of memory with undefined content."""
         if self._memory is None:
             self._memory = mmap(-1, UNPACKED_AT_ONCE_BYTES)
         return memoryview(self._memory)
 
 
 def decompress(codec: int, data: BytesLike, scratch: Scratch | None = None) -> BytesLike:
-    """Decompress a payload; raises CorruptBatch for damage and for output over the limits.
+    """Return the decompressed payload; raise CorruptBatch if it is damaged or above the limits.
 
-    With `scratch` the result may lie there, and then is valid until the next use only; it raises
-    TooMuchAtOnce for output beyond that, whether or not the limits allow it.
+    With `scratch` the result may be in its memory, and is then valid until the next use. Raise
+    TooMuchAtOnce for output that does not fit there.
     """
     if codec == Codec.NONE:
         return data
@@ -115,9 +115,9 @@ def decompress(codec: int, data: BytesLike, scratch: Scratch | None = None) -> B
 
 
 def unpack(codec: int, data: BytesLike) -> mmap:
-    """Decompress what is too much at once; raises CorruptBatch. For a thread of its own.
+    """Decompress a large payload on another thread; raise CorruptBatch.
 
-    Memory is mapped for all that is allowed and cut to what came out; closing it gives it back.
+    The result is mapped memory of the allowed size, cut to the output; closing it frees it.
     """
     limit = limit_for(len(data))
     unpacked = mmap(-1, limit)
@@ -131,7 +131,7 @@ def unpack(codec: int, data: BytesLike) -> mmap:
         if not length:
             raise CorruptBatch(f"{len(data)} bytes unpack to nothing or to more than {limit}")
     except CorruptBatch:
-        # The error may live until the next collection, and all that was known here with it.
+        # The exception may keep this frame, and with it the memory, until a garbage collection.
         unpacked.close()
         raise
     unpacked.resize(length)
@@ -139,13 +139,13 @@ def unpack(codec: int, data: BytesLike) -> mmap:
 
 
 def limit_for(compressed_bytes: int) -> int:
-    """The most that so many compressed bytes may unpack to."""
+    """Return the largest allowed output of an input of this size."""
     by_ratio = max(compressed_bytes * MAX_RATIO, ALWAYS_ALLOWED_BYTES)
     return min(by_ratio, MAX_DECOMPRESSED_BYTES)
 
 
 def _decompress_into(codec: Codec, data: BytesLike, output: bytearray | memoryview) -> int | None:
-    """Unpack and give the length; None when the output is too small."""
+    """Decompress and return the length; None if the output buffer is too small."""
     into = {
         Codec.GZIP: cramjam.gzip.decompress_into,
         Codec.LZ4: cramjam.lz4.decompress_into,
@@ -161,7 +161,7 @@ def _decompress_into(codec: Codec, data: BytesLike, output: bytearray | memoryvi
 
 
 def _decompress_growing(codec: Codec, data: BytesLike) -> BytesLike:
-    """Try ever larger buffers, so that memory follows the real size and not a forged one."""
+    """Decompress into larger and larger buffers, so that a forged size costs no memory."""
     limit = limit_for(len(data))
     size = min(max(len(data) * _FIRST_GUESS, 64 * 1024), limit)
     while True:
@@ -172,7 +172,7 @@ def _decompress_growing(codec: Codec, data: BytesLike) -> BytesLike:
         if size >= limit:
             raise _over_limit(data, limit)
         size = min(size * _FIRST_GUESS, limit)
-        del output  # Before the larger one is made.
+        del output  # before the larger one is allocated
 
 
 def _over_limit(data: BytesLike, limit: int) -> CorruptBatch | TooMuchAtOnce:
@@ -193,7 +193,7 @@ def _decompress_snappy(data: bytes, limit: int) -> bytes:
     parts, left = [], limit
     try:
         for block in _snappy_blocks(data):
-            # Its first varint says how long it gets, before any memory is used.
+            # The first varint of a block is its decompressed length.
             if cramjam.snappy.decompress_raw_len(block) > left:
                 raise _over_limit(data, limit)
             parts.append(bytes(cramjam.snappy.decompress_raw(block)))
@@ -204,7 +204,7 @@ def _decompress_snappy(data: bytes, limit: int) -> bytes:
 
 
 def _unpack_snappy(data: bytes, output: memoryview) -> int | None:
-    """Unpack and give the length; None when the output is too small."""
+    """Decompress and return the length; None if the output buffer is too small."""
     position = 0
     try:
         for block in _snappy_blocks(data):

@@ -1,7 +1,7 @@
-"""Control records: the markers that end a transaction (KIP-98), and the raft log's (KIP-595).
+"""Control records: transaction markers (KIP-98), and those of the Raft log (KIP-595).
 
-A control record's key is version and type, two int16. An end marker's value is version (int16)
-and the epoch of the transaction coordinator that wrote it (int32).
+The key of a control record has a version and a type, two int16. The value of an end marker has a
+version (int16) and the epoch of the transaction coordinator that wrote it (int32).
 """
 
 from enum import IntEnum
@@ -17,7 +17,7 @@ _END_MARKER_VALUE = Struct(">hi")
 
 
 class ControlType(IntEnum):
-    """The control record types a reader may meet."""
+    """The types of control records."""
 
     ABORT = 0
     COMMIT = 1
@@ -29,14 +29,14 @@ class ControlType(IntEnum):
 
 
 class EndMarker(NamedTuple):
-    """What a transaction marker says."""
+    """The content of a transaction marker."""
 
     is_commit: bool
     coordinator_epoch: int
 
 
 def control_type(key: bytes | None) -> int:
-    """Read the type from a control record's key; raises CorruptBatch."""
+    """Return the type in a control record's key; raise CorruptBatch."""
     try:
         version, number = _KEY.unpack_from(key or b"")
     except error:
@@ -47,7 +47,7 @@ def control_type(key: bytes | None) -> int:
 
 
 def end_marker(record: Record) -> EndMarker | None:
-    """Read a transaction marker; None for a control record of another type."""
+    """Return the transaction marker, None for other types; raise CorruptBatch."""
     number = control_type(record.key)
     if number not in (ControlType.ABORT, ControlType.COMMIT):
         return None
@@ -61,7 +61,7 @@ def end_marker(record: Record) -> EndMarker | None:
 def build_end_marker(
     producer_id: int, producer_epoch: int, marker: EndMarker, timestamp_ms: int
 ) -> bytes:
-    """Make the batch that commits or aborts a producer's open transaction in a partition."""
+    """Build the batch that commits or aborts a producer's open transaction in a partition."""
     number = ControlType.COMMIT if marker.is_commit else ControlType.ABORT
     value = _END_MARKER_VALUE.pack(0, marker.coordinator_epoch)
     return build_batch(

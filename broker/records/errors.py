@@ -1,13 +1,13 @@
-"""What is wrong with bytes that should be a record batch, apart from any request."""
+"""The errors of bytes that should be a record batch, independent of any request."""
 
 
 class CorruptBatch(Exception):  # noqa: N818 - the house calls storage failures so
-    """Bytes that are not what their header says: a storage failure, or a client's lie."""
+    """The bytes do not match their header: a storage failure, or an invalid batch of a client."""
 
 
 class UnreadableCompression(CorruptBatch):
-    """The compressed records of a batch are no output of the codec that its header names."""
+    """The records of a batch cannot be decompressed with the codec in its header."""
 
 
 class TooMuchAtOnce(Exception):  # noqa: N818 - nothing is wrong with the batch
-    """A batch whose check takes so long that it is to be made in steps."""
+    """The check of a batch takes too long, so it must be made in steps."""

@@ -16,8 +16,8 @@
     57      4      record_count
     61             the records, compressed as one block when a codec is set
 
-Base offset and leader epoch lie outside the CRC, so that a leader can assign them without
-touching, or even looking at, the records.
+The CRC does not cover base offset and leader epoch, so that a leader can assign them without
+reading the records.
 """
 
 from struct import Struct
@@ -27,14 +27,14 @@ BytesLike: TypeAlias = bytes | bytearray | memoryview
 
 HEADER = Struct(">qiibIhiqqqhii")
 HEADER_BYTES = HEADER.size
-"""The size of the whole header: a batch is never smaller."""
+"""The size of the header, and the smallest size of a batch."""
 
 OFFSET_AND_LENGTH = Struct(">qi")
 LOG_OVERHEAD_BYTES = OFFSET_AND_LENGTH.size
-"""What `batch_length` does not count."""
+"""The bytes that `batch_length` does not count."""
 
 PATCH = Struct(">qii")
-"""Base offset, batch length, leader epoch: the 16 bytes a leader rewrites."""
+"""Base offset, batch length and leader epoch: the 16 bytes that a leader writes."""
 
 MAGIC = 2
 ATTRIBUTES_POSITION = 21
@@ -93,22 +93,22 @@ class BatchHeader(NamedTuple):
 
     @property
     def uses_log_append_time(self) -> bool:
-        """Whether every record has `max_timestamp` as its timestamp."""
+        """True if every record has `max_timestamp` as its timestamp."""
         return bool(self.attributes & LOG_APPEND_TIME_FLAG)
 
     @property
     def is_transactional(self) -> bool:
-        """Whether the batch belongs to a transaction."""
+        """True if the batch belongs to a transaction."""
         return bool(self.attributes & TRANSACTIONAL_FLAG)
 
     @property
     def is_control(self) -> bool:
-        """Whether the records are markers for readers, not data."""
+        """True if the records are control records."""
         return bool(self.attributes & CONTROL_FLAG)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When the batch's tombstones may go (KIP-534); the cleaner sets it."""
+        """When the cleaner may remove the batch's tombstones (KIP-534); the cleaner sets it."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
     @property
@@ -120,11 +120,11 @@ class BatchHeader(NamedTuple):
 
 
 def increment_sequence(sequence: int, by: int) -> int:
-    """Add to a sequence number, which is 31 bits wide and wraps to 0."""
+    """Add to a sequence number, which has 31 bits and wraps to 0."""
     return (sequence + by) & INT32_MAX
 
 
 def read_header(buffer: BytesLike, position: int = 0) -> BatchHeader:
-    """Unpack the header at `position`; the caller has checked that 61 bytes are there."""
-    # As `_make` does, without its call and its look at the number of fields.
+    """Decode the header at `position`; the caller has checked that 61 bytes are available."""
+    # This is `_make` without its call and its check of the number of fields.
     return tuple.__new__(BatchHeader, HEADER.unpack_from(buffer, position))

@@ -1,13 +1,13 @@
-"""Layouts of payloads met before, so that another one of the same build need not be walked.
+"""Layouts of checked payloads, which save the walk through another payload of the same structure.
 
-Producers send batch after batch of as many records of as many bytes. A *layout* has the places of
-everything that divides such a payload into records, and what stood there in one that was found well
-formed: lengths, header counts and offset deltas. When a payload of the same size has the same bytes
-in these places, then it is divided in the same way and is well formed, whatever its keys and values
-are. The bytes are taken out a column at a time, all in one call, and compared all at once.
+Producers send many batches with the same number of records of the same sizes. A *layout* has the
+positions of all bytes that divide such a payload into records, and the values of these bytes in a
+valid payload: lengths, header counts and offset deltas. If a payload of the same size has the same
+values at these positions, it is divided in the same way and is valid, whatever its keys and values
+are. The bytes are extracted as columns in one call, and compared at once.
 
-Timestamp deltas differ from batch to batch. A layout wants one byte of each, from 0 to 63 ms, as
-producers write that send without much waiting; any other payload is walked.
+Timestamp deltas differ between batches. A layout requires deltas of one byte, from 0 to 63 ms, as
+producers with a short linger write them; any other payload is walked.
 """
 
 from collections.abc import Callable
@@ -19,35 +19,35 @@ from broker.records.walk import Walked
 
 REMEMBERED_PAYLOADS = 128
 MOST_RECORDS = 1024
-"""Of more records than that, the columns take much memory and the walk finds long runs anyway."""
+"""With more records, the columns need much memory, and the walk finds long runs anyway."""
 MOST_RUNS = 8
-"""A payload of more runs has records of unequal size, and none will be like it."""
+"""A payload with more runs has records of different sizes, and its layout is not used again."""
 
 _BYTES = bytes(range(256))
 _DELTAS = bytes(range(0, 128, 2))
-"""The varints of one byte that are not negative."""
+"""The varints of one byte for numbers that are not negative."""
 
 
 class Layout(NamedTuple):
-    """How one payload is divided: `columns` takes the structure and the times out of it."""
+    """The structure of one payload; `columns` extracts its structure and its timestamp deltas."""
 
     columns: Callable[[bytes], tuple[bytes, ...]]
     structure: tuple[bytes, ...]
-    """What the first columns are in a well-formed payload; the others are timestamp deltas."""
+    """The first columns of a valid payload; the other columns are timestamp deltas."""
 
 
 class Layouts:
-    """Invariant: at most `REMEMBERED_PAYLOADS`, and each of a payload found well formed.
+    """Invariant: at most `REMEMBERED_PAYLOADS` layouts, each of a valid payload.
 
-    A payload is known by its size and its number of records. The first one is only noted (None),
-    so that sizes which never come again cost next to nothing.
+    The key is the size and the number of records. The first payload of a key is only noted (None),
+    so that a key that does not occur again costs almost nothing.
     """
 
     def __init__(self) -> None:
         self._layouts: dict[tuple[int, int], Layout | None] = {}
 
     def walk(self, payload: bytes, record_count: int) -> Walked | None:
-        """Say what a walk would, of a payload that is built as one seen before; None of another."""
+        """Return the result of a walk for a payload with a known layout; None for others."""
         layouts, name = self._layouts, (len(payload), record_count)
         layout = layouts.get(name)
         if layout is None:
@@ -64,12 +64,12 @@ class Layouts:
             return None
         earliest, latest = times[0], times[-1]
         if times.translate(None, _BYTES[earliest : latest + 1]):
-            # They do not rise, as they mostly do.
+            # The timestamps do not ascend, as they usually do.
             earliest, latest = min(times), max(times)
         return Walked(earliest >> 1, latest >> 1, True)
 
     def _learn(self, name: tuple[int, int], payload: bytes) -> Layout | None:
-        """Find the layout of the second payload of a size; the first is noted only."""
+        """Compute the layout of the second payload of a key; only note the first one."""
         layouts = self._layouts
         if name in layouts:
             layout = layout_of(payload, name[1])
@@ -86,7 +86,7 @@ class Layouts:
 
 
 def layout_of(payload: bytes, record_count: int) -> Layout | None:
-    """Find the layout of a payload if it is well formed and made of a few runs; otherwise None."""
+    """Return the layout of a valid payload of at most MOST_RUNS runs; otherwise None."""
     structure: list[slice] = []
     times: list[slice] = []
     index = position = 0
@@ -108,6 +108,6 @@ def layout_of(payload: bytes, record_count: int) -> Layout | None:
 
 
 def _column(run: Run, place: int) -> slice:
-    """Say where the bytes of all records of a run are that are at one place in the first."""
+    """Return the slice with one byte of each record of a run, given its place in the first."""
     step = run.shape.step
     return slice(place, place + step * run.record_count - step + 1, step)

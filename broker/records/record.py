@@ -1,9 +1,9 @@
-"""Single records: the varint-framed entries inside a batch, decoded and encoded.
+"""Single records, the entries of a batch with varints, decoded and encoded.
 
-A record is: length (zigzag varint), attributes (1 byte, unused), timestamp delta and offset delta
+A record has: length (zigzag varint), attributes (1 byte, unused), timestamp delta and offset delta
 (varints), key length and key, value length and value (length -1 is null), header count, headers
-(key as string, value as nullable bytes). Varints of 32-bit fields have at most 5 bytes, of 64-bit
-fields at most 10; anything longer is corrupt, so that a hostile varint costs nothing.
+(key as a string, value as nullable bytes). A varint of a 32-bit field has at most 5 bytes, of a
+64-bit field at most 10; a longer one is corrupt, which bounds the cost of a forged varint.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,13 +15,13 @@ from broker.records.header import BatchHeader, BytesLike
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 NewRecord: TypeAlias = tuple[bytes | None, bytes | None, Headers, int]
-"""A record to be appended: key, value, headers, timestamp_ms."""
+"""A record to append: key, value, headers, timestamp_ms."""
 
 SMALLEST_RECORD_BYTES = 7
-"""Length, attributes, two deltas, two null lengths, no headers."""
+"""The size of length, attributes, two deltas, two null lengths and no headers."""
 
 INT_BYTES, LONG_BYTES = 5, 10
-"""The longest varints of 32 and of 64 bits."""
+"""The longest varints of 32-bit and of 64-bit fields."""
 
 
 class Record(NamedTuple):
@@ -35,9 +35,9 @@ class Record(NamedTuple):
 
 
 def parse_records(payload: BytesLike | mmap, header: BatchHeader) -> Iterator[Record]:
-    """Decode the records of a decompressed payload.
+    """Yield the decoded records of a decompressed payload.
 
-    Raises CorruptBatch when a length lies or the number of records is not the header's.
+    Raise CorruptBatch for a wrong length or a number of records other than the header's.
     """
     data = payload if isinstance(payload, bytes | mmap) else bytes(payload)
     append_time = header.max_timestamp if header.uses_log_append_time else None
@@ -50,14 +50,14 @@ def parse_records(payload: BytesLike | mmap, header: BatchHeader) -> Iterator[Re
             offset_delta, body = read_varint(data, body, INT_BYTES)
             key, body = _read_nullable(data, body)
             value, body = _read_nullable(data, body)
-            # A single zero byte says "no headers", the common case.
+            # A single zero byte means "no headers", the common case.
             headers: Headers = ()
             if data[body]:
                 headers, body = _read_headers(data, body)
             else:
                 body += 1
             if body != position:
-                raise CorruptBatch(f"a record ends at {body} and its length says {position}")
+                raise CorruptBatch(f"a record ends at {body}, and at {position} by its length")
             timestamp_ms = append_time if append_time is not None else base_timestamp
             if append_time is None:
                 timestamp_ms += timestamp_delta
@@ -69,7 +69,7 @@ def parse_records(payload: BytesLike | mmap, header: BatchHeader) -> Iterator[Re
 
 
 class RawRecord(NamedTuple):
-    """An encoded record within a payload, from `start` to `end`, and what the cleaner looks at."""
+    """An encoded record in a payload, from `start` to `end`, with the fields for the cleaner."""
 
     start: int
     end: int
@@ -80,7 +80,7 @@ class RawRecord(NamedTuple):
 
 
 def scan_records(payload: bytes, record_count: int) -> Iterator[RawRecord]:
-    """Find the records of a payload without decoding values and headers; raises CorruptBatch."""
+    """Yield the records of a payload without decoding values and headers; raise CorruptBatch."""
     position = 0
     try:
         for _ in range(record_count):
@@ -89,7 +89,7 @@ def scan_records(payload: bytes, record_count: int) -> Iterator[RawRecord]:
             timestamp_delta, body = read_varint(payload, body + 1)
             offset_delta, body = read_varint(payload, body, INT_BYTES)
             key, body = _read_nullable(payload, body)
-            # Zigzag puts the sign into the lowest bit: odd is negative, and only -1 is.
+            # Zigzag has the sign in the lowest bit: an odd number is negative, which means null.
             has_value = not payload[body] & 1
             yield RawRecord(start, position, timestamp_delta, offset_delta, key, has_value)
     except IndexError as error:
@@ -97,7 +97,7 @@ def scan_records(payload: bytes, record_count: int) -> Iterator[RawRecord]:
 
 
 def scan_keys(payload: BytesLike | mmap, record_count: int) -> Iterator[bool]:
-    """Say of each record of a well-formed payload whether it has a key; copies nothing."""
+    """Yield True or False for each record of a valid payload: whether it has a key."""
     position = 0
     for _ in range(record_count):
         body, position = _record_body(payload, position)
@@ -107,7 +107,7 @@ def scan_keys(payload: BytesLike | mmap, record_count: int) -> Iterator[bool]:
 
 
 def _record_body(data: BytesLike | mmap, position: int) -> tuple[int, int]:
-    """Give where a record's body begins and where it ends."""
+    """Return the start and the end of a record's body; raise CorruptBatch."""
     length, body = read_varint(data, position, INT_BYTES)
     if length < SMALLEST_RECORD_BYTES - 1 or body + length > len(data):
         raise CorruptBatch(f"record length {length} at {position} of {len(data)}")
@@ -117,13 +117,16 @@ def _record_body(data: BytesLike | mmap, position: int) -> tuple[int, int]:
 def read_varint(
     data: BytesLike | mmap, position: int, longest: int = LONG_BYTES
 ) -> tuple[int, int]:
-    """Read a zigzag varint of up to `longest` bytes; IndexError when the data ends in it."""
+    """Decode a zigzag varint of up to `longest` bytes; return the number and its end.
+
+    Raise IndexError if the data ends within it, CorruptBatch if it is longer.
+    """
     byte = data[position]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), position + 1
     high = data[position + 1]
     if high < 0x80:
-        # Most records have a length of two bytes: without another call.
+        # Most lengths of records have two bytes, which this saves a call for.
         number = byte & 0x7F | high << 7
         return (number >> 1) ^ -(number & 1), position + 2
     number, position = read_zigzag(data, position, longest)
@@ -131,7 +134,7 @@ def read_varint(
 
 
 def read_zigzag(data: BytesLike | mmap, position: int, longest: int) -> tuple[int, int]:
-    """Read a varint and leave it as it is: twice the number, or odd for a negative one."""
+    """Decode a varint, but not the zigzag: twice the value, or an odd number if negative."""
     byte = data[position]
     position += 1
     if byte < 0x80:
@@ -149,7 +152,7 @@ def read_zigzag(data: BytesLike | mmap, position: int, longest: int) -> tuple[in
 def _read_nullable(data: bytes | mmap, position: int) -> tuple[bytes | None, int]:
     length, position = read_varint(data, position, INT_BYTES)
     if length < 0:
-        return None, position  # Any negative length, as in Kafka.
+        return None, position  # any negative length means null, as in Kafka
     end = position + length
     if end > len(data):
         raise CorruptBatch(f"a length of {length} at {position} of {len(data)}")
@@ -171,7 +174,7 @@ def _read_headers(data: bytes | mmap, position: int) -> tuple[Headers, int]:
 
 
 def encode_varint(value: int) -> bytes:
-    """Write a zigzag varint."""
+    """Encode a zigzag varint."""
     number = (value << 1) ^ (value >> 63)
     if 0 <= number < len(_SMALL_VARINTS):
         return _SMALL_VARINTS[number]
@@ -198,7 +201,7 @@ def encode_record(
     value: bytes | None,
     headers: Headers,
 ) -> bytes:
-    """Write one record with its length in front."""
+    """Encode one record, with its length first."""
     parts = [b"\x00", encode_varint(timestamp_delta), encode_varint(offset_delta)]
     for data in (key, value):
         if data is None:

@@ -1,17 +1,17 @@
-"""Runs of records of one size and one shape, checked a column at a time instead of one by one.
+"""Runs: records of the same size and structure, checked as columns of bytes instead of one by one.
 
-Most producers send records of equal size for a while. Such records lie at equal distances, so the
-n-th byte of each is a slice with a step, and one comparison of bytes does for hundreds of records:
+Most producers send many records of the same size in a row. The n-th bytes of such records are at
+equal distances, so they are a slice with a step, and one comparison checks hundreds of records:
 
     length  attr  time  offset  key length  value length        header count
       d2 01   00    00      00          01          c8 01  ...            00
       d2 01   00    00      02          01          c8 01  ...            00
       d2 01   00    04      04          01          c8 01  ...            00
 
-The lengths and the header count must be those of the first record, column by column; then every
-record is well formed if the first is. Timestamp deltas may differ but must be varints of as many
-bytes as the first's; offset deltas must be the expected ones. Whatever else is right or wrong is
-left to the walk one by one.
+The lengths and the header count must equal those of the first record, column by column. Then every
+record is valid if the first one is. Timestamp deltas may differ but must be varints of the same
+length as the first one's; offset deltas must be the expected ones. All other cases are left to the
+walk record by record.
 """
 
 from collections.abc import Sequence
@@ -22,18 +22,18 @@ from broker.records.errors import CorruptBatch
 from broker.records.record import INT_BYTES, LONG_BYTES, read_varint
 
 SHORTEST_RUN = 24
-"""Fewer records are walked as fast one by one."""
+"""The walk record by record is as fast for fewer records."""
 LONGEST_RUN = 1024
-"""Bounds what is looked at in vain when a run turns out short."""
+"""The bound of wasted work if a run turns out to be short."""
 MOST_HEADERS = 8
-"""Records with many headers have so many columns that one by one is faster."""
+"""With more headers there are so many columns that the walk record by record is faster."""
 
 _ANY = bytes(range(256))
 _EVEN = _ANY[::2]
 _CONTINUED = _ANY[128:]
 
 _WIDTH_LIMITS = (64, 8192, 1 << 17)
-"""The first offset delta that needs two, three, and more than three bytes as a varint."""
+"""The first offset deltas whose varints need two, three, and more than three bytes."""
 _NUMBERED = _WIDTH_LIMITS[-1]
 _LOW = bytes(range(0, 128, 2))
 _MIDDLE = b"".join(bytes([bits]) * 64 for bits in range(128))
@@ -45,11 +45,11 @@ _OFFSET_COLUMNS = (
     (_LOW_CONTINUED, _MIDDLE),
     (_LOW_CONTINUED, _MIDDLE.translate(_CONTINUING) * (_NUMBERED // 8192), _HIGH),
 )
-"""By width: the columns that the offset deltas 0, 1, 2, ... of a batch make."""
+"""By the length of the varints: the columns of the offset deltas 0, 1, 2, ... of a batch."""
 
 
 class Shape(NamedTuple):
-    """A record's size, the places of its lengths, and where time, offset and key begin."""
+    """A record's size, the places of its lengths, and the starts of time, offset and key."""
 
     step: int
     fixed: list[int]
@@ -59,22 +59,22 @@ class Shape(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Records found well formed: how many, where they end, their least and greatest timestamp."""
+    """Valid records: their number, their end, their lowest and highest timestamp delta."""
 
     record_count: int
     end: int
     earliest_delta: int
     latest_delta: int
     shape: Shape
-    """Of the first; the others have it a multiple of its size further on."""
+    """The shape of the first record; the others have it at multiples of its size."""
 
 
 def find_run(
     data: bytes | mmap, position: int, index: int, most: int, shortest: int = SHORTEST_RUN
 ) -> Run | None:
-    """Check as many records from `position` on as have the shape of the first.
+    """Check the records from `position` on that have the shape of the first one.
 
-    None when fewer than `shortest` have it.
+    Return None if fewer than `shortest` records have it.
     """
     try:
         shape = _shape_of(data, position, shortest)
@@ -103,9 +103,9 @@ def find_run(
 
 
 def _shape_of(data: bytes | mmap, position: int, shortest: int) -> Shape:
-    """Give a record's shape; raises CorruptBatch when it is not well formed.
+    """Return a record's shape; raise CorruptBatch if the record is not valid.
 
-    Also when the next one has another size, if a run of one is not wanted.
+    Also raise it if the next record has another size, unless a run of one record is wanted.
     """
     length, body = read_varint(data, position, INT_BYTES)
     end = body + length
@@ -134,7 +134,7 @@ def _shape_of(data: bytes | mmap, position: int, shortest: int) -> Shape:
 
 
 def _note_length(data: bytes | mmap, at: int, fixed: list[int]) -> int:
-    """Note the places of a length; give where the content ends."""
+    """Add the places of a length to `fixed`; return the end of its content."""
     number = data[at]
     fixed.append(at)
     if number < 0x80:
@@ -158,7 +158,7 @@ def _note_headers(data: bytes | mmap, at: int, fixed: list[int]) -> int:
 
 
 def _same_width_from(index: int) -> int:
-    """Say how many offset deltas from this one on have varints of as many bytes."""
+    """Return the number of offset deltas from this one on with varints of the same length."""
     for limit in _WIDTH_LIMITS:
         if index < limit:
             return limit - index
@@ -166,10 +166,10 @@ def _same_width_from(index: int) -> int:
 
 
 def _least_and_greatest(columns: Sequence[bytes]) -> tuple[int, int] | None:
-    """Find the bounds of varints given as columns, the lowest bits first.
+    """Return the lowest and highest of varints that are given as columns, lowest bits first.
 
-    None when some are longer than the first or shorter, or negative: for then the greater number is
-    the smaller. Times mostly rise, so that the first is the least and the last the greatest.
+    Return None if their lengths differ or one is negative, because zigzag then changes the order.
+    Timestamps usually ascend, so the first one is the lowest and the last one the highest.
     """
     low = columns[0]
     count = len(low)

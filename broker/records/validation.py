@@ -1,12 +1,12 @@
-"""What a leader checks before it appends a client's batch, as Kafka's LogValidator.
+"""The checks that a leader makes before it appends a client's batch, like Kafka's LogValidator.
 
-Header, CRC, and the records: every length and count in them is walked, plain or unpacked, and
-nothing is decoded. A batch built as one before it is compared with that one (`layouts`). Others
-cost, with records of one size and shape, hundredths of a microsecond a record; with others about
-four tenths, so of those a batch has only as many walked as `records_worth_walking` says: with fewer
-than 256 bytes a record the walk would take longer than Kafka's own check. A deliberate trade: of
-very many, very small records of unequal size the later ones stay unseen. The figures are in
-bench/README.md.
+It checks the header, the CRC, and all lengths and counts in the records, which are walked without
+being decoded. A batch with the structure of an earlier one is compared with that one (`layouts`).
+Otherwise the walk costs hundredths of a microsecond per record if the records have the same size
+and shape, and about 0.4 microseconds if they do not. So of the latter only `records_worth_walking`
+are checked: with fewer than 256 bytes per record the walk would take longer than Kafka's own check.
+This is a deliberate trade: in a batch of very many, very small records of different sizes, the
+later records are not checked. bench/README.md has the figures.
 """
 
 from collections.abc import Generator
@@ -51,16 +51,16 @@ from broker.records.walk import (
 MAGIC_POSITION = 16
 _LAST_CODEC = int(Codec.ZSTD)
 MAX_RECORDS_NAMED_AT_FAULT = 1_000
-"""Of a refused batch as many are looked at one by one, and named if they are at fault; a batch of
-some kilobytes may unpack to millions. Kafka names them all."""
+"""The most records of a refused batch that are checked one by one, and named if they are wrong: a
+batch of a few kilobytes may decompress to millions. Kafka names all of them."""
 KEYS_LOOKED_AT_IN_ONE_STEP = 1024
 SMALLEST_MESSAGE_BYTES = 14
-"""The overhead of a message of magic 0, the smallest there ever was."""
+"""The overhead of a message of magic 0, the smallest one of all versions."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimestampLimits:
-    """How far a record's timestamp may lie from the broker's clock, and whether it counts."""
+    """The allowed distance of a record's timestamp from the broker's clock, and its type."""
 
     uses_log_append_time: bool
     before_max_ms: int
@@ -68,10 +68,10 @@ class TimestampLimits:
 
 
 def read_single_batch(records: BytesLike) -> BatchHeader:
-    """Read the header of the one batch a produce request has per partition (v3 and up).
+    """Return the header of the one batch that a Produce request has per partition (v3 and up).
 
-    Raises KafkaError as Kafka's ProduceRequest.validateRecords and its batch iterator do: an
-    absent, incomplete or second batch is INVALID_RECORD, a size no batch can have CORRUPT_MESSAGE.
+    Raise KafkaError like Kafka's ProduceRequest.validateRecords and its batch iterator: a missing,
+    incomplete or second batch is INVALID_RECORD, an impossible size CORRUPT_MESSAGE.
     """
     available = len(records)
     if available < HEADER_BYTES:
@@ -83,7 +83,7 @@ def read_single_batch(records: BytesLike) -> BatchHeader:
 
 
 def _first_batch_refusal(records: BytesLike) -> KafkaError:
-    """Say what is wrong with bytes that are not exactly one batch of magic 2."""
+    """Return the error for bytes that are not exactly one batch of magic 2."""
     available = len(records)
     if available <= LOG_OVERHEAD_BYTES:
         return _invalid("Produce requests must have at least one record batch per partition")
@@ -91,7 +91,7 @@ def _first_batch_refusal(records: BytesLike) -> KafkaError:
     magic = records[MAGIC_POSITION] if available > MAGIC_POSITION else MAGIC
     size_bytes = batch_length + LOG_OVERHEAD_BYTES
     if size_bytes > INT32_MAX:
-        # Kafka's sum overflows.
+        # Kafka's sum overflows for this length, so its answer is this code.
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"No batch has {batch_length} bytes")
     if batch_length < SMALLEST_MESSAGE_BYTES or magic > MAGIC:
         return _corrupt(f"Record size {batch_length} with magic {magic} is no record")
@@ -103,7 +103,7 @@ def _first_batch_refusal(records: BytesLike) -> KafkaError:
 
 
 def _mismatch_refusal(records: BytesLike, size_bytes: int) -> KafkaError:
-    """Tell a batch whose length is wrong from a batch that others follow."""
+    """Return the error for a batch with a wrong length, or for a batch with others after it."""
     is_whole = (
         size_bytes >= HEADER_BYTES
         and crc32c(memoryview(records)[ATTRIBUTES_POSITION:size_bytes]) == read_header(records).crc
@@ -114,24 +114,23 @@ def _mismatch_refusal(records: BytesLike, size_bytes: int) -> KafkaError:
 
 
 class BatchValidator:
-    """Checks batches one after the other, for one thread, and remembers how the last were built."""
+    """Checks the batches of one thread, and keeps the layouts of the last ones."""
 
     def __init__(self) -> None:
         self.unpacked_bytes = 0
-        """All that was ever unpacked, so that a request can be held to what it may."""
+        """The total of decompressed bytes, so that a request's share can be limited."""
         self._scratch = Scratch()
         self._layouts = Layouts()
 
     def validate_client_batch(
         self, header: BatchHeader, records: BytesLike, limits: TimestampLimits, timestamp_ms: int
     ) -> BytesLike:
-        """Refuse a batch no honest client writes; give the batch as it is to be stored.
+        """Check a client's batch; return it in the form to store; raise KafkaError to refuse it.
 
-        That is the client's own, but for what Kafka puts right: the greatest timestamp, and a claim
-        that the broker has set the time. Offset deltas of plain records are not Kafka's business.
-
-        Raises TooMuchAtOnce for one that is to be unpacked aside and goes through
-        `validate_in_steps`.
+        The stored form is the client's own, except for what Kafka corrects: the max timestamp, and
+        a false log-append-time flag. Like Kafka, it does not check the offset deltas of
+        uncompressed records. Raise TooMuchAtOnce for a batch that must be decompressed on another
+        thread and go through `validate_in_steps`.
         """
         validate_header(header, records)
         payload: BytesLike = memoryview(records)[HEADER_BYTES:]
@@ -172,7 +171,10 @@ def validate_in_steps(
     limits: TimestampLimits,
     timestamp_ms: int,
 ) -> Generator[None, None, BytesLike]:
-    """Do as `validate_client_batch` of a batch with a right header, already unpacked."""
+    """Do the same as `validate_client_batch` for a decompressed batch with a checked header.
+
+    Raise CorruptBatch for records that do not match the header.
+    """
     count = header.record_count
     if count * SMALLEST_RECORD_BYTES > len(payload):
         raise CorruptBatch(f"{count} records do not fit in {len(payload)} bytes")
@@ -186,7 +188,7 @@ def validate_in_steps(
 
 
 def validate_header(header: BatchHeader, records: BytesLike) -> None:
-    """Refuse a header no honest client writes, and a batch that is not what it was."""
+    """Raise KafkaError for a header that no correct client writes, or a wrong CRC."""
     if header.base_offset != 0:
         raise _invalid(f"The base offset of an appended batch is 0, not {header.base_offset}")
     if crc32c(memoryview(records)[ATTRIBUTES_POSITION:]) != header.crc:
@@ -214,7 +216,7 @@ def _validate_timestamps(
     limits: TimestampLimits,
     timestamp_ms: int,
 ) -> int:
-    """Refuse timestamps out of range, each record at fault by name; give the greatest."""
+    """Raise InvalidRecordsError for timestamps out of range; return the highest timestamp."""
     base_timestamp = header.base_timestamp
     earliest = base_timestamp + walked.earliest_delta
     latest = max(base_timestamp + walked.latest_delta, NO_TIMESTAMP)
@@ -229,7 +231,7 @@ def _validate_timestamps(
         latest = max(latest, header.max_timestamp)
     if limits.uses_log_append_time:
         return latest
-    # Base and delta of a record may add up to what no timestamp can hold.
+    # The sum of base and delta may be outside the range of timestamps.
     low = max(timestamp_ms - limits.before_max_ms, -INT64_MAX)
     high = min(timestamp_ms + limits.after_max_ms, INT64_MAX)
     if earliest < low or latest > high:
@@ -243,7 +245,7 @@ def _validate_timestamps(
             )
             if record.timestamp_ms != NO_TIMESTAMP and not low <= record.timestamp_ms <= high
         ]
-        # Records that have no time are as they should be.
+        # Records without a timestamp (-1) are valid.
         is_sure = latest > high or earliest != NO_TIMESTAMP or not walked.is_complete
         is_all_seen = walked.is_complete and header.record_count <= MAX_RECORDS_NAMED_AT_FAULT
         if faulty or (is_sure and not is_all_seen):
@@ -256,7 +258,7 @@ def _validate_timestamps(
 
 
 def validate_keys(header: BatchHeader, records: BytesLike) -> None:
-    """Look at every record: a compacted topic takes none without a key (INVALID_RECORD)."""
+    """Raise INVALID_RECORD for records without a key, which a compacted topic refuses."""
     try:
         payload = decompress(header.codec, memoryview(records)[HEADER_BYTES:])
         for _ in validate_keys_in_steps(header, payload):
@@ -268,7 +270,7 @@ def validate_keys(header: BatchHeader, records: BytesLike) -> None:
 def validate_keys_in_steps(
     header: BatchHeader, payload: BytesLike | mmap
 ) -> Generator[None, None, None]:
-    """Do as `validate_keys` of a batch that was unpacked, with all of its records walked."""
+    """Do the same as `validate_keys` for a decompressed batch, with a walk through all records."""
     yield from walk_in_steps(payload, header.record_count)
     keyless: list[int] = []
     keyless_count = 0
@@ -289,15 +291,15 @@ def validate_keys_in_steps(
 
 
 def refusal_of(error: CorruptBatch) -> KafkaError:
-    """Say what a client is told of a batch that cannot be read."""
+    """Return the error for a client's batch that cannot be read."""
     if isinstance(error, UnreadableCompression):
-        # No InvalidRecordException in Kafka, which then knows no better code.
+        # Kafka raises no InvalidRecordException here, so its answer is this code.
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
     return _invalid(str(error))
 
 
 def _not_consecutive() -> KafkaError:
-    # Kafka would renumber them, and fails for want of the records it has not read.
+    # Kafka would renumber the records, and fails because it has not read them.
     return KafkaError(
         ErrorCode.UNKNOWN_SERVER_ERROR, "The offsets of compressed records do not follow"
     )

@@ -1,12 +1,12 @@
-"""A walk through the records of a payload by their lengths, without making a record of them.
+"""A walk through the records of a payload by their lengths, without decoding the records.
 
-Every record's length, key and value length, header count and header lengths are checked as Kafka's
-DefaultRecord.readFrom checks them, and the walk tells what a leader has to know of the records: the
-first and the last timestamp, and whether the offset deltas are 0, 1, 2, ...
+Every record's length, key and value length, header count and header lengths are checked like
+Kafka's DefaultRecord.readFrom does. The result has what a leader needs: the lowest and the highest
+timestamp delta, and whether the offset deltas are 0, 1, 2, ...
 
-Two ways, one result. The loop reads the structure of one record after the other. Records of equal
-size and shape, as most producers send them, lie at equal distances, so that a byte of their
-structure is a column of the payload: `broker.records.runs` compares whole columns at once.
+There are two ways with the same result. The loop reads the structure of one record after the other.
+Records of the same size and shape, as most producers send them, are at equal distances, so a byte
+of their structure is a column of the payload: `broker.records.runs` compares whole columns at once.
 """
 
 from collections.abc import Generator
@@ -19,42 +19,42 @@ from broker.records.record import INT_BYTES, LONG_BYTES, read_zigzag
 from broker.records.runs import SHORTEST_RUN, find_run
 
 RECORDS_BETWEEN_RUNS = 32
-"""How many records the loop reads before it looks for a run again; doubled after each failure."""
+"""The records that the loop reads before it looks for a run again; doubled after each failure."""
 RECORDS_PER_STEP = 2048
-"""It reads no more in one step, which takes a millisecond."""
+"""The most records that the loop reads in one step, about a millisecond."""
 COPIED_RECORD_BYTES = 4096
-"""Records of up to so many bytes on average are copied to be walked, for bytes are read faster
-than a view of them; with larger ones the copy would cost more than the walk."""
+"""A payload with records of up to this average size is copied for the walk, because bytes are read
+faster than a view; with larger records the copy would cost more than the walk."""
 
 
 WALKED_AT_LEAST, WALKED_AT_MOST = 256, 16_384
 BYTES_PER_WALKED = 256
-"""How many records the loop may read: one for every so many bytes, within these bounds."""
+"""The loop may read one record per `BYTES_PER_WALKED` bytes of a payload, within these bounds."""
 
 
 class Walked(NamedTuple):
-    """What the records of a payload say together; the timestamps are deltas to the batch's base."""
+    """The result of a walk; the timestamps are deltas to the batch's base timestamp."""
 
     earliest_delta: int
     latest_delta: int
     has_consecutive_offsets: bool
     is_complete: bool = True
-    """False when the records beyond a limit were left unseen."""
+    """False if records beyond a limit were not checked."""
 
 
 def records_worth_walking(size_bytes: int) -> int:
-    """Say how many records of a payload the loop may read; those in runs do not count.
+    """Return how many records of a payload the loop may read, not counting those in runs.
 
-    The loop costs four tenths of a microsecond a record, whatever the record's size. That is less
-    than Kafka's own check takes for a record of 256 bytes and more, and more for smaller ones.
+    The loop takes about 0.4 microseconds per record of any size. Kafka's own check takes longer for
+    records of 256 bytes and more, and less for smaller ones.
     """
     return min(WALKED_AT_LEAST + size_bytes // BYTES_PER_WALKED, WALKED_AT_MOST)
 
 
 def walk_records(payload: BytesLike, record_count: int, limit: int | None = None) -> Walked:
-    """Check the structure of every record; raises CorruptBatch when a length or a count lies.
+    """Check the structure of the records; raise CorruptBatch for a wrong length or count.
 
-    After `limit` records read one by one the rest is left unseen; without a limit nothing is.
+    After `limit` records read one by one the rest is not checked; None checks all records.
     """
     steps = walk_in_steps(payload, record_count, limit)
     while True:
@@ -68,7 +68,7 @@ def walk_records(payload: BytesLike, record_count: int, limit: int | None = None
 def walk_in_steps(
     payload: BytesLike | mmap, record_count: int, limit: int | None = None
 ) -> Generator[None, None, Walked]:
-    """Do as `walk_records`, and yield after every run and every RECORDS_PER_STEP others."""
+    """Do the same as `walk_records`; yield after every run, and after RECORDS_PER_STEP others."""
     size_bytes = len(payload)
     index = position = 0
     left = record_count if limit is None else limit
@@ -106,10 +106,11 @@ def walk_in_steps(
 def _walk_each(  # noqa: C901, PLR0912, PLR0915 - one loop without calls is what makes it fast
     data: BytesLike | mmap, position: int, indexes: range, deltas: set[int]
 ) -> tuple[int, bool]:
-    """Read records one by one; give where they end and whether their offset deltas are `indexes`.
+    """Read records one by one; return their end, and True if their offset deltas are `indexes`.
 
-    Numbers stay in zigzag form: an odd one is negative, a negative length null (any is, in Kafka).
-    Most varints have one or two bytes and are read here. Reading beyond the data raises IndexError.
+    Numbers stay in zigzag form: an odd number is negative, and any negative length means null, as
+    in Kafka. Varints of one or two bytes, the usual ones, are decoded here without a call. Raise
+    IndexError for reading beyond the data, CorruptBatch for a wrong length.
     """
     previous = -1
     is_consecutive = True
@@ -163,10 +164,10 @@ def _walk_each(  # noqa: C901, PLR0912, PLR0915 - one loop without calls is what
             number, at = read_zigzag(data, at, INT_BYTES)
         if not number & 1:
             at += number >> 1
-        # A single zero byte says "no headers", the common case.
+        # A single zero byte means "no headers", the common case.
         at = _skip_headers(data, at) if data[at] else at + 1
         if at != end:
-            raise CorruptBatch(f"a record ends at {at} and its length says {end}")
+            raise CorruptBatch(f"a record ends at {at}, and at {end} by its length")
         position = end
     return position, is_consecutive
 

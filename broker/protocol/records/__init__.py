@@ -1,1 +1,3 @@
-"""The records Kafka keeps in logs of its own: `__consumer_offsets` and `__cluster_metadata`."""
+"""The records of Kafka's internal logs: `__consumer_offsets`, `__transaction_state` and
+`__cluster_metadata`.
+"""

@@ -1,10 +1,10 @@
 """Records of consumer groups (KIP-848) in `__consumer_offsets`.
 
-As with those of classic groups (`group.py`), the type of a key stands in front of it as an int16,
-and the version of a value in front of it: all of these have version 0. `api_key` is the type.
-Fields with a tag came later: the hash with KIP-1101, the timestamp with KIP-1263, the epochs of
-partitions with KIP-1251. What a member of the classic protocol has is null in the others, and that
-null is written: left out, it would stand for an empty struct.
+As for classic groups (`group.py`), an int16 with the type is before each key, and an int16 with the
+version, always 0, before each value. `api_key` is the type. Fields with a tag were added later: the
+hash with KIP-1101, the timestamp with KIP-1263, the epochs of partitions with KIP-1251.
+`classic_member_metadata` is null for members that use the consumer protocol. This null is written,
+because a missing tag would stand for an empty struct.
 """
 
 from broker.protocol.message import (

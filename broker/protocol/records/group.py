@@ -1,10 +1,10 @@
 """Records of classic groups and committed offsets in `__consumer_offsets`.
 
-In front of each key, outside of these messages, stands its type as an int16, in front of each value
-its version: a key of type 0 or 1 is an `OffsetCommitKey` (type 0 was written by Kafka before 0.9),
-one of type 2 a `GroupMetadataKey`. `api_key` is that type. Values of version 4 are flexible
-(KIP-915); Kafka 4.3 writes offsets in version 4, or 1 when a commit has an expiry of its own, and
-groups in version 3. A key without a value is a tombstone.
+Outside of these messages, an int16 with the type is before each key, and an int16 with the version
+before each value. A key of type 0 or 1 is an `OffsetCommitKey` (type 0 was written by Kafka before
+0.9), one of type 2 a `GroupMetadataKey`. `api_key` is the type. Values of version 4 are flexible
+(KIP-915). Kafka 4.3 writes offsets in version 4, or in version 1 if a commit has its own expiry
+time, and groups in version 3. A key without a value is a tombstone.
 """
 
 from broker.protocol.message import Message, Struct, array, binary, int32, int64, string, uuid

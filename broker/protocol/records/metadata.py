@@ -1,9 +1,9 @@
-"""Records of the cluster's metadata log, `__cluster_metadata`, and their framing (KIP-631).
+"""Records of the metadata log, `__cluster_metadata`, and their framing (KIP-631).
 
-A record's value is three unsigned varints (the version of this framing, 1, the type of the record
-and its version) and the record itself; all of them are flexible. `api_key` is the type. A field
-that a `PartitionChangeRecord` does not set stays as it was: that is what its defaults of null, -1
-and -2 mean.
+The value of a record has three unsigned varints (the version of this framing, 1, the type of the
+record and its version) and then the record; all records are flexible. `api_key` is the type. A
+field that a `PartitionChangeRecord` does not set keeps its value: this is the meaning of its
+defaults null, -1 and -2.
 """
 
 from functools import cache
@@ -218,20 +218,20 @@ _BY_FRAME = {
 
 @cache
 def _frame(record: type[Message], version: int | None) -> tuple[int, bytes]:
-    """Return the version to write, and what stands before the record."""
+    """Return the version to write, and the encoded frame before the record."""
     written = parse_versions(record.__versions__).last if version is None else version
     frame = (FRAME_VERSION, record.__api_key__, written)
     return written, b"".join(map(encode_uvarint, frame))
 
 
 def encode_metadata_record(record: Message, version: int | None = None) -> bytes:
-    """Encode a record with its frame, in its latest version unless another is asked for."""
+    """Encode a record with its frame, in its latest version if `version` is None."""
     version, frame = _frame(type(record), version)
     return frame + encode_struct(record, version)
 
 
 def decode_metadata_record(data: Buffer) -> Message:
-    """Decode a record with its frame. Raises DecodeError for a type or version unknown here."""
+    """Decode a record with its frame; raise DecodeError for an unknown type or version."""
     try:
         frame_version, position = decode_uvarint(data, 0)
         api_key, position = decode_uvarint(data, position)

@@ -1,7 +1,7 @@
-"""Control records of the metadata log: values of the records that Raft itself writes.
+"""The values of control records in the metadata log, which Raft itself writes.
 
-`api_key` is the control record's type: a new leader's first record, `LeaderChangeMessage`
-(KIP-595), what opens and closes a snapshot (KIP-630), and who votes (KIP-853). Each repeats its
+`api_key` is the type of the control record: a new leader's first record, `LeaderChangeMessage`
+(KIP-595), the header and footer of a snapshot (KIP-630), and the voters (KIP-853). Each repeats its
 version as a field.
 """
 

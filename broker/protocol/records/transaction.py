@@ -1,9 +1,9 @@
 """Records of transactions in `__transaction_state`.
 
-In front of each key, outside of these messages, stands its version as an int16, in front of each
-value its own. Values of version 1 are flexible (KIP-915) and bring the fields of transactions of
-version 2 (KIP-890); a cluster whose `transaction.version` is 0 writes version 0. A key without a
-value is a tombstone.
+Outside of these messages, an int16 with the version is before each key and before each value.
+Values of version 1 are flexible (KIP-915) and have the fields of transactions of version 2
+(KIP-890); a cluster whose `transaction.version` is 0 writes version 0. A key without a value is a
+tombstone.
 """
 
 from broker.protocol.message import Message, Struct, array, int8, int16, int32, int64, string
