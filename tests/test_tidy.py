@@ -115,6 +115,7 @@ PLAIN_ENGLISH = (
     "broker/log",
     "broker/metadata",
     "broker/model.py",
+    "broker/protocol/messages",
     "broker/protocol/records",
     "broker/raft",
     "broker/records",
