@@ -5,7 +5,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
-from millrace.launch import program_command, program_environment, service_names
+from millrace.launch import program_command, program_environment
 
 # Kafka's command-line tools, each a command of the broker's program.
 TOOLS = {
@@ -35,10 +35,20 @@ PROGRAMS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "broker": ("broker", (), "run a Kafka-compatible broker: millrace broker start"),
     **{name: ("broker", (name,), what) for name, what in TOOLS.items()},
     "registry": ("schemas.registry", (), "run the schema registry"),
+    "rest-proxy": ("rest_proxy", (), "serve Kafka over HTTP, as Confluent's REST proxy does"),
     "connect": ("connect", (), "run connectors, and ask those that run (start, list, status ...)"),
     "mirror": ("mirror", (), "follow other clusters: millrace mirror mm2.properties"),
 }
-SERVICES = tuple(name.replace("_", "-") for name in service_names())
+SERVICES = (
+    "orders",
+    "fraud",
+    "inventory",
+    "order-details",
+    "aggregator",
+    "payments",
+    "email",
+    "search",
+)
 USAGE_WIDTH = max(map(len, PROGRAMS))
 
 

@@ -155,3 +155,5 @@ class ForkServer:
 BROKERS = ForkServer(("broker.__main__", "broker.cli.start", "uvloop", "broker.server.node"))
 SERVICES = ForkServer(("common.processing.runner", "schemas.registry.__main__"))
 """For everything that serves HTTP and reads topics, whatever else it needs."""
+STACK = ForkServer(("schemas.registry.__main__", "rest_proxy.__main__"))
+"""For what stands beside brokers; a Connect worker loads what it needs besides by itself."""

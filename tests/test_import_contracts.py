@@ -19,6 +19,7 @@ PROGRAMS = (
     "schemas",
     "common",
     "mirror",
+    "rest_proxy",
     "millrace",
     "streams",
     "connect",
@@ -42,6 +43,7 @@ BREACHES = {
         "connect/converters/json_text.py",
         "import asyncio",
     ),
+    "The REST proxy's formats and rules": ("rest_proxy/consumers/state.py", "import asyncio"),
     "What the mirror decides is pure": ("mirror/flow.py", "import confluent_kafka"),
     "What a connector's author imports": ("millrace/connect/plugins.py", "import connect"),
     "The rooms of what the programs share": (

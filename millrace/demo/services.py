@@ -5,9 +5,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from millrace.demo.processes import Children
-from millrace.launch import service_names
 
-SERVICES = service_names()
+SERVICES = (
+    "orders",
+    "fraud",
+    "inventory",
+    "order_details",
+    "aggregator",
+    "payments",
+    "email",
+    "search",
+)
 
 
 async def start_services(

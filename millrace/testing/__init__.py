@@ -1,4 +1,4 @@
-"""Real brokers for tests: `LocalBroker`, `LocalCluster`, and fixtures of pytest for both.
+"""Real brokers and all that stands beside them, for tests; and fixtures of pytest for each.
 
 from millrace.testing import LocalBroker, LocalCluster
 
@@ -8,11 +8,25 @@ with LocalBroker(num_partitions=3) as broker:
 with LocalCluster(brokers=3) as cluster:
     cluster.kill(cluster.active_controller())
 
-The fixtures are `kafka_broker` and `kafka_cluster`.
+with LocalStack() as stack:
+    requests.get(stack.rest_proxy_url + "/topics")
+
+The fixtures are `kafka_broker`, `kafka_cluster`, `schema_registry`, `rest_proxy`, `connect_worker`
+and `kafka_stack`.
 """
 
 from millrace.testing.local_broker import LocalBroker
 from millrace.testing.local_cluster import LocalCluster
+from millrace.testing.local_program import LocalConnect, LocalRegistry, LocalRestProxy
+from millrace.testing.local_stack import LocalStack
 from millrace.testing.node_process import BrokerFailedError
 
-__all__ = ["BrokerFailedError", "LocalBroker", "LocalCluster"]
+__all__ = [
+    "BrokerFailedError",
+    "LocalBroker",
+    "LocalCluster",
+    "LocalConnect",
+    "LocalRegistry",
+    "LocalRestProxy",
+    "LocalStack",
+]

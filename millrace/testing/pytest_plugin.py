@@ -1,4 +1,7 @@
-"""The pytest fixtures `kafka_broker` and `kafka_cluster`: fresh ones for every test.
+"""The pytest fixtures: fresh brokers, and what stands beside them, for every test.
+
+`kafka_broker` and `kafka_cluster` are brokers; `schema_registry`, `rest_proxy` and `connect_worker`
+work on the test's `kafka_broker`; `kafka_stack` has all of them at once.
 
 The logs of their nodes are shown when the test fails. Installing the distribution is enough;
 nothing need be imported.
@@ -11,6 +14,8 @@ import pytest
 
 from millrace.testing.local_broker import LocalBroker
 from millrace.testing.local_cluster import LocalCluster
+from millrace.testing.local_program import LocalConnect, LocalProgram, LocalRegistry, LocalRestProxy
+from millrace.testing.local_stack import LocalStack
 
 
 @pytest.fixture
@@ -27,16 +32,53 @@ def kafka_cluster() -> Iterator[LocalCluster]:
         yield cluster
 
 
+@pytest.fixture
+def schema_registry(kafka_broker: LocalBroker) -> Iterator[LocalRegistry]:
+    """A schema registry on the test's `kafka_broker`."""
+    with LocalRegistry(kafka_broker.bootstrap_servers) as registry:
+        yield registry
+
+
+@pytest.fixture
+def rest_proxy(
+    kafka_broker: LocalBroker, schema_registry: LocalRegistry
+) -> Iterator[LocalRestProxy]:
+    """A REST proxy on the test's `kafka_broker` and `schema_registry`."""
+    with LocalRestProxy(kafka_broker.bootstrap_servers, schema_registry.url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def connect_worker(
+    kafka_broker: LocalBroker, schema_registry: LocalRegistry
+) -> Iterator[LocalConnect]:
+    """A Connect worker on the test's `kafka_broker` and `schema_registry`."""
+    with LocalConnect(kafka_broker.bootstrap_servers, schema_registry.url) as worker:
+        yield worker
+
+
+@pytest.fixture
+def kafka_stack() -> Iterator[LocalStack]:
+    """A whole stack: a broker, a schema registry, a REST proxy and a Connect worker."""
+    with LocalStack() as stack:
+        yield stack
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the log of every node among a failed test's fixtures to its report."""
+    """Add the log of every node and program among a failed test's fixtures to its report."""
     report = yield
     if report.failed:
         for name, value in getattr(item, "funcargs", {}).items():
             if isinstance(value, LocalBroker):
                 report.sections.append((f"log of {name}", value.log_tail()))
+            if isinstance(value, LocalProgram):
+                report.sections.append((f"log of {name}", value.log_tail()))
+            if isinstance(value, LocalStack):
+                for part, tail in value.logs().items():
+                    report.sections.append((f"log of {name}, {part}", tail))
             if isinstance(value, LocalCluster):
                 for node_id, tail in value.logs().items():
                     report.sections.append((f"log of {name}, node {node_id}", tail))

@@ -15,8 +15,8 @@ from common.process import traces
 from common.process.telemetry import Headers, child_headers
 from common.processing.outbox import Outbox
 from common.processing.processor import Processor
-from common.processing.service import Running
-from common.processing.worker import Worker
+from common.processing.runner import Running
+from common.processing.worker import Inputs
 from common.registry.events import Events
 from schemas.topics import ORDERS
 from services.search.domain import Document, document_of, newest
@@ -26,7 +26,7 @@ from services.search.settings import SearchSettings
 APPLICATION = "search"
 
 
-class SearchWorker(Worker):
+class SearchWorker:
     """Brings the index to where the orders on its partitions are."""
 
     inputs = (ORDERS,)
@@ -39,6 +39,9 @@ class SearchWorker(Worker):
         self._documents: list[Document] = []
         self._positions: dict[int, int] = {}
         self._traced: list[Headers] = []
+
+    def connect(self, inputs: Inputs) -> None:
+        """It asks nothing of the processor."""
 
     async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
         self.forget()
@@ -70,6 +73,9 @@ class SearchWorker(Worker):
                     traces.recorder.finish(headers, "search index", {"db.system": "orders index"})
             self.forget()
 
+    def flushed(self) -> None:
+        """Nothing waits for acknowledgements."""
+
 
 @dataclass(frozen=True, slots=True)
 class SearchService:
@@ -78,9 +84,7 @@ class SearchService:
     index: OrderIndex
 
 
-async def assemble(
-    settings: SearchSettings, url: str, events: Events, running: Running[SearchService]
-) -> None:
+async def assemble(settings: SearchSettings, url: str, events: Events, running: Running) -> None:
     index = choose_index(settings.index, settings.index_name)
     running.service = SearchService(index)
     worker = SearchWorker(index, events)

@@ -160,7 +160,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Path]:
-    for name in ("broker", "common", "schemas", "services"):
+    for name in ("broker", "common", "rest_proxy", "schemas", "services"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text(dedent(THEIRS.format(name=name)))
     return tmp_path

@@ -1,22 +1,16 @@
-"""PostgresSource: what it answers before it runs."""
+"""PostgresSource: the connector, which has one task."""
 
-import logging
 from collections.abc import Sequence
 
-from connect.connectors.postgresql.outcomes import TABLE
-from connect.connectors.postgresql.settings import CONFIG, VERSION, mistakes_in
+from connect.connectors.postgresql.settings import CONFIG, VERSION
 from millrace.connect import (
     ConfigDef,
-    ConfigException,
-    ConfigValue,
     ConnectException,
     ExactlyOnceSupport,
     SourceConnector,
     SourceTask,
 )
 from millrace.connect.connectors import Settings, SourceOffset, SourcePartition
-
-log = logging.getLogger(__name__)
 
 
 class PostgresSourceConnector(SourceConnector):
@@ -32,24 +26,8 @@ class PostgresSourceConnector(SourceConnector):
     def config(cls) -> ConfigDef:
         return CONFIG
 
-    def validate(self, settings: Settings) -> dict[str, ConfigValue]:
-        values = TABLE.refuse(settings, super().validate(settings))
-        try:
-            parsed = CONFIG.parse(settings)
-        except ConfigException:
-            # What one setting alone says wrong is told already.
-            return values
-        for name, sentence in mistakes_in(settings, parsed).items():
-            values.setdefault(name, ConfigValue(name, settings.get(name)))
-            values[name].error_messages.append(sentence)
-        return values
-
     def start(self, settings: Settings) -> None:
-        TABLE.require(settings)
-        if wrong := mistakes_in(settings, CONFIG.parse(settings)):
-            raise ConfigException(" ".join(f"{name}: {said}" for name, said in wrong.items()))
-        for sentence in TABLE.warnings(settings):
-            log.warning("setting is without effect: %s", sentence)
+        CONFIG.parse(settings)
         super().start(settings)
 
     def changed_by_reading(self, settings: Settings) -> str | None:
@@ -63,7 +41,7 @@ class PostgresSourceConnector(SourceConnector):
 
     def exactly_once_support(self, settings: Settings) -> ExactlyOnceSupport:
         # A snapshot that was interrupted begins anew: its rows come again.
-        is_once = settings.get("snapshot.mode") in ("no_data", "never")
+        is_once = settings.get("snapshot.mode") == "no_data"
         return ExactlyOnceSupport.SUPPORTED if is_once else ExactlyOnceSupport.UNSUPPORTED
 
     def alter_offsets(

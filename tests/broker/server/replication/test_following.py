@@ -13,11 +13,12 @@ from broker.protocol.message import Message
 from broker.protocol.messages.fetch import FetchResponse
 from broker.protocol.records.metadata import PartitionRecord
 from broker.replication.follower import FetchPosition, FollowerState, PartitionFollower
-from broker.server.handlers.fetch.list_offsets import ListOffsets
+from broker.server.handlers.list_offsets import ListOffsets
 from broker.server.network.client_connection import client_settings
 from broker.server.replication import leader_fetcher
 from broker.server.replication.fetcher_parts import FetcherParts
 from broker.server.replication.leader_fetcher import LeaderFetcher
+from tests.lib.logs import last_of
 from tests.lib.served_replica import (
     BROKERS,
     TOPIC,
@@ -52,19 +53,19 @@ class Link:
             return
         context = Context(version, self._client)
         header = RequestHeader(request.__api_key__, version, 0, None)
-        self._answer(context, request)
+        answer = self._answer(context, request)
+        if isinstance(answer, Message):
+            context.reply(answer)
         self._open.append((context, header, on_answer))
 
-    def _answer(self, context: Context, request: Any) -> None:
+    def _answer(self, context: Any, request: Any) -> object:
         if request.__api_key__ == ApiKey.FETCH:
             try:
-                context.handle(self.leader.fetch_handler.handle, request)
+                return self.leader.fetch_handler.handle(context, request)
             except KafkaError as error:
-                context.reply(FetchResponse(error_code=error.code))
-            return
+                return FetchResponse(error_code=error.code)
         self.before_offsets()
-        failures: Any = None
-        context.handle(ListOffsets(self.leader.partitions, failures).handle, request)
+        return last_of(ListOffsets(self.leader.partitions, Any).handle(context, request))
 
     def deliver(self) -> None:
         """Bring the answers that are there, in the order of the requests."""

@@ -1,0 +1,59 @@
+"""AddOffsetsToTxn (key 25), versions 0-4: a transaction will commit offsets of a group (KIP-98).
+
+What it takes in is the group's partition of the offsets topic, which gets a marker like any other.
+"""
+
+from broker.coordinator.partitioning import partition_for
+from broker.errors import ErrorCode, KafkaError
+from broker.metadata.topic_names import CONSUMER_OFFSETS
+from broker.model import TopicPartition
+from broker.protocol.messages.add_offsets_to_txn import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+)
+from broker.server.cluster.auto_topics import AutoTopics
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.coordinators.asked import answer_later
+from broker.server.coordinators.transactions import Transactions
+from broker.server.network.dispatch import Answer, AnswerWalk, Later, RequestContext
+
+
+class AddOffsetsToTxn:
+    """Asks the transactional id's shard."""
+
+    def __init__(
+        self, metadata: ClusterMetadata, auto_topics: AutoTopics, transactions: Transactions
+    ) -> None:
+        self._metadata = metadata
+        self._auto_topics = auto_topics
+        self._transactions = transactions
+
+    def handle(
+        self, context: RequestContext, request: AddOffsetsToTxnRequest
+    ) -> Answer | AnswerWalk:
+        """Put the request to the shard; a group may be the first of all to need the topic."""
+        later = Later(context)
+        self._auto_topics.ensure(
+            [CONSUMER_OFFSETS], lambda refused: self._ask(context, request, later)
+        )
+        return later.answer()
+
+    def _ask(self, context: RequestContext, request: AddOffsetsToTxnRequest, later: Later) -> None:
+        offsets = self._metadata.image.topics.by_name.get(CONSUMER_OFFSETS)
+        if offsets is None:
+            later.reply(AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            return
+        number = partition_for(request.group_id, len(offsets.partitions))
+        partition = TopicPartition(CONSUMER_OFFSETS, number)
+        try:
+            asked = self._transactions.ask(
+                context,
+                request.transactional_id,
+                lambda shard, token, who, now: shard.add_offsets(
+                    token, who, request, partition, now
+                ),
+            )
+        except KafkaError as error:
+            later.reply(AddOffsetsToTxnResponse(error_code=error.code))
+            return
+        answer_later(later, (asked,), asked.message)

@@ -1,1 +1,0 @@
-"""The cluster: versions, brokers, settings, disks, coordinators, what the controller decides."""

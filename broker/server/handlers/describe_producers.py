@@ -1,0 +1,64 @@
+"""DescribeProducers (key 61), version 0: the idempotent producers of partitions (KIP-664)."""
+
+from functools import partial
+
+from broker.errors import KafkaError
+from broker.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicRequest,
+    TopicResponse,
+)
+from broker.server.network.dispatch import AnswerWalk, RequestContext
+from broker.server.network.walks import Steps, distinct, each, each_in_steps, merged
+from broker.server.replication.partitions import Partitions
+
+
+class DescribeProducers:
+    """Looks into the logs led here."""
+
+    def __init__(self, partitions: Partitions) -> None:
+        self._partitions = partitions
+
+    def handle(self, context: RequestContext, request: DescribeProducersRequest) -> AnswerWalk:
+        """Describe each partition asked for, once, however often it is named.
+
+        Kafka repeats the answer, however many producers it names.
+        """
+        wanted = yield from merged(request.topics, lambda topic: topic.name, _merge)
+        return DescribeProducersResponse(
+            topics=(yield from each_in_steps(wanted, self._describe_topic))
+        )
+
+    def _describe_topic(self, topic: TopicRequest) -> Steps[TopicResponse]:
+        indexes = yield from distinct(topic.partition_indexes, int)
+        partitions = yield from each(indexes, partial(self._describe, topic.name), per_step=4)
+        return TopicResponse(name=topic.name, partitions=partitions)
+
+    def _describe(self, topic: str, index: int) -> PartitionResponse:
+        try:
+            producers = self._partitions.get(topic, index).log.producers.producers
+        except KafkaError as error:
+            return PartitionResponse(
+                partition_index=index, error_code=error.code, error_message=error.message
+            )
+        return PartitionResponse(
+            partition_index=index,
+            active_producers=[
+                ProducerState(
+                    producer_id=entry.producer_id,
+                    producer_epoch=entry.epoch,
+                    last_sequence=entry.last_sequence,
+                    last_timestamp=entry.last_timestamp_ms,
+                    coordinator_epoch=entry.coordinator_epoch,
+                    current_txn_start_offset=entry.transaction_first_offset,
+                )
+                for entry in producers.values()
+            ],
+        )
+
+
+def _merge(first: TopicRequest, other: TopicRequest) -> None:
+    first.partition_indexes += other.partition_indexes

@@ -1,1 +1,0 @@
-"""Produce: `produce` appends and answers; `transactional_batches` has a transaction's verified."""

@@ -1,1 +1,0 @@
-"""Producer ids and transactions: coordinators, markers, and what administrators look at."""

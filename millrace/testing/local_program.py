@@ -1,0 +1,252 @@
+"""One program of the stack in a process of its own: started, stopped, killed.
+
+It ends with this process, however that ends: the kernel sees to it on Linux, where it is forked;
+elsewhere it is ended when this process ends in order.
+"""
+
+import atexit
+import select
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shutil import rmtree
+from types import TracebackType
+from typing import IO, Self
+
+from millrace.forked_process import CAN_FORK, STACK, ForkedProcess
+from millrace.launch import program_command, program_environment
+from millrace.stack.programs import (
+    CONNECT,
+    REGISTRY,
+    REST_PROXY,
+    connect_properties,
+    registry_arguments,
+    rest_proxy_arguments,
+)
+from millrace.testing.node_process import (
+    LOG_TAIL_CHARACTERS,
+    READY_TIMEOUT_SECONDS,
+    STOP_TIMEOUT_SECONDS,
+    BrokerFailedError,
+)
+
+_OTHERS = ("KAFKA_", "MILLRACE_")
+"""Variables that are meant for other processes than those of a test."""
+
+
+class LocalProgram:
+    """A program with a folder of its own, which is removed by `close`."""
+
+    module = ""
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self._own_environment = dict(environment or {})
+        self._folder: Path | None = None
+        self._process: subprocess.Popen[str] | ForkedProcess | None = None
+        self._log: IO[str] | None = None
+        self._url = ""
+
+    def arguments(self, folder: Path) -> Sequence[str]:
+        """Return what it is started with."""
+        raise NotImplementedError
+
+    # --- where it is ---
+
+    @property
+    def url(self) -> str:
+        """Its address, as `http://host:port`."""
+        assert self._url, f"{self.module} is not started"
+        return self._url
+
+    @property
+    def port(self) -> int:
+        """The port it serves on."""
+        return int(self.url.rpartition(":")[2])
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process is not None, f"{self.module} is not running"
+        return self._process.pid
+
+    @property
+    def folder(self) -> Path:
+        """A folder of its own."""
+        assert self._folder is not None, f"{self.module} is not started"
+        return self._folder
+
+    def log_tail(self) -> str:
+        """Return the end of what it has logged; nothing once it is closed."""
+        if self._folder is None:
+            return ""
+        return (self._folder / "log").read_text(errors="replace")[-LOG_TAIL_CHARACTERS:]
+
+    # --- what one can do to it ---
+
+    def start(self) -> Self:
+        """Start it, or start it again; return when it serves. Raises BrokerFailedError."""
+        assert self._process is None, f"{self.module} is running"
+        if self._folder is None:
+            name = self.module.replace(".", "-")
+            self._folder = Path(tempfile.mkdtemp(prefix=f"millrace-{name}-"))
+        self._log = (self._folder / "log").open("a")
+        try:
+            self._process = self._launched(self._folder, self._log)
+            self._url = self._ready_url()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Stop it (SIGTERM) and wait; raises BrokerFailedError when it does not end."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise BrokerFailedError(f"{self.module} did not stop\n{self.log_tail()}") from None
+        self._release()
+
+    def kill(self) -> None:
+        """Kill it (SIGKILL) and wait until it is gone; `start` starts it again."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._release()
+
+    def close(self) -> None:
+        """Stop it and remove its folder."""
+        try:
+            self.stop()
+        finally:
+            if self._folder is not None:
+                rmtree(self._folder, ignore_errors=True)
+                self._folder = None
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- within ---
+
+    def _launched(self, folder: Path, log: IO[str]) -> "subprocess.Popen[str] | ForkedProcess":
+        environment = {
+            name: value
+            for name, value in program_environment().items()
+            if not name.startswith(_OTHERS)
+        } | self._own_environment
+        arguments = self.arguments(folder)
+        if CAN_FORK:
+            return STACK.start(self.module, arguments, environment, log, is_bound=True)
+        process = subprocess.Popen(
+            program_command(self.module, *arguments),
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+        atexit.register(process.kill)
+        return process
+
+    def _ready_url(self) -> str:
+        assert self._process is not None
+        stdout = self._process.stdout
+        assert stdout is not None
+        deadline = time.monotonic() + READY_TIMEOUT_SECONDS
+        while (left := deadline - time.monotonic()) > 0:
+            if not select.select([stdout], [], [], left)[0]:
+                break
+            line = stdout.readline()
+            if not line:
+                raise BrokerFailedError(f"{self.module} did not start\n{self.log_tail()}")
+            _, found, address = line.partition(" ready on ")
+            if found:
+                return address.split()[0]
+        raise BrokerFailedError(f"{self.module} was not ready in time\n{self.log_tail()}")
+
+    def _release(self) -> None:
+        streams: list[IO[str] | None] = [self._log]
+        if self._process is not None:
+            streams += [self._process.stdin, self._process.stdout]
+        for stream in streams:
+            if stream is not None:
+                stream.close()
+        self._process = self._log = None
+
+
+class LocalRegistry(LocalProgram):
+    """A schema registry for tests, on the topic `_schemas` of a cluster."""
+
+    module = REGISTRY
+
+    def __init__(self, bootstrap_servers: str, *, port: int = 0, replicas: int = 1) -> None:
+        super().__init__()
+        self._arguments = registry_arguments(bootstrap_servers, port, replicas)
+
+    def arguments(self, folder: Path) -> Sequence[str]:
+        return self._arguments
+
+
+class LocalRestProxy(LocalProgram):
+    """A REST proxy for tests; settings have their own names, in a dict."""
+
+    module = REST_PROXY
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        registry_url: str = "",
+        settings: Mapping[str, str] | None = None,
+        *,
+        port: int = 0,
+    ) -> None:
+        super().__init__()
+        self._arguments = rest_proxy_arguments(bootstrap_servers, registry_url, port, settings)
+
+    def arguments(self, folder: Path) -> Sequence[str]:
+        return self._arguments
+
+
+class LocalConnect(LocalProgram):
+    """A Connect worker for tests; settings have Kafka Connect's names, in a dict.
+
+    Its connectors may read and write files in `folder`, unless settings say otherwise.
+    """
+
+    module = CONNECT
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        registry_url: str = "",
+        settings: Mapping[str, str] | None = None,
+        *,
+        port: int = 0,
+        replicas: int = 1,
+    ) -> None:
+        super().__init__()
+        self._where = (bootstrap_servers, registry_url, port, replicas)
+        self._settings = dict(settings or {})
+
+    def arguments(self, folder: Path) -> Sequence[str]:
+        settings = {"file.allowed.directories": str(folder), **self._settings}
+        file = folder / "worker.properties"
+        file.write_text(connect_properties(*self._where, settings))
+        return ["start", str(file)]

@@ -1,0 +1,110 @@
+"""A whole stack for tests: brokers, schema registry, REST proxy and Connect, on free ports."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from millrace.testing.local_broker import LocalBroker
+from millrace.testing.local_cluster import LocalCluster
+from millrace.testing.local_program import LocalConnect, LocalProgram, LocalRegistry, LocalRestProxy
+
+PARTS = ("registry", "rest-proxy", "connect")
+_MAX_REPLICAS = 3
+
+
+class LocalStack:
+    """A stack for tests, of the parts that are named and brokers, whose settings are keywords.
+
+    It is started by `with` or `start()`. `LocalStack(brokers=3)` has a cluster,
+    `LocalStack(parts=["registry"])` a registry and nothing else.
+    """
+
+    def __init__(self, brokers: int = 1, parts: Sequence[str] = PARTS, **settings: object) -> None:
+        unknown = [part for part in parts if part not in PARTS]
+        if unknown:
+            raise ValueError(f"{unknown[0]} is none of {', '.join(PARTS)}")
+        self._parts = parts
+        self._replicas = min(brokers, _MAX_REPLICAS)
+        self.brokers: LocalBroker | LocalCluster = (
+            LocalBroker(**settings)
+            if brokers == 1
+            else LocalCluster(brokers, has_links=False, **settings)  # type: ignore[arg-type]
+        )
+        self.programs: dict[str, LocalProgram] = {}
+        self._running = ExitStack()
+
+    # --- where it is ---
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address clients of Kafka connect to."""
+        return self.brokers.bootstrap_servers
+
+    @property
+    def schema_registry_url(self) -> str:
+        """The address of the schema registry."""
+        return self.programs["registry"].url
+
+    @property
+    def rest_proxy_url(self) -> str:
+        """The address of the REST proxy."""
+        return self.programs["rest-proxy"].url
+
+    @property
+    def connect_url(self) -> str:
+        """The address of the Connect worker."""
+        return self.programs["connect"].url
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that say where everything is."""
+        names = {
+            "registry": "SCHEMA_REGISTRY_URL",
+            "rest-proxy": "KAFKA_REST_URL",
+            "connect": "CONNECT_URL",
+        }
+        urls = {names[part]: program.url for part, program in self.programs.items()}
+        return {"KAFKA_BOOTSTRAP_SERVERS": self.bootstrap_servers, **urls}
+
+    def logs(self) -> dict[str, str]:
+        """Return the end of every program's log, for reports."""
+        return {part: program.log_tail() for part, program in self.programs.items()}
+
+    # --- what one can do to it ---
+
+    def start(self) -> Self:
+        """Start everything; return when it serves."""
+        with ExitStack() as starting:
+            starting.enter_context(self.brokers)
+            registry_url = ""
+            if "registry" in self._parts:
+                registry = LocalRegistry(self.bootstrap_servers, replicas=self._replicas)
+                registry_url = self._start("registry", registry, starting)
+            if "rest-proxy" in self._parts:
+                proxy = LocalRestProxy(self.bootstrap_servers, registry_url)
+                self._start("rest-proxy", proxy, starting)
+            if "connect" in self._parts:
+                worker = LocalConnect(self.bootstrap_servers, registry_url, replicas=self._replicas)
+                self._start("connect", worker, starting)
+            self._running = starting.pop_all()
+        return self
+
+    def _start(self, part: str, program: LocalProgram, starting: ExitStack) -> str:
+        starting.enter_context(program)
+        self.programs[part] = program
+        return program.url
+
+    def close(self) -> None:
+        """Stop everything, the brokers last, and remove its folders."""
+        self._running.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

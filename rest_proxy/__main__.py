@@ -1,0 +1,61 @@
+"""`python -m rest_proxy`: serve Kafka over HTTP until SIGTERM."""
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+
+from aiohttp import web
+
+from common.http.serving import Site
+from common.process.log_lines import configure_logging
+from rest_proxy.app import build_app
+from rest_proxy.kafka.client_settings import ClientSettingsError
+from rest_proxy.proxy import Proxy
+from rest_proxy.settings import Settings, SettingsError, read_settings
+
+log = logging.getLogger("rest_proxy")
+
+_SHUTDOWN_SECONDS = 3.0
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until a signal. Raises ClientSettingsError, OSError when the port is taken."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    listening = socket.create_server(settings.address())
+    host, port = settings.address()[0] or "0.0.0.0", listening.getsockname()[1]
+    proxy = Proxy.of(settings)
+    runner = web.AppRunner(build_app(proxy), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+    await runner.setup()
+    try:
+        await Site(runner, listening).start()
+        connected = asyncio.ensure_future(proxy.brokers.wait_until_connected())
+        stopped = asyncio.ensure_future(stopping.wait())
+        await asyncio.wait([connected, stopped], return_when=asyncio.FIRST_COMPLETED)
+        if connected.done():
+            sys.stdout.write(f"millrace rest-proxy ready on http://{host}:{port}\n")
+            sys.stdout.flush()
+        await stopped
+        connected.cancel()
+        log.info("rest proxy stopping on a signal")
+    finally:
+        await runner.cleanup()
+        log.info("rest proxy stopped")
+
+
+def main() -> int:
+    """Run the program; 1 when it cannot be started."""
+    configure_logging()
+    try:
+        asyncio.run(serve(read_settings(sys.argv[1:])))
+    except (SettingsError, ClientSettingsError, OSError) as error:
+        sys.stderr.write(f"millrace rest-proxy: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

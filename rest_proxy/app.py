@@ -1,0 +1,113 @@
+"""The proxy as a web application. A request passes the guard, then its call; errors are JSON."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+from rest_proxy.probes import Metrics, front_page, get_live, get_nothing, get_ready
+from rest_proxy.proxy import PROXY, Proxy
+from rest_proxy.refusals import RestError
+from rest_proxy.settings import Settings
+from rest_proxy.v2 import consumers, produce, records, topics
+from rest_proxy.v3 import acls, clusters, configs, groups
+from rest_proxy.v3 import records as v3_records
+from rest_proxy.v3 import topics as v3_topics
+from rest_proxy.v3.rate import RateLimit
+from rest_proxy.v3.records import RATE_LIMIT
+from rest_proxy.web.answers import Handler, errors_as_json, refusal
+from rest_proxy.web.guard import Guard, is_loopback
+
+Signal = Callable[[web.Request, web.StreamResponse], Awaitable[None]]
+V2: Final = (topics, produce, consumers, records)
+V3: Final = (clusters, configs, v3_topics, groups, acls, v3_records)
+
+
+def build_app(proxy: Proxy) -> web.Application:
+    """Return the application; it follows Kafka while it runs."""
+    settings = proxy.settings
+    metrics = Metrics(proxy)
+    guard = guard_of(settings)
+    app = web.Application(
+        middlewares=[metrics.measure, _guarding(guard), errors_as_json],
+        client_max_size=settings.whole("request.max.bytes"),
+    )
+    app.on_response_prepare.append(_letting_pages_read(guard))
+    app[PROXY] = proxy
+    app[RATE_LIMIT] = rate_limit_of(settings)
+    app.router.add_get("/", front_page(proxy))
+    app.router.add_post("/", get_nothing)
+    app.router.add_get("/health/live", get_live)
+    app.router.add_get("/health/ready", get_ready)
+    app.router.add_get("/metrics", metrics.get_metrics)
+    if settings.flag("api.v2.enable"):
+        _add(app, [route for module in V2 for route in module.ROUTES])
+    if settings.flag("api.v3.enable"):
+        _add(app, [route for module in V3 for route in module.ROUTES])
+    app.cleanup_ctx.append(_run)
+    return app
+
+
+def _add(app: web.Application, routes: Iterable[web.RouteDef]) -> None:
+    """Add routes; a slash at the end of a path makes no difference."""
+    for route in routes:
+        app.router.add_route(route.method, route.path, route.handler)
+        app.router.add_route(route.method, f"{route.path}/", route.handler)
+
+
+def guard_of(settings: Settings) -> Guard:
+    host, _ = settings.address()
+    return Guard(
+        is_local=is_loopback(host),
+        allowed_hosts=_names(settings["allowed.hosts"].lower()),
+        allowed_origins=_names(settings["access.control.allow.origin"]),
+    )
+
+
+def rate_limit_of(settings: Settings) -> RateLimit:
+    prefix = "api.v3.produce.rate.limit"
+    is_on = settings.flag(f"{prefix}.enabled")
+    return RateLimit(
+        settings.whole(f"{prefix}.max.requests.per.sec") if is_on else None,
+        settings.whole(f"{prefix}.max.bytes.per.sec"),
+    )
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(filter(None, (each.strip() for each in text.split(","))))
+
+
+def _guarding(guard: Guard) -> Middleware:
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            guard.check(request.method, request.headers)
+        except RestError as error:
+            return refusal(error)
+        if request.method == "OPTIONS" and guard.cross_origin_headers(request.headers):
+            return web.Response(status=204)
+        return await handler(request)
+
+    return check
+
+
+def _letting_pages_read(guard: Guard) -> Signal:
+    async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
+        response.headers.update(guard.cross_origin_headers(request.headers))
+
+    return add_headers
+
+
+async def _run(app: web.Application) -> AsyncIterator[None]:
+    proxy = app[PROXY]
+    running = [
+        asyncio.ensure_future(proxy.brokers.connect()),
+        asyncio.ensure_future(proxy.instances.sweep()),
+    ]
+    yield
+    for each in running:
+        each.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+    await proxy.close()

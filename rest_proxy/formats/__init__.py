@@ -1,0 +1,56 @@
+"""Keys and values of records as JSON, and as the bytes that are in Kafka. Pure.
+
+`plain` has the formats without a schema. `avro`, `json_schema` and `protobuf` have one codec each:
+made of a schema's text, it encodes JSON to bytes and decodes bytes to JSON. Behind the schema's id
+(`wire`) those bytes are what Confluent's serializers write. A codec raises FormatError for
+whatever it is given.
+"""
+
+from enum import StrEnum
+from typing import Any, Protocol
+
+
+class FormatError(ValueError):
+    """Data that is not of its format or its schema; the message says where and why."""
+
+
+class Format(StrEnum):
+    """An embedded format, with the name it has in media types."""
+
+    BINARY = "binary"
+    JSON = "json"
+    STRING = "string"
+    AVRO = "avro"
+    JSONSCHEMA = "jsonschema"
+    PROTOBUF = "protobuf"
+
+    @property
+    def has_schema(self) -> bool:
+        return self in _OF_THE_REGISTRY
+
+    @property
+    def registry_type(self) -> str:
+        """Return what the registry calls it."""
+        return _OF_THE_REGISTRY[self]
+
+
+_OF_THE_REGISTRY = {
+    Format.AVRO: "AVRO",
+    Format.JSONSCHEMA: "JSON",
+    Format.PROTOBUF: "PROTOBUF",
+}
+OF_REGISTRY_TYPE = {kind: each for each, kind in _OF_THE_REGISTRY.items()}
+
+
+class Codec(Protocol):
+    """A schema that JSON is converted by."""
+
+    @property
+    def record_name(self) -> str | None:
+        """Return the name of the record it describes, None of one without."""
+
+    def encode(self, data: Any) -> bytes:
+        """Return the bytes that stand behind a schema's id; raises FormatError."""
+
+    def decode(self, body: bytes) -> Any:
+        """Return what they say as JSON; raises FormatError."""

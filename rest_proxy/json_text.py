@@ -1,0 +1,154 @@
+"""JSON as it comes and goes: strict, numbers that have no JSON are refused, big integers exact.
+
+`Objects` reads a text piece by piece: values that follow each other (a stream of version 3), or the
+elements of a list within an object (the records of version 2). So a body of ten megabytes is never
+parsed in one go, and whoever reads it can let others have the loop between two pieces.
+"""
+
+import json
+import math
+import re
+from collections.abc import Generator, Iterator
+from typing import Any, Final
+
+_LONGEST_TOKEN: Final = 12
+"""Two escapes that are one character. So near to its end, a text may go on as JSON."""
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+
+
+class NotJsonError(ValueError):
+    """The text is no JSON; the message says why."""
+
+
+class EndsEarlyError(NotJsonError):
+    """The text ends before its JSON does: more of it may come."""
+
+
+def _constant(name: str) -> float:
+    raise NotJsonError(f"{name} is no JSON")
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise NotJsonError(f"the number {text[:30]} is too large")
+    return number
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_constant, parse_float=_float)
+
+
+def read_json(text: str) -> Any:
+    """Return the one value that a text holds; raises NotJsonError."""
+    value, end = _value(text, _skip(text, 0))
+    if _skip(text, end) != len(text):
+        raise NotJsonError(f"there is more behind the value, at character {end}")
+    return value
+
+
+def decode_utf8(data: bytes) -> str:
+    """Return a body's text; raises NotJsonError."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise NotJsonError(f"the body is not UTF-8: {error.reason} at {error.start}") from None
+
+
+def write_json(value: Any) -> bytes:
+    """Return a value as JSON. Raises ValueError for a number or a text that has none."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def next_value(text: str, start: int) -> tuple[Any, int] | None:
+    """Return the next of several values and where it ends; None if only space is left.
+
+    Raises EndsEarlyError when the text ends within it, NotJsonError for anything else.
+    A number at the very end may go on in what has not come yet; a stream has objects only.
+    """
+    at = _skip(text, start)
+    return None if at == len(text) else _value(text, at)
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    assert found is not None
+    return found.end()
+
+
+def _value(text: str, at: int) -> tuple[Any, int]:
+    try:
+        return _DECODER.raw_decode(text, at)
+    except NotJsonError:
+        raise
+    except json.JSONDecodeError as error:
+        reason = f"{error.msg} at character {error.pos}"
+        is_at_end = error.pos >= len(text) - _LONGEST_TOKEN
+        if is_at_end or error.msg.startswith("Unterminated string"):
+            raise EndsEarlyError(reason) from None
+        raise NotJsonError(reason) from None
+    except RecursionError:
+        raise NotJsonError("the JSON is nested too deeply") from None
+    except ValueError as error:  # an integer of thousands of digits
+        raise NotJsonError(str(error)) from None
+
+
+class Elements:
+    """Reads an object whose one member is a list, element by element.
+
+    Iterating gives the elements. Afterwards `members` has the object's other members. A text whose
+    top is no object, or whose list is no list, raises NotJsonError.
+    """
+
+    def __init__(self, text: str, name: str) -> None:
+        self._text = text
+        self._name = name
+        self.members: dict[str, Any] = {}
+        self.has_list = False
+
+    def __iter__(self) -> Iterator[Any]:
+        at = self._expect("{", 0)
+        if self._peek(at) == "}":
+            self._end(at + 1)
+            return
+        while True:
+            key, at = _value(self._text, _skip(self._text, at))
+            if not isinstance(key, str):
+                raise NotJsonError("an object's member has no name")
+            at = _skip(self._text, self._expect(":", at))
+            if key == self._name:
+                at = yield from self._list(at)
+            else:
+                self.members[key], at = _value(self._text, at)
+            at = _skip(self._text, at)
+            if self._peek(at) == "}":
+                self._end(at + 1)
+                return
+            at = self._expect(",", at)
+
+    def _list(self, at: int) -> Generator[Any, None, int]:
+        if self.has_list or self._peek(at) != "[":
+            raise NotJsonError(f"{self._name} has to be one list")
+        self.has_list = True
+        at = _skip(self._text, at + 1)
+        if self._peek(at) == "]":
+            return at + 1
+        while True:
+            element, at = _value(self._text, at)
+            yield element
+            at = _skip(self._text, at)
+            if self._peek(at) == "]":
+                return at + 1
+            at = _skip(self._text, self._expect(",", at))
+
+    def _peek(self, at: int) -> str:
+        return self._text[at : at + 1]
+
+    def _expect(self, what: str, at: int) -> int:
+        at = _skip(self._text, at)
+        if self._peek(at) != what:
+            raise NotJsonError(f"expected {what} at character {at}")
+        return at + 1
+
+    def _end(self, at: int) -> None:
+        if _skip(self._text, at) != len(self._text):
+            raise NotJsonError(f"there is more behind the object, at character {at}")

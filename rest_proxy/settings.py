@@ -1,0 +1,211 @@
+"""The settings, with the names that Confluent's REST proxy has for them.
+
+They come from a properties file (`--config`), from variables (`KAFKA_REST_BOOTSTRAP_SERVERS` is
+`bootstrap.servers`, as in Confluent's images) and from `--override name=value`; the later wins. An
+unknown name is refused: nothing is accepted and ignored.
+"""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+_ENVIRONMENT: Final = "KAFKA_REST_"
+_CLIENT: Final = "client."
+
+
+class SettingsError(ValueError):
+    """A setting that cannot be used; the message names it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting: its default as text, and what it means."""
+
+    default: str
+    what: str
+
+
+KNOWN: Final[dict[str, Setting]] = {
+    "bootstrap.servers": Setting(
+        default="127.0.0.1:9092", what="Kafka's host:port, several with commas"
+    ),
+    "schema.registry.url": Setting(
+        default="http://127.0.0.1:8081", what="the schema registry; empty: none"
+    ),
+    "listeners": Setting(default="http://127.0.0.1:8082", what="where HTTP is served"),
+    "advertised.listeners": Setting(
+        default="", what="the address that answers name, http://host:port"
+    ),
+    "host.name": Setting(default="", what="the host that answers name"),
+    "id": Setting(default="", what="this proxy's name, a part of instances' names"),
+    "consumer.request.timeout.ms": Setting(default="1000", what="how long a read waits at most"),
+    "consumer.request.max.bytes": Setting(default="67108864", what="how much a read gives at most"),
+    "consumer.instance.timeout.ms": Setting(
+        default="300000", what="an instance nobody calls is closed after this"
+    ),
+    "consumer.instances.max": Setting(default="1000", what="how many instances there may be"),
+    "consumer.join.timeout.ms": Setting(
+        default="10000", what="how long a read waits for its first partitions"
+    ),
+    "fetch.min.bytes": Setting(
+        default="-1", what="a read ends with so many bytes; -1: it waits all its time"
+    ),
+    "max.poll.records": Setting(
+        default="500", what="how many records are taken from Kafka at once"
+    ),
+    "request.max.bytes": Setting(default="33554432", what="the largest body of a request"),
+    "api.v2.enable": Setting(default="true", what="whether version 2 is served"),
+    "api.v3.enable": Setting(default="true", what="whether version 3 is served"),
+    "api.v3.produce.batch.maximum.entries": Setting(
+        default="10", what="how many records a batch of version 3 has at most"
+    ),
+    "api.v3.produce.rate.limit.enabled": Setting(
+        default="false", what="whether records of version 3 are limited"
+    ),
+    "api.v3.produce.rate.limit.max.requests.per.sec": Setting(
+        default="10000", what="records a second"
+    ),
+    "api.v3.produce.rate.limit.max.bytes.per.sec": Setting(
+        default="10000000", what="bytes a second"
+    ),
+    "streaming.connection.max.duration.ms": Setting(
+        default="86400000", what="how long one stream of records may be open"
+    ),
+    "allowed.hosts": Setting(
+        default="", what="Host headers that are served besides loopback's; *: all"
+    ),
+    "access.control.allow.origin": Setting(
+        default="", what="origins whose pages may call, with commas; *: all"
+    ),
+    "neighbours": Setting(
+        default="", what="servers to link to: name=http://..., with commas between"
+    ),
+    "producer.acks": Setting(default="all", what="0, 1 or all"),
+    "producer.linger.ms": Setting(default="1", what="how long records wait for others"),
+    "producer.compression.type": Setting(default="none", what="none, gzip, snappy, lz4 or zstd"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings; every known name has a value."""
+
+    values: Mapping[str, str]
+    client: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, said: Mapping[str, str]) -> "Settings":
+        """Check settings. Raises SettingsError."""
+        unknown = sorted(
+            name for name in said if name not in KNOWN and not name.startswith(_CLIENT)
+        )
+        if unknown:
+            raise SettingsError(f"{unknown[0]} is no setting of the REST proxy")
+        own = {name: said.get(name, each.default) for name, each in KNOWN.items()}
+        client = {
+            name.removeprefix(_CLIENT): value
+            for name, value in said.items()
+            if name.startswith(_CLIENT)
+        }
+        settings = cls(own, client)
+        settings.check()
+        return settings
+
+    def check(self) -> None:
+        """Read every value once; raises SettingsError."""
+        for name, each in KNOWN.items():
+            if each.default.lstrip("-").isdigit():
+                self.whole(name)
+            if each.default in ("true", "false"):
+                self.flag(name)
+        entries = self.whole("api.v3.produce.batch.maximum.entries")
+        if not 1 <= entries <= 50:
+            raise SettingsError(f"api.v3.produce.batch.maximum.entries={entries}: 1 to 50")
+        self.address()
+
+    def __getitem__(self, name: str) -> str:
+        return self.values[name]
+
+    def whole(self, name: str) -> int:
+        """Return a number; raises SettingsError."""
+        try:
+            number = int(self.values[name])
+        except ValueError:
+            raise SettingsError(f"{name}={self.values[name]!r} is no whole number") from None
+        if number < -1 or (number < 0 and name != "fetch.min.bytes"):
+            raise SettingsError(f"{name}={number} is below zero")
+        return number
+
+    def flag(self, name: str) -> bool:
+        """Return a yes or no; raises SettingsError."""
+        text = self.values[name].lower()
+        if text not in ("true", "false"):
+            raise SettingsError(f"{name}={self.values[name]!r}: true or false")
+        return text == "true"
+
+    def address(self) -> tuple[str, int]:
+        """Return the host and the port to listen on; raises SettingsError."""
+        return parse_listener("listeners", self.values["listeners"])
+
+
+def parse_listener(name: str, text: str) -> tuple[str, int]:
+    """Return host and port of http://host:port; raises SettingsError."""
+    parts = urlsplit(text.split(",")[0].strip())
+    try:
+        port = parts.port
+    except ValueError as error:
+        raise SettingsError(f"{name}={text!r}: {error}") from None
+    if "," in text or parts.scheme != "http":
+        raise SettingsError(f"{name}={text!r}: one http://host:port is served")
+    return parts.hostname or "", 8082 if port is None else port
+
+
+def read_settings(
+    arguments: Sequence[str], environment: Mapping[str, str] = os.environ
+) -> Settings:
+    """Read the settings of a process. Raises SettingsError; wrong arguments end the program."""
+    parser = argparse.ArgumentParser(
+        prog="millrace rest-proxy",
+        description="Kafka over HTTP, with Confluent's REST API v2 and v3.",
+        epilog="Settings: " + "; ".join(f"{k} ({s.what})" for k, s in KNOWN.items()),
+    )
+    parser.add_argument("--config", type=Path, help="a properties file")
+    parser.add_argument(
+        "--override", action="append", default=[], metavar="NAME=VALUE", help="one setting"
+    )
+    options: Any = parser.parse_args(arguments)
+    said: dict[str, str] = {}
+    if options.config is not None:
+        said |= _read_file(options.config)
+    said |= {
+        name.removeprefix(_ENVIRONMENT).lower().replace("_", "."): value
+        for name, value in environment.items()
+        if name.startswith(_ENVIRONMENT)
+    }
+    for override in options.override:
+        name, separator, value = override.partition("=")
+        if not separator:
+            raise SettingsError(f"--override {override!r} has to be NAME=VALUE")
+        said[name.strip()] = value.strip()
+    return Settings.of(said)
+
+
+def _read_file(path: Path) -> dict[str, str]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from None
+    found = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if not stripped or stripped[0] in "#!":
+            continue
+        name, separator, value = stripped.partition("=")
+        if not separator:
+            raise SettingsError(f"{path}, line {number}: not NAME=VALUE")
+        found[name.strip()] = value.strip()
+    return found

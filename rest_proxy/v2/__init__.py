@@ -1,0 +1,1 @@
+"""Version 2: topics and their partitions, records sent, consumer instances."""

@@ -1,0 +1,75 @@
+"""JSON objects that follow each other in a body that may never end. Pure.
+
+`feed` takes what came and gives the objects that are whole. A text that is not whole is parsed
+again with more of it, so that is done only where it can be whole, and never for more than eight
+times the bytes that came: who sends one string in small pieces cannot keep a processor busy.
+"""
+
+import codecs
+from collections.abc import Iterator
+from typing import Any, Final
+
+from rest_proxy.json_text import EndsEarlyError, NotJsonError, next_value
+from rest_proxy.refusals import bad_request, too_large
+
+_COST_FACTOR: Final = 8
+_FREE_COST: Final = 1 << 20
+_GROWTH: Final = 1.5
+
+
+class ObjectStream:
+    """Owns what came and is not whole yet; at most `limit_bytes` characters of it."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._text = ""
+        self._received = 0
+        self._parsed = 0
+        self._last_try = 0
+
+    def feed(self, data: bytes, *, is_last: bool = False) -> Iterator[Any]:
+        """Give the objects that are whole now; raises RestError."""
+        self._received += len(data)
+        try:
+            self._text += self._decoder.decode(data, final=is_last)
+        except UnicodeDecodeError as error:
+            raise bad_request(f"The body is not UTF-8: {error.reason}") from None
+        if is_last or self._is_worth_it():
+            yield from self._objects(is_last=is_last)
+        if len(self._text) > self._limit_bytes:
+            raise too_large(self._limit_bytes)
+
+    def _is_worth_it(self) -> bool:
+        size = len(self._text)
+        if self._parsed + size > _COST_FACTOR * self._received + _FREE_COST:
+            return False
+        return size >= _GROWTH * self._last_try or self._text.rstrip().endswith("}")
+
+    def _objects(self, *, is_last: bool) -> Iterator[Any]:
+        at = 0
+        try:
+            while (found := next_value(self._text, at)) is not None:
+                value, at = found
+                yield _checked(value)
+            self._text = ""
+        except EndsEarlyError as error:
+            if is_last:
+                raise bad_request(f"The body ends in the middle of a record: {error}") from None
+            self._text = self._text[at:]
+        except NotJsonError as error:
+            raise bad_request(f"The body is no JSON: {error}") from None
+        self._parsed += at + len(self._text)
+        self._last_try = len(self._text)
+
+
+def _checked(value: Any) -> Any:
+    """Return a record; raises RestError for what people send instead."""
+    if isinstance(value, list):
+        raise bad_request("Records are not in an array: send one JSON object after the other.")
+    if isinstance(value, dict) and "records" in value:
+        raise bad_request(
+            'Records are not in {"records": [...]}, which is version 2: send one JSON object '
+            "after the other."
+        )
+    return value

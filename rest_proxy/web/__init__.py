@@ -1,0 +1,1 @@
+"""HTTP: whom the proxy answers, what a body may be, addresses in answers."""

@@ -1,0 +1,105 @@
+"""What comes in a body, read whole and checked; and the fields of what came."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+from aiohttp import web
+
+from rest_proxy.json_text import NotJsonError, decode_utf8, read_json
+from rest_proxy.refusals import RestError, bad_payload, bad_request, too_large
+
+SMALL_BODY_BYTES: Final = 1 << 20
+"""Of every call that has no records: such a body is read in one go."""
+BODY_SECONDS: Final = 30.0
+_LONG: Final = (1 << 63) - 1
+
+
+async def read_text(request: web.Request, limit_bytes: int = SMALL_BODY_BYTES) -> str:
+    """Return a body's text. Raises RestError: too large, too slow, no UTF-8."""
+    declared = request.content_length
+    if declared is not None and declared > limit_bytes:
+        raise too_large(limit_bytes)
+    raw = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.content.iter_any():
+                raw += chunk
+                if len(raw) > limit_bytes:
+                    raise too_large(limit_bytes)
+    except TimeoutError:
+        raise RestError(408, f"The body was not here after {BODY_SECONDS:g} s.") from None
+    try:
+        return decode_utf8(bytes(raw))
+    except NotJsonError as error:
+        raise bad_request(str(error)) from None
+
+
+async def read_object(request: web.Request, *, is_optional: bool = False) -> dict[str, Any]:
+    """Return a body that is a JSON object; none is an empty one where that is allowed."""
+    text = await read_text(request)
+    if is_optional and not text.strip():
+        return {}
+    try:
+        body = read_json(text)
+    except NotJsonError as error:
+        raise bad_request(f"The body is no JSON: {error}") from None
+    if body is None and is_optional:
+        return {}
+    if not isinstance(body, dict):
+        raise bad_payload("the body has to be a JSON object")
+    return body
+
+
+def only(body: Mapping[str, Any], *names: str) -> None:
+    """Raise RestError for a field that is none of these: nothing is accepted and ignored."""
+    unknown = sorted(body.keys() - set(names))
+    if unknown:
+        raise bad_payload(f"unknown field {unknown[0]!r}; there are {', '.join(names)}")
+
+
+def text_field(body: Mapping[str, Any], name: str, *, is_needed: bool = True) -> str | None:
+    """Return a text; raises RestError."""
+    value = body.get(name)
+    if value is None and not is_needed:
+        return None
+    if not isinstance(value, str):
+        raise bad_payload(f"{name} has to be a text" + ("" if name in body else ": it is missing"))
+    return value
+
+
+def whole_field(body: Mapping[str, Any], name: str, *, is_needed: bool = True) -> int | None:
+    """Return a number from 0 up; raises RestError."""
+    value = body.get(name)
+    if value is None and not is_needed:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LONG:
+        raise bad_payload(f"{name} has to be a whole number that is not negative")
+    return value
+
+
+def flag_field(body: Mapping[str, Any], name: str) -> bool:
+    """Return a yes or no, no where it is left out; raises RestError."""
+    value = body.get(name)
+    if value is None:
+        return False
+    if not isinstance(value, bool):
+        raise bad_payload(f"{name} has to be true or false")
+    return value
+
+
+def list_field(body: Mapping[str, Any], name: str) -> list[Any]:
+    """Return a list; raises RestError."""
+    value = body.get(name)
+    if not isinstance(value, list):
+        raise bad_payload(f"{name} has to be a list" + ("" if name in body else ": it is missing"))
+    return value
+
+
+def objects_field(body: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return a list of objects; raises RestError."""
+    found = list_field(body, name)
+    for index, each in enumerate(found):
+        if not isinstance(each, dict):
+            raise bad_payload(f"{name}[{index}] has to be an object")
+    return found

@@ -1,0 +1,20 @@
+"""Long work on the loop, cut so that others have their turns."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+_TURN_SECONDS: Final = 0.01
+
+
+class Turns:
+    """Lets others have the loop when this has had it for a hundredth of a second."""
+
+    def __init__(self, now_seconds: Callable[[], float]) -> None:
+        self._now_seconds = now_seconds
+        self._since = now_seconds()
+
+    async def yield_if_long(self) -> None:
+        if self._now_seconds() - self._since >= _TURN_SECONDS:
+            await asyncio.sleep(0)
+            self._since = self._now_seconds()

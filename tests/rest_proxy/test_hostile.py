@@ -1,0 +1,180 @@
+"""What comes from outside and means no good: the proxy refuses it, and goes on."""
+
+import json
+import socket
+import threading
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from millrace.testing import LocalRestProxy, LocalStack
+from tests.lib.rest_calls import JSON, V2, RestCalls, records_type
+
+JSON_RECORDS = records_type("json")
+
+
+def memory_bytes(pid: int) -> int:
+    """Return what a process has in memory for itself, as Linux counts it."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return 1024 * int(line.split()[1])
+    raise AssertionError("no Pss")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"Origin": "http://127.0.0.1:1"}, 403),
+        ({"Sec_Fetch_Site": "same-origin"}, 200),
+        ({}, 200),
+    ],
+)
+def test_a_page_of_another_origin_changes_nothing(
+    rest: RestCalls, topic: str, headers: dict[str, str], status: int
+) -> None:
+    records = {"records": [{"value": 1}]}
+    answer = rest.post(f"/topics/{topic}", records, JSON_RECORDS, **headers)
+    assert answer.status == status, answer
+    if status == 403:
+        assert "access.control.allow.origin" in answer.body["message"]
+
+
+def test_the_proxy_s_own_page_may_post(rest: RestCalls, topic: str) -> None:
+    records = {"records": [{"value": 1}]}
+    assert rest.post(f"/topics/{topic}", records, JSON_RECORDS, Origin=rest.url).status == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8082", "127.0.0.1.evil.example"])
+def test_a_name_that_somebody_pointed_here_is_not_served(rest: RestCalls, host: str) -> None:
+    answer = rest.get("/topics", Host=host)
+    assert answer.status == 421
+    assert "allowed.hosts" in answer.body["message"]
+    assert rest.get("/topics", Host="localhost:9").status == 200
+
+
+def test_allowed_origins_may_call_and_read_and_allowed_hosts_are_served(
+    stack: LocalStack,
+) -> None:
+    settings = {
+        "access.control.allow.origin": "http://ui.example",
+        "allowed.hosts": "kafka.example",
+    }
+    with LocalRestProxy(stack.bootstrap_servers, settings=settings) as proxy:
+        rest = RestCalls(proxy.url)
+        origin = {"Origin": "http://ui.example"}
+        asked = rest.call("OPTIONS", "/topics/t", None, None, **origin)
+        assert asked.status == 204
+        assert "POST" in asked.headers["Access-Control-Allow-Methods"]
+        answer = rest.get("/topics", **origin)
+        assert answer.headers["Access-Control-Allow-Origin"] == "http://ui.example"
+        assert rest.post("/consumers/g", {}, **origin).status == 200
+        assert rest.post("/consumers/g", {}, Origin="http://other.example").status == 403
+        assert rest.get("/topics", Host="kafka.example").status == 200
+
+
+def test_ten_megabytes_of_json_stop_nobody_else(rest: RestCalls, topic: str) -> None:
+    """Every probe is answered while the body is read, checked and sent."""
+    body = json.dumps({"records": [{"value": {"n": n, "text": "x" * 80}} for n in range(90_000)]})
+    assert len(body) > 10_000_000
+    slowest = 0.0
+    is_over = threading.Event()
+
+    def probe() -> None:
+        nonlocal slowest
+        while not is_over.is_set():
+            began = time.monotonic()
+            assert rest.get("/health/live").status == 200
+            slowest = max(slowest, time.monotonic() - began)
+
+    prober = threading.Thread(target=probe)
+    prober.start()
+    try:
+        began = time.monotonic()
+        answer = rest.post(f"/topics/{topic}", body.encode(), JSON_RECORDS)
+        took = time.monotonic() - began
+    finally:
+        is_over.set()
+        prober.join()
+    assert (answer.status, len(answer.body["offsets"])) == (200, 90_000)
+    assert {each["error"] for each in answer.body["offsets"]} == {None}
+    assert slowest < took / 2, (slowest, took)
+
+
+def test_bodies_are_bounded(rest: RestCalls, topic: str) -> None:
+    assert rest.post(f"/topics/{topic}", b" " * (33 << 20), JSON_RECORDS).code == 413
+    assert rest.post("/consumers/g", b" " * (2 << 20), V2).code == 413
+    cluster_id = rest.get("/v3/clusters").body["data"][0]["cluster_id"]
+    path = f"/v3/clusters/{cluster_id}/topics"
+    assert rest.post(path, b" " * (2 << 20), JSON).code == 413
+
+
+def test_half_a_body_is_let_go(rest: RestCalls, topic: str) -> None:
+    parts = urlsplit(rest.url)
+    address = (parts.hostname or "", parts.port or 0)
+    for path, kind in ((f"/topics/{topic}", JSON_RECORDS), ("/consumers/g", V2)):
+        with socket.create_connection(address) as half:
+            head = f"POST {path} HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Type: {kind}\r\n"
+            half.sendall(f"{head}Content-Length: 1000\r\n\r\n{{".encode())
+    assert rest.get("/health/ready").status == 200
+    assert rest.get("/topics").status == 200
+
+
+def test_a_hundred_instances_that_nobody_calls_again_are_gone_and_so_is_their_memory(
+    stack: LocalStack,
+) -> None:
+    settings = {"consumer.instance.timeout.ms": "1500", "consumer.request.timeout.ms": "100"}
+    with LocalRestProxy(stack.bootstrap_servers, settings=settings) as proxy:
+        rest = RestCalls(proxy.url)
+        rest.post("/topics/idle", {"records": [{"value": "x" * 1000}] * 500}, JSON_RECORDS)
+
+        def round_of_hundred(number: int) -> int:
+            for each in range(100):
+                told = {"auto.offset.reset": "earliest", "name": f"i-{each}"}
+                made = rest.post(f"/consumers/round-{number}-{each}", told)
+                path = made.body["base_uri"]
+                partitions = {"partitions": [{"topic": "idle", "partition": 0}]}
+                assert rest.post(f"{path}/assignments", partitions).status == 204
+            deadline = time.monotonic() + 30
+            while "millrace_rest_proxy_consumer_instances 0.0" not in rest.get("/metrics").body:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            return memory_bytes(proxy.pid)
+
+        round_of_hundred(0)
+        first, second = round_of_hundred(1), round_of_hundred(2)
+        assert second < first + (3 << 20), (first, second)
+
+
+def test_there_are_so_many_instances_and_no_more(stack: LocalStack) -> None:
+    settings = {"consumer.instances.max": "2"}
+    with LocalRestProxy(stack.bootstrap_servers, settings=settings) as proxy:
+        rest = RestCalls(proxy.url)
+        codes = [rest.post("/consumers/g").status for _ in range(3)]
+        assert codes == [200, 200, 429]
+        assert "consumer.instances.max" in rest.post("/consumers/g").body["message"]
+
+
+def test_addresses_in_answers_are_those_the_caller_uses(rest: RestCalls) -> None:
+    told = {"X_Forwarded_Proto": "https", "X_Forwarded_Host": "kafka.example"}
+    body = rest.get("/v3/clusters", X_Forwarded_Prefix="/rest", **told).body
+    assert body["metadata"]["self"] == "https://kafka.example/rest/v3/clusters"
+    made = rest.post("/consumers/forwarded", {"name": "a"}, **told).body
+    assert made["base_uri"] == "https://kafka.example/consumers/forwarded/instances/a"
+    rest.delete("/consumers/forwarded/instances/a")
+
+
+def test_it_ends_in_good_order(stack: LocalStack) -> None:
+    with LocalRestProxy(stack.bootstrap_servers) as proxy:
+        rest = RestCalls(proxy.url)
+        instance = rest.post("/consumers/leaver", {"auto.offset.reset": "earliest"}).body
+        rest.post(f"{instance['base_uri']}/subscription", {"topics": ["_schemas"]})
+        began = time.monotonic()
+        proxy.stop()
+        assert time.monotonic() - began < 10
+        assert "rest proxy stopped" in proxy.log_tail()
+        assert "Traceback" not in proxy.log_tail()
