@@ -5,7 +5,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
-from millrace.launch import program_command, program_environment
+from millrace.launch import program_command, program_environment, service_names
 
 # Kafka's command-line tools, each a command of the broker's program.
 TOOLS = {
@@ -39,16 +39,7 @@ PROGRAMS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "connect": ("connect", (), "run connectors, and ask those that run (start, list, status ...)"),
     "mirror": ("mirror", (), "follow other clusters: millrace mirror mm2.properties"),
 }
-SERVICES = (
-    "orders",
-    "fraud",
-    "inventory",
-    "order-details",
-    "aggregator",
-    "payments",
-    "email",
-    "search",
-)
+SERVICES = tuple(name.replace("_", "-") for name in service_names())
 USAGE_WIDTH = max(map(len, PROGRAMS))
 
 

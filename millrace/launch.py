@@ -18,6 +18,15 @@ def programs_folder() -> Path:
     return installed if installed.is_dir() else _PACKAGE.parent
 
 
+def service_names() -> tuple[str, ...]:
+    """Return the names of the services there are, as their folders are named.
+
+    The orders service is the first: it has the address that people are told.
+    """
+    found = (path.parent.name for path in programs_folder().glob("services/*/__main__.py"))
+    return tuple(sorted(found, key=lambda name: (name != "orders", name)))
+
+
 def program_command(module: str, *arguments: str) -> list[str]:
     """Return the command that runs a program's module in a process of its own."""
     return [sys.executable, "-P", "-m", module, *arguments]

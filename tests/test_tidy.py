@@ -116,6 +116,7 @@ PLAIN_ENGLISH = (
     "broker/log",
     "broker/metadata",
     "broker/model.py",
+    "broker/protocol/messages",
     "broker/protocol/records",
     "broker/raft",
     "broker/records",

@@ -23,11 +23,11 @@ A Kafka broker is recommended to have 4,000 replicas, and one of this project is
 10,000; this is twice as much. A Java producer's request of 1 MiB (`max.request.size`) has room for
 about 14,000 batches of one record.
 """
-REPLICAS_OF_A_BROKER: Final = 100_000
+REPLICAS_OF_A_BROKER: Final = 50_000
 """A broker names every replica that it has in common with another broker, or leads."""
-TOPICS_OF_A_CLUSTER: Final = 100_000
+TOPICS_OF_A_CLUSTER: Final = 50_000
 """Administration tools first list all topics, and then name every one of them in one request."""
-SETTINGS: Final = 50_000
+SETTINGS: Final = 30_000
 """MirrorMaker 2 sets all settings of all topics in one request, most of them to what they are."""
 BROKER_IDS: Final = 100_000
 """The replicas of 10,000 partitions, ten of each."""
@@ -57,9 +57,9 @@ LARGER_LIMITS: Final[dict[ApiKey, dict[str, int]]] = {
     ApiKey.TXN_OFFSET_COMMIT: CLIENT_PARTITIONS,
     # The same, and a lag exporter that names all partitions of all topics for each group.
     ApiKey.OFFSET_FETCH: {
-        "topics": REPLICAS_OF_A_BROKER,
+        "topics": PARTITIONS_OF_A_CLIENT,
         "topics.partition_indexes": REPLICAS_OF_A_BROKER,
-        "groups.topics": REPLICAS_OF_A_BROKER,
+        "groups.topics": PARTITIONS_OF_A_CLIENT,
         "groups.topics.partition_indexes": REPLICAS_OF_A_BROKER,
     },
     # A member of a group names what it owns; one that has just joined may own nearly everything.

@@ -19,8 +19,8 @@ For `MetadataRequest` version 9 the core of it reads
      n2 -= 1
      if not 0 <= n2 <= (end - pos) // 2:
       raise DecodeError('MetadataRequest.topics does not fit')
-     if n2 > 100000:
-      raise DecodeError('MetadataRequest.topics has more than 100000 entries')
+     if n2 > 50000:
+      raise DecodeError('MetadataRequest.topics has more than 50000 entries')
      o1.topics = a3 = []
      for _ in range(n2):
       ...

@@ -31,91 +31,97 @@ def _log(broker: Broker) -> tuple[object, ...]:
     return broker.partitions, broker.failures
 
 
-FORWARD: Row = "forward", lambda b: (b.metadata, b.ask, b.waits, b.partitions)
+FORWARD: Row = "cluster.forward", lambda b: (b.metadata, b.ask, b.waits, b.partitions)
 """The controller decides."""
 
 APIS: dict[ApiKey, Row] = {
     ApiKey.PRODUCE: (
-        "produce",
+        "produce.produce",
         lambda b: (b.config, b.led_logs, b.parked_produces, b.metadata, b.metrics, b.verifier),
     ),
     ApiKey.FETCH: (
-        "fetch",
+        "fetch.fetch",
         lambda b: (b.config, b.led_logs, b.parked_fetches, b.fetch_sessions, b.metadata, b.metrics),
     ),
-    ApiKey.LIST_OFFSETS: ("list_offsets", _log),
+    ApiKey.LIST_OFFSETS: ("fetch.list_offsets", _log),
     ApiKey.METADATA: (
-        "metadata",
+        "topics.metadata",
         lambda b: (b.config, b.metadata, b.auto_topics, b.departures),
     ),
-    ApiKey.OFFSET_COMMIT: ("offset_commit", lambda b: (b.metadata, b.groups)),
-    ApiKey.OFFSET_FETCH: ("offset_fetch", lambda b: (b.metadata, b.groups)),
+    ApiKey.OFFSET_COMMIT: ("groups.offset_commit", lambda b: (b.metadata, b.groups)),
+    ApiKey.OFFSET_FETCH: ("groups.offset_fetch", lambda b: (b.metadata, b.groups)),
     ApiKey.FIND_COORDINATOR: (
-        "find_coordinator",
+        "cluster.find_coordinator",
         lambda b: (b.metadata, b.auto_topics, b.departures),
     ),
-    ApiKey.JOIN_GROUP: ("join_group", _groups),
-    ApiKey.HEARTBEAT: ("heartbeat", _groups),
-    ApiKey.LEAVE_GROUP: ("leave_group", _groups),
-    ApiKey.SYNC_GROUP: ("sync_group", _groups),
-    ApiKey.DESCRIBE_GROUPS: ("describe_groups", _groups),
-    ApiKey.LIST_GROUPS: ("list_groups", _groups),
-    ApiKey.API_VERSIONS: ("api_versions", lambda b: (SERVED_APIS, b.metadata)),
+    ApiKey.JOIN_GROUP: ("groups.join_group", _groups),
+    ApiKey.HEARTBEAT: ("groups.heartbeat", _groups),
+    ApiKey.LEAVE_GROUP: ("groups.leave_group", _groups),
+    ApiKey.SYNC_GROUP: ("groups.sync_group", _groups),
+    ApiKey.DESCRIBE_GROUPS: ("groups.describe_groups", _groups),
+    ApiKey.LIST_GROUPS: ("groups.list_groups", _groups),
+    ApiKey.API_VERSIONS: ("cluster.api_versions", lambda b: (SERVED_APIS, b.metadata)),
     ApiKey.CREATE_TOPICS: FORWARD,
     ApiKey.DELETE_TOPICS: FORWARD,
     ApiKey.DELETE_RECORDS: (
-        "delete_records",
+        "topics.delete_records",
         lambda b: (b.partitions, b.failures, b.parked_deletions),
     ),
-    ApiKey.INIT_PRODUCER_ID: ("init_producer_id", lambda b: (b.producer_ids, b.transactions)),
+    ApiKey.INIT_PRODUCER_ID: (
+        "transactions.init_producer_id",
+        lambda b: (b.producer_ids, b.transactions),
+    ),
     ApiKey.WRITE_TXN_MARKERS: (
-        "write_txn_markers",
+        "transactions.write_txn_markers",
         lambda b: (b.config, b.led_logs, b.parked_produces, b.groups),
     ),
     ApiKey.TXN_OFFSET_COMMIT: (
-        "txn_offset_commit",
+        "transactions.txn_offset_commit",
         lambda b: (b.metadata, b.groups, b.verifier, b.clock),
     ),
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: ("offset_for_leader_epoch", lambda b: (b.partitions,)),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: ("fetch.offset_for_leader_epoch", lambda b: (b.partitions,)),
     ApiKey.ADD_PARTITIONS_TO_TXN: (
-        "add_partitions_to_txn",
+        "transactions.add_partitions_to_txn",
         lambda b: (b.metadata, b.transactions),
     ),
     ApiKey.ADD_OFFSETS_TO_TXN: (
-        "add_offsets_to_txn",
+        "transactions.add_offsets_to_txn",
         lambda b: (b.metadata, b.auto_topics, b.transactions),
     ),
-    ApiKey.END_TXN: ("end_txn", _transactions),
-    ApiKey.DESCRIBE_ACLS: ("describe_acls", _nothing),
-    ApiKey.CREATE_ACLS: ("create_acls", _nothing),
-    ApiKey.DELETE_ACLS: ("delete_acls", _nothing),
-    ApiKey.DESCRIBE_CONFIGS: ("describe_configs", lambda b: (b.settings, b.metadata)),
+    ApiKey.END_TXN: ("transactions.end_txn", _transactions),
+    ApiKey.DESCRIBE_ACLS: ("cluster.describe_acls", _nothing),
+    ApiKey.CREATE_ACLS: ("cluster.create_acls", _nothing),
+    ApiKey.DELETE_ACLS: ("cluster.delete_acls", _nothing),
+    ApiKey.DESCRIBE_CONFIGS: ("cluster.describe_configs", lambda b: (b.settings, b.metadata)),
     ApiKey.ALTER_CONFIGS: FORWARD,
     ApiKey.ALTER_REPLICA_LOG_DIRS: (
-        "alter_replica_log_dirs",
+        "cluster.alter_replica_log_dirs",
         lambda b: (b.partitions, b.mover, b.failures),
     ),
-    ApiKey.DESCRIBE_LOG_DIRS: ("describe_log_dirs", lambda b: (b.log_directories,)),
+    ApiKey.DESCRIBE_LOG_DIRS: ("cluster.describe_log_dirs", lambda b: (b.log_directories,)),
     ApiKey.CREATE_PARTITIONS: FORWARD,
-    ApiKey.DELETE_GROUPS: ("delete_groups", _groups),
+    ApiKey.DELETE_GROUPS: ("groups.delete_groups", _groups),
     ApiKey.ELECT_LEADERS: FORWARD,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: FORWARD,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: FORWARD,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: FORWARD,
-    ApiKey.OFFSET_DELETE: ("offset_delete", lambda b: (b.metadata, b.groups)),
+    ApiKey.OFFSET_DELETE: ("groups.offset_delete", lambda b: (b.metadata, b.groups)),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: FORWARD,
     ApiKey.ALTER_CLIENT_QUOTAS: FORWARD,
     ApiKey.DESCRIBE_QUORUM: FORWARD,
     ApiKey.UPDATE_FEATURES: FORWARD,
     ApiKey.UNREGISTER_BROKER: FORWARD,
-    ApiKey.DESCRIBE_CLUSTER: ("describe_cluster", lambda b: (b.config, b.metadata)),
-    ApiKey.DESCRIBE_PRODUCERS: ("describe_producers", lambda b: (b.partitions,)),
-    ApiKey.DESCRIBE_TRANSACTIONS: ("describe_transactions", _transactions),
-    ApiKey.LIST_TRANSACTIONS: ("list_transactions", lambda b: (b.clock, b.transactions)),
-    ApiKey.LIST_CONFIG_RESOURCES: ("list_config_resources", lambda b: (b.metadata,)),
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: ("consumer_group_heartbeat", _groups),
-    ApiKey.CONSUMER_GROUP_DESCRIBE: ("consumer_group_describe", _groups),
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("describe_topic_partitions", lambda b: (b.metadata,)),
+    ApiKey.DESCRIBE_CLUSTER: ("cluster.describe_cluster", lambda b: (b.config, b.metadata)),
+    ApiKey.DESCRIBE_PRODUCERS: ("transactions.describe_producers", lambda b: (b.partitions,)),
+    ApiKey.DESCRIBE_TRANSACTIONS: ("transactions.describe_transactions", _transactions),
+    ApiKey.LIST_TRANSACTIONS: (
+        "transactions.list_transactions",
+        lambda b: (b.clock, b.transactions),
+    ),
+    ApiKey.LIST_CONFIG_RESOURCES: ("cluster.list_config_resources", lambda b: (b.metadata,)),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: ("groups.consumer_group_heartbeat", _groups),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: ("groups.consumer_group_describe", _groups),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("topics.describe_topic_partitions", lambda b: (b.metadata,)),
 }
 
 SERVED_APIS: frozenset[ApiKey] = frozenset(APIS)
@@ -123,9 +129,9 @@ SERVED_APIS: frozenset[ApiKey] = frozenset(APIS)
 
 
 def handler_class(name: str) -> type:
-    """Import a handler module and return its class: `ListOffsets` of `list_offsets`."""
+    """Import a handler module and return its class: `ListOffsets` of `fetch.list_offsets`."""
     module = import_module(f"broker.server.handlers.{name}")
-    found = getattr(module, name.title().replace("_", ""))
+    found = getattr(module, name.split(".")[-1].title().replace("_", ""))
     assert isinstance(found, type), found
     return found
 

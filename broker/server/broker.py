@@ -286,13 +286,8 @@ class Broker:
     # --- connections and logs ---
 
     def on_connection_closed(self, connection: Connection) -> None:
-        """Forget everything that waits on a connection."""
+        """Drop a connection that has closed."""
         self.listeners.forget(connection)
-        self.parked_fetches.on_closed(connection)
-        self.parked_produces.on_closed(connection)
-        self.parked_deletions.on_closed(connection)
-        self.groups.on_closed(connection)
-        self.transactions.on_closed(connection)
 
     def _logs(self) -> Iterator[PartitionLog]:
         return (partition.log for partition in self.partitions)

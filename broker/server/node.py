@@ -43,6 +43,7 @@ from broker.server.quorum.metadata_log import (
 )
 from broker.server.quorum.quorum import Quorum
 from broker.server.quorum.voters import with_voters
+from broker.server.replication.parked_fetches import answer_impatient
 from broker.server.storage.cluster_id import find_cluster_id
 from broker.server.storage.recovery_progress import RecoveryProgress
 
@@ -201,7 +202,7 @@ class Node:
         dispatcher = Dispatcher(
             partial(make_handler, broker),
             request_counts=broker.metrics.requests,
-            on_queued=broker.parked_fetches.answer_all,
+            on_queued=partial(answer_impatient, broker.parked_fetches),
             on_closed=broker.on_connection_closed,
         )
         shared = Shared.of(loop, monotonic_seconds)

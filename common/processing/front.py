@@ -8,23 +8,23 @@ from common.http.application import Readiness
 from common.http.front import FrontPage, Link, Step
 from common.http.neighbours import parse_neighbours
 from common.http.serving import front_page_handler
+from common.processing.service import R, S, Service
 from common.processing.settings import Settings
 
 _OPENAPI = Link("/openapi.json", "/openapi.json", "its interface, as OpenAPI 3.1")
 
 
 def add_front_page(
-    app: web.Application, name: str, settings: Settings, readiness: Readiness
+    app: web.Application, service: Service[S, R], settings: Settings, readiness: Readiness
 ) -> None:
     """Add the page to a service's application, as the last of its routes."""
     paths = {resource.canonical for resource in app.router.resources()}
     if "/" in paths:
         return
-    package = name.replace("-", "_")
     page = FrontPage(
-        name=package,
-        title=name.replace("-", " ").capitalize(),
-        what=_what(package),
+        name=service.name.replace("-", "_"),
+        title=service.name.replace("-", " ").capitalize(),
+        what=_what(service.package),
         steps=_steps(parse_neighbours(settings.neighbours)),
         links=[_OPENAPI] if "/openapi.json" in paths else [],
         neighbours=parse_neighbours(settings.neighbours),
@@ -42,7 +42,7 @@ def add_front_page(
 
 def _what(package: str) -> str:
     """Return what a service says of itself, which is the first paragraph of its docstring."""
-    text = import_module(f"services.{package}").__doc__ or ""
+    text = import_module(package).__doc__ or ""
     return " ".join(text.partition("\n\n")[0].split())
 
 

@@ -11,9 +11,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Awaitable
 
 from aiohttp import web
 
@@ -24,12 +22,9 @@ from common.process.announcing import announce
 from common.process.collector import collect_seldom
 from common.process.log_lines import configure_logging
 from common.process.settings import read_settings
-from common.process.telemetry import Metrics
 from common.processing.faults import add_fault_switch
 from common.processing.front import add_front_page
-from common.processing.processor import Processor
-from common.processing.settings import Settings
-from common.processing.table import FollowedTable
+from common.processing.service import R, Running, S, Service
 from common.registry.client import SchemaRegistryClient
 from common.registry.events import Events
 
@@ -37,69 +32,33 @@ log = logging.getLogger(__name__)
 
 _READY_POLL_SECONDS = 0.05
 
-S = TypeVar("S", bound=Settings)
 
-
-@dataclass
-class Running:
-    """The parts of a service that run; filled by the service's `assemble`."""
-
-    metrics: Metrics = field(default_factory=Metrics)
-    processor: Processor | None = None
-    tables: list[FollowedTable] = field(default_factory=list)
-    service: Any = None
-    """What the service's own routes work with."""
-
-    async def missing(self) -> list[str]:
-        """Return what stands between this service and its work."""
-        missing = []
-        if self.processor is None or not self.processor.is_restored:
-            missing.append("partitions and their state")
-        if not all(table.is_loaded for table in self.tables):
-            missing.append("tables")
-        if not missing and self.processor and not await self.processor.is_broker_reachable():
-            missing.append("the broker")
-        return missing
-
-
-Assemble = Callable[[S, str, Events, Running], Awaitable[None]]
-"""Builds the parts from settings, own URL and events, and puts them into `Running`."""
-AddRoutes = Callable[[web.Application, S, Running], None]
-
-
-def run_service(
-    name: str,
-    kind: type[S],
-    assemble: Assemble[S],
-    add_routes: AddRoutes[S] | None = None,
-) -> None:
+def run_service(service: Service[S, R]) -> None:
     """Run a service as this process."""
-    settings = read_settings(kind, sys.argv[1:], os.environ)
+    settings = read_settings(service.settings, sys.argv[1:], os.environ)
     configure_logging()
-    traces.configure(name)
+    traces.configure(service.name)
     collect_seldom()
     try:
-        asyncio.run(_serve(name, settings, assemble, add_routes))
+        asyncio.run(_serve(service, settings))
     finally:
         if traces.recorder is not None:
             traces.recorder.shut_down()
 
 
-async def _serve(
-    name: str, settings: S, assemble: Assemble[S], add_routes: AddRoutes[S] | None
-) -> None:
+async def _serve(service: Service[S, R], settings: S) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    running = Running()
+    running = Running[R]()
     app = build_app(
         running.metrics.registry, running.missing, http_seconds=running.metrics.http_seconds
     )
-    if add_routes is not None:
-        add_routes(app, settings, running)
+    if service.add_routes is not None:
+        service.add_routes(app, settings, running)
     if settings.allow_faults:
         add_fault_switch(app, lambda: running.processor)
-    add_front_page(app, name, settings, running.missing)
+    add_front_page(app, service, settings, running.missing)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
     await runner.setup()
     try:
@@ -107,14 +66,15 @@ async def _serve(
         url = f"http://{settings.http_host}:{runner.addresses[0][1]}"
         events = Events(SchemaRegistryClient(settings.registry_url, waits=True))
         own_url = settings.advertised_url or url
-        await _work(name, url, running, assemble(settings, own_url, events, running), stopping)
+        assembling = service.assemble(settings, own_url, events, running)
+        await _work(service.name, url, running, assembling, stopping)
     finally:
         await runner.cleanup()
-        log.info("service stopped name=%s", name)
+        log.info("service stopped name=%s", service.name)
 
 
 async def _work(
-    name: str, url: str, running: Running, assembling: Awaitable[None], stopping: asyncio.Event
+    name: str, url: str, running: Running[R], assembling: Awaitable[None], stopping: asyncio.Event
 ) -> None:
     async with asyncio.TaskGroup() as group:
         work = group.create_task(_assemble_and_run(name, url, running, assembling))
@@ -127,7 +87,7 @@ async def _work(
 
 
 async def _assemble_and_run(
-    name: str, url: str, running: Running, assembling: Awaitable[None]
+    name: str, url: str, running: Running[R], assembling: Awaitable[None]
 ) -> None:
     await assembling
     assert running.processor is not None
@@ -142,7 +102,7 @@ async def _assemble_and_run(
             helper.cancel()
 
 
-async def _announce(name: str, url: str, running: Running) -> None:
+async def _announce(name: str, url: str, running: Running[R]) -> None:
     started = clock.now_seconds()
     # What is waited for lies with Kafka, so there is no event to wait on.
     while await running.missing():  # noqa: ASYNC110

@@ -1,5 +1,10 @@
-"""What a service is to the processor that drives it, and what it may ask of it."""
+"""What a service is to the processor that drives it, and what it may ask of it.
 
+A worker says what it reads and writes, and handles one record at a time. A service whose worker
+keeps state overrides `restore` and `forget`; one that does something by the clock overrides `tick`.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -16,34 +21,40 @@ class Inputs(Protocol):
         """Handle everything that is in the held partitions of `topics` at this moment."""
 
 
-class Worker(Protocol):
+class Worker(ABC):
     """What one service does with its records."""
 
-    @property
-    def inputs(self) -> Sequence[Topic]:
-        """The topics it consumes; of one batch, records of an earlier topic are handled first."""
+    inputs: Sequence[Topic]
+    """The topics it consumes; of one batch, records of an earlier topic are handled first."""
+    outputs: Sequence[Topic] = ()
+    """The topics it writes besides, its changelogs among them."""
+    _processor: Inputs | None = None
 
-    @property
-    def outputs(self) -> Sequence[Topic]:
-        """The topics it writes besides."""
-
-    def connect(self, inputs: Inputs) -> None:
+    def connect(self, processor: Inputs) -> None:
         """Take the processor that drives this worker."""
+        self._processor = processor
+
+    async def catch_up(self, *topics: str) -> None:
+        """Have the processor handle all that is in the held partitions of `topics` by now."""
+        assert self._processor is not None, "used before `connect`"
+        await self._processor.catch_up(*topics)
+
+    @abstractmethod
+    async def handle(self, record: ConsumerRecord, outbox: Outbox) -> None:
+        """Handle one record; an exception makes it a dead letter."""
 
     async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
-        """Read state back for the partitions held of each topic.
+        """Read state back for the partitions that are held, by topic.
 
-        Return the offsets at which to start; without one the committed offset counts.
+        Return the offsets at which to start; where there is none the committed offset counts.
         """
+        return {}
 
-    def forget(self) -> None:
-        """Drop all state."""
+    def forget(self) -> None:  # noqa: B027 - a worker without state has nothing to drop
+        """Drop all state: the partitions may be another instance's from now on."""
 
-    async def handle(self, record: ConsumerRecord, outbox: Outbox) -> None:
-        """Handle one record; an exception sets the record aside."""
+    async def tick(self, timestamp_ms: int, outbox: Outbox) -> None:  # noqa: B027
+        """Do what is due by the clock; called after each batch, and when there is none."""
 
-    async def tick(self, timestamp_ms: int, outbox: Outbox) -> None:
-        """Do what is due by the clock."""
-
-    def flushed(self) -> None:
-        """Everything put out so far is committed."""
+    def flushed(self) -> None:  # noqa: B027
+        """Note that everything put out so far is committed."""

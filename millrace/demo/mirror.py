@@ -16,7 +16,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from millrace.demo.brokers import STANDBY, start_standby
 from millrace.demo.processes import Children
-from millrace.demo.topics import GROUPS, TOPICS, pipeline_partitions
+from millrace.demo.topics import SINK_GROUPS, Pipeline, pipeline, pipeline_partitions
 
 PROGRAMS = (STANDBY, "mirror")
 _SOURCE, _TARGET = "shop", STANDBY
@@ -131,8 +131,9 @@ async def start_mirror(
     children.begin_level()
     standby = await start_standby(children, folder, client_port, controller_port, page_port)
     children.begin_level()
+    copied = await asyncio.to_thread(pipeline)
     told = {
-        **_settings(source_servers, standby),
+        **_settings(source_servers, standby, copied),
         "listeners": f"http://127.0.0.1:{mirror_port}",
     }
     file = folder / "mm2.properties"
@@ -143,15 +144,15 @@ async def start_mirror(
     return Mirror(source_servers, standby, pages)
 
 
-def _settings(source_servers: str, target_servers: str) -> dict[str, str]:
+def _settings(source_servers: str, target_servers: str, copied: Pipeline) -> dict[str, str]:
     return {
         "clusters": f"{_SOURCE}, {_TARGET}",
         f"{_SOURCE}.bootstrap.servers": source_servers,
         f"{_TARGET}.bootstrap.servers": target_servers,
         f"{_SOURCE}->{_TARGET}.enabled": "true",
         f"{_TARGET}->{_SOURCE}.emit.heartbeats.enabled": "false",
-        "topics": ", ".join([*TOPICS, r".*\.dead-letter", _SCHEMAS]),
-        "groups": ", ".join(GROUPS),
+        "topics": ", ".join([*copied.topics, r".*\.dead-letter", _SCHEMAS]),
+        "groups": ", ".join((*copied.groups, *SINK_GROUPS)),
         "offset-syncs.topic.location": "target",
         "sync.group.offsets.enabled": "true",
         "offset.flush.interval.ms": "1000",

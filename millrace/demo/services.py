@@ -5,17 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from millrace.demo.processes import Children
+from millrace.launch import service_names
 
-SERVICES = (
-    "orders",
-    "fraud",
-    "inventory",
-    "order_details",
-    "aggregator",
-    "payments",
-    "email",
-    "search",
-)
+SERVICES = service_names()
 
 
 async def start_services(

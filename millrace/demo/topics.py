@@ -7,60 +7,26 @@ Topics that are not the pipeline's are left alone, and so are the registered sch
 """
 
 import asyncio
+import json
 import secrets
+import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cache
+from typing import NamedTuple
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from millrace.demo.registry import RegistryReader, encoder
+from millrace.launch import program_command, program_environment
 from millrace.metadata_age import METADATA_MAX_AGE_MS
 
-GROUPS = (
-    "orders",
-    "fraud",
-    "inventory",
-    "order-details",
-    "aggregator",
-    "payments",
-    "email",
-    "search",
-    "millrace-streams",
-    "connect-orders-to-parquet",
-    "connect-orders-to-elasticsearch",
-)
-TOPICS = (
-    "orders",
-    "order-validations",
-    "order-decisions",
-    "order-commands",
-    "payments",
-    "order-confirmations",
-    "customers",
-    "products",
-    "warehouse-inventory",
-    "fraud-orders-by-customer-repartition",
-    "fraud-customers-changelog",
-    "inventory-ledger-changelog",
-    "aggregator-cases-changelog",
-    "payments-orders-changelog",
-    "email-letters-changelog",
-    "order-analytics",
-    "order-alerts",
-    "orders-bronze",
-    "orders-silver",
-    "orders-gold",
-    "orders-platinum",
-    "streams-orders-by-customer",
-    "streams-sales-by-product",
-    "millrace-streams-order-versions-changelog",
-    "millrace-streams-customers-changelog",
-    "millrace-streams-order-bursts-changelog",
-    "millrace-streams-product-sales-changelog",
-    "millrace-streams-validation-latency-changelog",
-)
+_DECLARING = ("services", "streams", "spark_analytics")
+"""The programs that say themselves which groups and topics they have."""
+SINK_GROUPS = ("connect-orders-to-parquet", "connect-orders-to-elasticsearch")
+"""The groups of the demo's own connectors (`demo/connectors/`)."""
 _DELETE_SECONDS = 30.0
 _KEYS_SECONDS = 60.0
 _POLL_SECONDS = 0.1
@@ -68,6 +34,25 @@ _SEND_BATCH = 1000
 
 _Record = tuple[str, str, bytes]
 """Topic, key, value."""
+
+
+class Pipeline(NamedTuple):
+    """The groups and topics of the pipeline, dead letters not included."""
+
+    groups: tuple[str, ...]
+    topics: tuple[str, ...]
+
+
+@cache
+def pipeline() -> Pipeline:
+    """Ask the programs which groups and topics they have; takes about a second the first time."""
+    command = program_command("common.processing.declared", *_DECLARING)
+    environment = program_environment()
+    told = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    declared = json.loads(told.stdout)
+    groups = [one["group"] for one in declared if one["group"]]
+    topics = dict.fromkeys(topic for one in declared for topic in one["topics"])
+    return Pipeline(tuple(groups), tuple(topics))
 
 
 class TopicsInUseError(Exception):
@@ -79,10 +64,11 @@ async def delete_pipeline_topics(bootstrap_servers: str) -> list[str]:
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
     await admin.start()
     try:
-        dead_letters = [f"{topic}.dead-letter" for topic in TOPICS]
-        existing = set(await admin.list_topics()).intersection([*TOPICS, *dead_letters])
+        groups, topics = await asyncio.to_thread(pipeline)
+        dead_letters = [f"{topic}.dead-letter" for topic in topics]
+        existing = set(await admin.list_topics()).intersection([*topics, *dead_letters])
         partitions = await _partitions(admin, existing)
-        for group in GROUPS:
+        for group in (*groups, *SINK_GROUPS):
             await _set_back(bootstrap_servers, group, partitions)
         if existing:
             await admin.delete_topics(sorted(existing))
@@ -100,7 +86,8 @@ async def pipeline_partitions(bootstrap_servers: str) -> list[TopicPartition]:
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
     await admin.start()
     try:
-        return await _partitions(admin, set(await admin.list_topics()).intersection(TOPICS))
+        topics = (await asyncio.to_thread(pipeline)).topics
+        return await _partitions(admin, set(await admin.list_topics()).intersection(topics))
     finally:
         await admin.close()
 

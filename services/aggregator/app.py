@@ -17,8 +17,8 @@ from common.kafka.reading import ReadToEnd, read_to_end
 from common.process.telemetry import Metrics, child_headers, trace_headers, traceparent_of
 from common.processing.outbox import Outbox
 from common.processing.processor import Processor
-from common.processing.runner import Running
-from common.processing.worker import Inputs
+from common.processing.service import Running
+from common.processing.worker import Worker
 from common.registry.events import Events
 from common.registry.wire import EventWriter
 from schemas.topics import ORDER_DECISIONS, ORDER_VALIDATIONS, ORDERS
@@ -36,7 +36,7 @@ from services.aggregator.store import CHANGELOG, CaseStore
 APPLICATION = "aggregator"
 
 
-class AggregatorWorker:
+class AggregatorWorker(Worker):
     """Keeps the cases of the partitions it holds."""
 
     inputs = (ORDERS, ORDER_VALIDATIONS)
@@ -57,10 +57,6 @@ class AggregatorWorker:
         self._writer = writer
         self._metrics = metrics
         self._store = CaseStore(read_to_end, timeout_ms)
-        self._inputs: Inputs | None = None
-
-    def connect(self, inputs: Inputs) -> None:
-        self._inputs = inputs
 
     async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
         await self._store.restore(held[ORDERS.name])
@@ -102,15 +98,11 @@ class AggregatorWorker:
         """Fail the orders whose time is over."""
         if not self._store.is_any_due(timestamp_ms):
             return
-        assert self._inputs is not None
-        await self._inputs.catch_up(ORDER_VALIDATIONS.name, ORDERS.name)
+        await self.catch_up(ORDER_VALIDATIONS.name, ORDERS.name)
         for partition, order_id in self._store.pop_due(timestamp_ms):
             case = see_time_out(self._store.get(partition, order_id), self._timeout_ms)
             self._store.put(partition, order_id, case, outbox)
             self._publish(order_id, case, outbox)
-
-    def flushed(self) -> None:
-        """Nothing waits for that."""
 
     def _publish(self, order_id: str, case: Case, outbox: Outbox) -> None:
         decision = case.decision
@@ -129,7 +121,7 @@ class AggregatorWorker:
 
 
 async def assemble(
-    settings: AggregatorSettings, url: str, events: Events, running: Running
+    settings: AggregatorSettings, url: str, events: Events, running: Running[None]
 ) -> None:
     writer = await events.writer(ORDER_DECISIONS.name, "orders/order_decision")
     worker = AggregatorWorker(

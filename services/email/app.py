@@ -22,10 +22,10 @@ from common.processing.changelog import changelog_of
 from common.processing.errands import ErrandStore
 from common.processing.outbox import Outbox
 from common.processing.processor import Processor
-from common.processing.runner import Running
+from common.processing.service import Running
 from common.processing.settings import Settings
 from common.processing.table import FollowedTable
-from common.processing.worker import Inputs
+from common.processing.worker import Worker
 from common.registry.events import Events
 from common.registry.wire import EventWriter, MalformedEventError
 from schemas.topics import CUSTOMERS, ORDER_CONFIRMATIONS, ORDERS
@@ -83,7 +83,7 @@ class CustomerTable:
         await self.table.catch_up()
 
 
-class EmailWorker:
+class EmailWorker(Worker):
     """Keeps the letters about the orders on its partitions."""
 
     inputs = (ORDERS,)
@@ -104,9 +104,6 @@ class EmailWorker:
         self._writer = writer
         self._metrics = metrics
         self._letters: ErrandStore[Letter] = ErrandStore(CHANGELOG, to_row, from_row, read_to_end)
-
-    def connect(self, inputs: Inputs) -> None:
-        """It asks nothing of the processor."""
 
     async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
         await self._letters.restore(held[ORDERS.name])
@@ -157,11 +154,10 @@ class EmailWorker:
         outbox.send(ORDER_CONFIRMATIONS.name, order_id, self._writer.encode(event), headers)
         self._metrics.verdicts.labels(status.value).inc()
 
-    def flushed(self) -> None:
-        """Nothing waits for that."""
 
-
-async def assemble(settings: EmailSettings, url: str, events: Events, running: Running) -> None:
+async def assemble(
+    settings: EmailSettings, url: str, events: Events, running: Running[None]
+) -> None:
     await events.writer(CUSTOMERS.name, "customers/customer", version=2)
     customers = CustomerTable(settings, events)
     running.tables.append(customers.table)

@@ -24,9 +24,9 @@ from common.process.telemetry import Headers, child_headers
 from common.processing.changelog import Store, changelog_of
 from common.processing.outbox import Outbox
 from common.processing.processor import Processor
-from common.processing.runner import Running
+from common.processing.service import Running
 from common.processing.settings import Settings
-from common.processing.worker import Inputs
+from common.processing.worker import Worker
 from common.registry.events import Event, Events
 from schemas.topics import ORDER_VALIDATIONS, ORDERS
 from services.fraud.domain import History, from_row, judge, to_row
@@ -38,7 +38,7 @@ CHANGELOG = changelog_of(APPLICATION, "customers")
 _TOO_MUCH = Verdict("SPENDING_LIMIT", "the customer's orders of this session reach 2000 or more")
 
 
-class FraudWorker:
+class FraudWorker(Worker):
     """Both steps. Holds the histories of the customers on its partitions."""
 
     inputs = (BY_CUSTOMER, ORDERS)
@@ -51,9 +51,6 @@ class FraudWorker:
             "orders/order_event", "order_id", "state", "ordered_at", "customer_id", "total"
         )
         self._store: Store[History] = Store(CHANGELOG.name, to_row, from_row, read_to_end)
-
-    def connect(self, inputs: Inputs) -> None:
-        """It asks nothing of the processor."""
 
     async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
         await self._store.restore(held[BY_CUSTOMER.name])
@@ -86,12 +83,6 @@ class FraudWorker:
         verdict = PASSED if passed else _TOO_MUCH
         self._publisher.publish(order.order_id, verdict, headers, outbox)
 
-    async def tick(self, timestamp_ms: int, outbox: Outbox) -> None:
-        """Nothing is due by the clock: sessions go by event time."""
-
-    def flushed(self) -> None:
-        """Nothing waits for that."""
-
 
 class _Order(NamedTuple):
     """What matters of an order; the total in ten-thousandths."""
@@ -112,7 +103,7 @@ def _handed_over(order: _Order) -> bytes:
     return json.dumps([order.order_id, order.total, order.ordered_at_ms]).encode()
 
 
-async def assemble(settings: Settings, url: str, events: Events, running: Running) -> None:
+async def assemble(settings: Settings, url: str, events: Events, running: Running[None]) -> None:
     writer = await events.writer(ORDER_VALIDATIONS.name, "orders/order_validation")
     publisher = VerdictPublisher("FRAUD", APPLICATION, writer, running.metrics)
     worker = FraudWorker(

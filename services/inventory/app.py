@@ -35,9 +35,9 @@ from common.process.clock import timestamp_ms
 from common.process.telemetry import child_headers
 from common.processing.outbox import Outbox
 from common.processing.processor import Processor
-from common.processing.runner import Running
+from common.processing.service import Running
 from common.processing.settings import Settings
-from common.processing.worker import Inputs
+from common.processing.worker import Worker
 from common.registry.events import Event, Events
 from common.registry.wire import EventWriter, MalformedEventError
 from schemas.topics import ORDER_VALIDATIONS, ORDERS, WAREHOUSE_INVENTORY
@@ -52,7 +52,7 @@ _ENDED_WITHOUT_DELIVERY = ("FAILED", "CANCELLED")
 _OWN = ("written-by", APPLICATION.encode())
 
 
-class InventoryWorker:
+class InventoryWorker(Worker):
     """Keeps the ledger by what the topics say."""
 
     inputs = (WAREHOUSE_INVENTORY, ORDERS)
@@ -72,10 +72,6 @@ class InventoryWorker:
         self._orders = events.reader("orders/order_event", "order_id", "state", "lines")
         self._publisher = publisher
         self._stock_writer = stock_writer
-        self._inputs: Inputs | None = None
-
-    def connect(self, inputs: Inputs) -> None:
-        self._inputs = inputs
 
     async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
         stock = [
@@ -138,21 +134,14 @@ class InventoryWorker:
         lines = [(line["product_id"], line["quantity"]) for line in order["lines"]]
         entry = self._store.ledger.judge(order_id, lines)
         if entry.code is not None and order_id not in self._store.ledger.entries:
-            assert self._inputs is not None
-            await self._inputs.catch_up(WAREHOUSE_INVENTORY.name)
+            await self.catch_up(WAREHOUSE_INVENTORY.name)
             entry = self._store.ledger.judge(order_id, lines)
         if order_id not in self._store.ledger.entries:
             self._store.put_entry(order_id, entry, outbox)
         return entry
 
-    async def tick(self, timestamp_ms: int, outbox: Outbox) -> None:
-        """Nothing is due by the clock: time-outs come as FAILED orders."""
 
-    def flushed(self) -> None:
-        """Nothing waits for that."""
-
-
-async def assemble(settings: Settings, url: str, events: Events, running: Running) -> None:
+async def assemble(settings: Settings, url: str, events: Events, running: Running[None]) -> None:
     stock_writer = await events.writer(WAREHOUSE_INVENTORY.name, "inventory/stock_level")
     writer = await events.writer(ORDER_VALIDATIONS.name, "orders/order_validation")
     worker = InventoryWorker(

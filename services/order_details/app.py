@@ -5,17 +5,16 @@ products. An order may overtake the product it needs, so before a product is cal
 table catches up with its topic. A catalogue that fits into memory is the price.
 """
 
-from collections.abc import Mapping
 from typing import Protocol
 
-from aiokafka.structs import ConsumerRecord, TopicPartition
+from aiokafka.structs import ConsumerRecord
 
 from common.processing.outbox import Outbox
 from common.processing.processor import Processor
-from common.processing.runner import Running
+from common.processing.service import Running
 from common.processing.settings import Settings
 from common.processing.table import FollowedTable
-from common.processing.worker import Inputs
+from common.processing.worker import Worker
 from common.registry.events import Events
 from schemas.topics import ORDER_VALIDATIONS, ORDERS, PRODUCTS
 from services.order_details.domain import Breach, find_breaches
@@ -53,7 +52,7 @@ class Products(Protocol):
     async def catch_up(self) -> None: ...
 
 
-class OrderDetailsWorker:
+class OrderDetailsWorker(Worker):
     """Judges each new order by itself."""
 
     inputs = (ORDERS,)
@@ -73,15 +72,6 @@ class OrderDetailsWorker:
         )
         self._publisher = publisher
 
-    def connect(self, inputs: Inputs) -> None:
-        """It asks nothing of the processor."""
-
-    async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
-        return {}
-
-    def forget(self) -> None:
-        """It keeps nothing."""
-
     async def handle(self, record: ConsumerRecord, outbox: Outbox) -> None:
         if (await self._events.decode(self._states, record.value))["state"] != "CREATED":
             return
@@ -92,12 +82,6 @@ class OrderDetailsWorker:
             breaches = find_breaches(order, self._catalogue.has)
         self._publisher.publish(order["order_id"], _verdict(breaches), record.headers, outbox)
 
-    async def tick(self, timestamp_ms: int, outbox: Outbox) -> None:
-        """Nothing is due by the clock."""
-
-    def flushed(self) -> None:
-        """Nothing waits for that."""
-
 
 def _verdict(breaches: list[Breach]) -> Verdict:
     if not breaches:
@@ -105,7 +89,7 @@ def _verdict(breaches: list[Breach]) -> Verdict:
     return Verdict(breaches[0][0], "; ".join(reason for _, reason in breaches))
 
 
-async def assemble(settings: Settings, url: str, events: Events, running: Running) -> None:
+async def assemble(settings: Settings, url: str, events: Events, running: Running[None]) -> None:
     await events.writer(PRODUCTS.name, "catalogue/product")
     writer = await events.writer(ORDER_VALIDATIONS.name, "orders/order_validation")
     publisher = VerdictPublisher("ORDER_DETAILS", APPLICATION, writer, running.metrics)

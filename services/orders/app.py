@@ -22,7 +22,7 @@ from functools import partial
 from common.kafka.assignment import Directory, advertising_range
 from common.kafka.reading import read_to_end
 from common.processing.processor import Processor
-from common.processing.runner import Running
+from common.processing.service import Running
 from common.registry.events import Events
 from schemas.topics import ORDER_COMMANDS, ORDERS
 from services.orders.desk import OrderDesk
@@ -30,7 +30,19 @@ from services.orders.settings import OrdersSettings
 from services.orders.worker import APPLICATION, OrdersWorker
 
 
-async def assemble(settings: OrdersSettings, url: str, events: Events, running: Running) -> None:
+@dataclass(frozen=True, slots=True)
+class OrdersService:
+    """What the routes need."""
+
+    url: str
+    worker: OrdersWorker
+    desk: OrderDesk
+    directory: Directory
+
+
+async def assemble(
+    settings: OrdersSettings, url: str, events: Events, running: Running[OrdersService]
+) -> None:
     writer = await events.writer(ORDERS.name, "orders/order_event")
     worker = OrdersWorker(
         partial(read_to_end, settings.bootstrap_servers, show=running.metrics.show_restoring),
@@ -45,13 +57,3 @@ async def assemble(settings: OrdersSettings, url: str, events: Events, running: 
     commands = await events.writer(ORDER_COMMANDS.name, "orders/order_command")
     desk = OrderDesk(settings, worker, processor, commands)
     running.service = OrdersService(url, worker, desk, directory)
-
-
-@dataclass(frozen=True, slots=True)
-class OrdersService:
-    """What the routes need."""
-
-    url: str
-    worker: OrdersWorker
-    desk: OrderDesk
-    directory: Directory

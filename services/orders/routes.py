@@ -18,7 +18,7 @@ from common.http.problems import ProblemError, unavailable
 from common.process import clock, traces
 from common.process.telemetry import new_traceparent, parse_trace_id
 from common.process.traces import TRACEPARENT
-from common.processing.runner import Running
+from common.processing.service import Running
 from schemas.topics import ORDERS
 from services.orders.app import OrdersService
 from services.orders.desk import BrokerUnavailableError, KeyReusedError
@@ -48,7 +48,9 @@ _PASSED_ON = ("Content-Type", "Idempotency-Key", TRACEPARENT)
 _OPENAPI = json.loads((Path(__file__).parent / "openapi.json").read_text())
 
 
-def add_routes(app: web.Application, settings: OrdersSettings, running: Running) -> None:
+def add_routes(
+    app: web.Application, settings: OrdersSettings, running: Running[OrdersService]
+) -> None:
     routes = OrderRoutes(settings, running)
     app.add_routes(
         [
@@ -74,7 +76,7 @@ async def get_openapi(_: web.Request) -> web.Response:
 class OrderRoutes:
     """The handlers, with what they need."""
 
-    def __init__(self, settings: OrdersSettings, running: Running) -> None:
+    def __init__(self, settings: OrdersSettings, running: Running[OrdersService]) -> None:
         self._settings = settings
         self._running = running
         self._session: aiohttp.ClientSession | None = None
@@ -89,7 +91,6 @@ class OrderRoutes:
         service = self._running.service
         if service is None:
             raise unavailable("the service is starting")
-        assert isinstance(service, OrdersService)
         return service
 
     # -- creating

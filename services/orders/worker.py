@@ -21,7 +21,7 @@ from common.kafka.reading import ReadToEnd
 from common.process import clock
 from common.process.telemetry import Metrics, child_headers
 from common.processing.outbox import Outbox
-from common.processing.worker import Inputs
+from common.processing.worker import Worker
 from common.registry.events import Event, Events
 from common.registry.wire import EventReader, EventWriter, MalformedEventError
 from schemas.topics import (
@@ -69,7 +69,7 @@ class _Staged:
     data: bytes
 
 
-class OrdersWorker:
+class OrdersWorker(Worker):
     """Keeps the view, and turns what is said about orders into events."""
 
     inputs = (ORDERS, ORDER_VALIDATIONS, ORDER_DECISIONS, PAYMENTS, ORDER_COMMANDS)
@@ -92,10 +92,6 @@ class OrdersWorker:
         self._newest = NewestEvents()
         self._staged: defaultdict[str, list[_Staged]] = defaultdict(list)
         """By order id, oldest first."""
-        self._inputs: Inputs | None = None
-
-    def connect(self, inputs: Inputs) -> None:
-        self._inputs = inputs
 
     async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
         self.view.start_loading(held[ORDERS.name])
@@ -124,8 +120,8 @@ class OrdersWorker:
         if record.topic == ORDERS.name:
             await self._see_event(record)
         elif record.topic == ORDER_VALIDATIONS.name:
-            if not await self._see_check(record) and self._inputs is not None:
-                await self._inputs.catch_up(ORDERS.name)
+            if not await self._see_check(record):
+                await self.catch_up(ORDERS.name)
                 await self._see_check(record)
         else:
             await self._take_step(record, outbox)
@@ -161,16 +157,12 @@ class OrdersWorker:
         order = self.view.get(partition, order_id)
         if order is None:
             # It can only have been said after the order was written: read on.
-            assert self._inputs is not None
-            await self._inputs.catch_up(ORDERS.name)
+            await self.catch_up(ORDERS.name)
             order = self.view.get(partition, order_id)
         if order is None:
             raise UnknownOrderError(order_id)
         newest = self._newest.get(order_id, order.version)
         return await self.read(order.events[-1]) if newest is None else newest
-
-    async def tick(self, timestamp_ms: int, outbox: Outbox) -> None:
-        """Nothing is due by the clock."""
 
     def flushed(self) -> None:
         """Show what is committed."""

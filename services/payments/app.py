@@ -22,8 +22,8 @@ from common.processing.changelog import changelog_of
 from common.processing.errands import AwayError, ErrandStore
 from common.processing.outbox import Outbox
 from common.processing.processor import Processor
-from common.processing.runner import Running
-from common.processing.worker import Inputs
+from common.processing.service import Running
+from common.processing.worker import Worker
 from common.registry.events import Events
 from common.registry.wire import EventWriter
 from schemas.topics import ORDERS, PAYMENTS
@@ -49,7 +49,7 @@ _CALLS_AT_ONCE = 64
 """So many calls to the provider run side by side."""
 
 
-class PaymentsWorker:
+class PaymentsWorker(Worker):
     """Keeps the payments of the orders on its partitions."""
 
     inputs = (ORDERS,)
@@ -71,9 +71,6 @@ class PaymentsWorker:
         self._writer = writer
         self._metrics = metrics
         self._payments: ErrandStore[Payment] = ErrandStore(CHANGELOG, to_row, from_row, read_to_end)
-
-    def connect(self, inputs: Inputs) -> None:
-        """It asks nothing of the processor."""
 
     async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
         await self._payments.restore(held[ORDERS.name])
@@ -147,9 +144,6 @@ class PaymentsWorker:
         outbox.send(PAYMENTS.name, order_id, self._writer.encode(event), headers)
         self._metrics.verdicts.labels(answer.result).inc()
 
-    def flushed(self) -> None:
-        """Nothing waits for that."""
-
 
 class _Answer(NamedTuple):
     """What the provider said; no result is published where nothing had been charged."""
@@ -161,7 +155,9 @@ class _Answer(NamedTuple):
     reason: str | None = None
 
 
-async def assemble(settings: PaymentsSettings, url: str, events: Events, running: Running) -> None:
+async def assemble(
+    settings: PaymentsSettings, url: str, events: Events, running: Running[None]
+) -> None:
     worker = PaymentsWorker(
         SimulatedProvider(settings.provider_books, Decimal(settings.provider_limit)),
         partial(read_to_end, settings.bootstrap_servers, show=running.metrics.show_restoring),

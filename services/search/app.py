@@ -15,8 +15,8 @@ from common.process import traces
 from common.process.telemetry import Headers, child_headers
 from common.processing.outbox import Outbox
 from common.processing.processor import Processor
-from common.processing.runner import Running
-from common.processing.worker import Inputs
+from common.processing.service import Running
+from common.processing.worker import Worker
 from common.registry.events import Events
 from schemas.topics import ORDERS
 from services.search.domain import Document, document_of, newest
@@ -26,7 +26,7 @@ from services.search.settings import SearchSettings
 APPLICATION = "search"
 
 
-class SearchWorker:
+class SearchWorker(Worker):
     """Brings the index to where the orders on its partitions are."""
 
     inputs = (ORDERS,)
@@ -39,9 +39,6 @@ class SearchWorker:
         self._documents: list[Document] = []
         self._positions: dict[int, int] = {}
         self._traced: list[Headers] = []
-
-    def connect(self, inputs: Inputs) -> None:
-        """It asks nothing of the processor."""
 
     async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
         self.forget()
@@ -73,9 +70,6 @@ class SearchWorker:
                     traces.recorder.finish(headers, "search index", {"db.system": "orders index"})
             self.forget()
 
-    def flushed(self) -> None:
-        """Nothing waits for acknowledgements."""
-
 
 @dataclass(frozen=True, slots=True)
 class SearchService:
@@ -84,7 +78,9 @@ class SearchService:
     index: OrderIndex
 
 
-async def assemble(settings: SearchSettings, url: str, events: Events, running: Running) -> None:
+async def assemble(
+    settings: SearchSettings, url: str, events: Events, running: Running[SearchService]
+) -> None:
     index = choose_index(settings.index, settings.index_name)
     running.service = SearchService(index)
     worker = SearchWorker(index, events)

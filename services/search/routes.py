@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from common.http.problems import ProblemError, unavailable
-from common.processing.runner import Running
+from common.processing.service import Running
 from services.search.app import SearchService
 from services.search.away import IndexAwayError
 from services.search.domain import WrongQuestionError, answer, read_question
@@ -11,7 +11,9 @@ from services.search.index import OrderIndex
 from services.search.settings import SearchSettings
 
 
-def add_routes(app: web.Application, settings: SearchSettings, running: Running) -> None:
+def add_routes(
+    app: web.Application, settings: SearchSettings, running: Running[SearchService]
+) -> None:
     routes = SearchRoutes(running)
     app.add_routes(
         [web.get("/v1/orders", routes.find_orders), web.get("/v1/index", routes.describe_index)]
@@ -22,7 +24,7 @@ def add_routes(app: web.Application, settings: SearchSettings, running: Running)
 class SearchRoutes:
     """The handlers, with what they need."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: Running[SearchService]) -> None:
         self._running = running
 
     @property
@@ -30,7 +32,6 @@ class SearchRoutes:
         service = self._running.service
         if service is None:
             raise unavailable("the service is starting")
-        assert isinstance(service, SearchService)
         return service.index
 
     async def close(self, _: web.Application) -> None:

@@ -11,11 +11,14 @@ from typing import Final
 import pytest
 
 from connect.connectors.outcomes import Outcome, Outcomes, refused, same, warned
+from connect.connectors.postgresql.outcomes import TABLE as POSTGRESQL
 from millrace.connect import ConfigException
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent.parent
-TABLES: Final[dict[str, tuple[Outcomes, str]]] = {}
+TABLES: Final[dict[str, tuple[Outcomes, str]]] = {
+    "debezium-postgresql.txt": (POSTGRESQL, "connect/connectors/postgresql/SETTINGS.md"),
+}
 """Of each file in `original_settings/`: the connector's table, and where its page is."""
 
 SAMPLE: Final = Outcomes(

@@ -39,18 +39,18 @@ from broker.protocol.records.metadata import (
 )
 from broker.records.build import build_batch
 from broker.replication.fetch_session.session_cache import FetchSessionCache
-from broker.server.handlers.delete_records import DeleteRecords
-from broker.server.handlers.fetch import Fetch
-from broker.server.handlers.produce import Produce
+from broker.server.handlers.fetch.fetch import Fetch
+from broker.server.handlers.produce.produce import Produce
+from broker.server.handlers.topics.delete_records import DeleteRecords
 from broker.server.metrics import Metrics
-from broker.server.network.dispatch import LATER
+from broker.server.network.connection import Place
 from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.parked_fetches import ParkedFetches
 from broker.server.replication.parked_writes import ParkedWrites
 from broker.server.replication.partitions import Partitions
 from broker.server.replication.replicas import Replicas
 from broker.server.replication.throttles import Throttles
-from tests.lib.logs import NOW_MS, last_of
+from tests.lib.logs import NOW_MS
 from tests.lib.simulated_storage import SimulatedStorage
 
 TOPIC, TOPIC_ID, LISTENER = "orders", b"1" * 16, "PLAINTEXT"
@@ -102,14 +102,39 @@ class SimulatedLoop:
 
 
 class Client:
-    """A connection, as far as handlers know one."""
+    """A connection, as far as handlers know one. Its turns never end, unless a test says so."""
 
     def __init__(self) -> None:
         self.is_closed = False
         self.peer = SimpleNamespace(host="127.0.0.1", listener_name=LISTENER)
+        self.places: list[Any] = []
+        self.has_turns = False
+        self._contexts: dict[Any, Context] = {}
+
+    def begin(self, context: "Context", steps: Any) -> None:
+        connection: Any = self
+        place = Place(connection, steps)
+        self.places.append(place)
+        self._contexts[place] = context
+        self.go_on(place)
+
+    def is_turn_over(self) -> bool:
+        return self.has_turns
+
+    def go_on(self, place: Any) -> None:
+        if self.is_closed:
+            return
+        place.run()
+        if place.is_done:
+            self.places.remove(place)
+            if place.parts:
+                self._contexts[place].reply(place.parts)
 
     def close(self) -> None:
         self.is_closed = True
+        for place in self.places:
+            if place.awaited is not None:
+                place.awaited.abandon()
 
 
 class Context:
@@ -118,17 +143,22 @@ class Context:
     def __init__(self, api_version: int, client: Client | None = None) -> None:
         self.api_version = api_version
         self.connection: Any = client or Client()
+        self.header = SimpleNamespace(client_id="test")
         self.answer: Any = None
-
-    def defer(self) -> object:
-        return LATER
 
     def reply(self, answer: Message) -> None:
         assert self.answer is None, "answered twice"
-        self.answer = answer
+        if isinstance(answer, Message):
+            self.answer = answer
 
-    def reply_in_turns(self, answer: Message) -> None:
-        self.reply(answer)
+    def handle(self, handle: Callable[..., object], request: Message) -> "Context":
+        """Have the request handled, now or as far as it goes."""
+        answer: Any = handle(self, request)
+        if isinstance(answer, Generator):
+            self.connection.begin(self, answer)
+        else:
+            self.reply(answer)
+        return self
 
 
 class ServedReplica:
@@ -302,12 +332,7 @@ class ServedReplica:
     def _handled(
         self, handle: Callable[..., object], context: Context, request: Message
     ) -> Context:
-        answer = handle(context, request)
-        if isinstance(answer, Generator):
-            answer = last_of(answer)
-        if isinstance(answer, Message):
-            context.reply(answer)
-        return context
+        return context.handle(handle, request)
 
 
 def produced(context: Context) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from common.http.application import build_app
 from common.kafka.assignment import Directory
 from common.process.telemetry import Metrics
 from common.processing.outbox import Outgoing
-from common.processing.runner import Running
+from common.processing.service import Running
 from services.orders.app import OrdersService
 from services.orders.desk import OrderDesk
 from services.orders.ids import partition_of

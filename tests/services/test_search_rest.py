@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from common.http.application import build_app
-from common.processing.runner import Running
+from common.processing.service import Running
 from services.orders.searching import add_search
 from services.orders.settings import OrdersSettings
 from services.search.app import SearchService

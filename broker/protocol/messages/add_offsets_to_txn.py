@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (key 25), versions 0-4: a transaction will commit offsets of this group (KIP-98).
+"""AddOffsetsToTxn (key 25), versions 0-4: add a group's offsets to a transaction (KIP-98).
 
 v3 is flexible, v4 may answer TRANSACTION_ABORTABLE (KIP-890).
 """

@@ -1,7 +1,7 @@
-"""AddPartitionsToTxn (key 24), versions 0-5: partitions a transaction will write to (KIP-98).
+"""AddPartitionsToTxn (key 24), versions 0-5: add partitions to a transaction (KIP-98).
 
-v3 is flexible. v4 carries many transactions and may only verify; brokers send it on behalf of
-producers (KIP-890), so the fields for a single one are named `v3_and_below`. v5 may answer
+v3 is flexible. v4 has several transactions and can verify only; brokers send it for their producers
+(KIP-890), so the fields of a single transaction are named `v3_and_below`. v5 may answer
 TRANSACTION_ABORTABLE.
 """
 

@@ -1,7 +1,7 @@
 """AlterConfigs (key 33), versions 0-2: replace all settings of a resource at once (KIP-133).
 
-A setting that is left out goes back to its default, which is why IncrementalAlterConfigs took over;
-old tools still send this one. v2 is flexible.
+A setting that is left out returns to its default; IncrementalAlterConfigs avoids that, and only old
+tools send this request. v2 is flexible.
 """
 
 from broker.protocol.message import Message, Struct, array, boolean, int8, int16, int32, string

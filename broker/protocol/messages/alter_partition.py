@@ -1,6 +1,6 @@
-"""AlterPartition (key 56), versions 2-3: a leader asks for another in-sync set (KIP-497, KIP-841).
+"""AlterPartition (key 56), versions 2-3: a leader changes its in-sync set (KIP-497, KIP-841).
 
-v3 says of each replica which incarnation of its broker is meant (KIP-903).
+v3 adds the broker epoch of each replica (KIP-903).
 """
 
 from broker.protocol.message import Message, Struct, array, int8, int16, int32, int64, uuid

@@ -1,6 +1,6 @@
 """AlterPartitionReassignments (key 45), versions 0-1: move partitions to other replicas (KIP-455).
 
-Null replicas cancel a move. v1 can forbid that the number of replicas changes (KIP-860).
+Null replicas cancel a reassignment. v1 can forbid a change of the replication factor (KIP-860).
 """
 
 from broker.protocol.message import Message, Struct, array, boolean, int16, int32, string

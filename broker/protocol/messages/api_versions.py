@@ -1,9 +1,9 @@
 """ApiVersions (key 18), versions 0-4: the first request of nearly every client.
 
-v3 is flexible, names the client's software (KIP-511) and is answered with the broker's feature
-levels as tagged fields (KIP-584); its response header stays at version 0, because a client that is
-refused has to read the answer without knowing which versions the broker speaks. v4 lets a feature's
-lowest supported level be 0.
+v3 is flexible, has the name of the client's software (KIP-511), and its answer has the broker's
+feature levels as tagged fields (KIP-584). The response header stays at version 0, because a refused
+client must decode the answer before it knows the broker's versions. v4 allows 0 as the lowest
+supported level of a feature.
 """
 
 from broker.protocol.message import Message, Struct, array, boolean, int16, int32, int64, string

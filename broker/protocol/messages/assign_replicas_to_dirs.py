@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs (key 73), version 0: a broker tells in which directories its replicas are.
+"""AssignReplicasToDirs (key 73), version 0: the log directories of a broker's replicas.
 
 See KIP-858.
 """

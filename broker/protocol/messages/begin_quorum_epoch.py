@@ -1,6 +1,6 @@
-"""BeginQuorumEpoch (key 53), versions 0-1: a new leader tells the other voters of itself (KIP-595).
+"""BeginQuorumEpoch (key 53), versions 0-1: a new leader announces itself to the voters (KIP-595).
 
-v1 is flexible, names the asked voter and carries the leader's endpoints (KIP-853).
+v1 is flexible, and adds the receiving voter and the leader's endpoints (KIP-853).
 """
 
 from broker.protocol.message import Message, Struct, array, int16, int32, string, uint16, uuid

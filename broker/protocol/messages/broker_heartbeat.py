@@ -1,6 +1,6 @@
-"""BrokerHeartbeat (key 63), versions 0-2: a broker is alive, and what it wants (KIP-631).
+"""BrokerHeartbeat (key 63), versions 0-2: a broker is alive, and asks for a state (KIP-631).
 
-v1 tells of log directories that failed (KIP-858), v2 of those that take no new partitions.
+v1 adds failed log directories (KIP-858), v2 those that get no new partitions (KIP-1066).
 """
 
 from broker.protocol.message import Message, array, boolean, int16, int32, int64, uuid

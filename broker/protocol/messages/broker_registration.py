@@ -1,7 +1,7 @@
-"""BrokerRegistration (key 62), versions 0-4: a broker tells the controller of itself (KIP-631).
+"""BrokerRegistration (key 62), versions 0-4: a broker joins the cluster (KIP-631).
 
-v1 was for the migration from ZooKeeper, v2 tells the log directories (KIP-858), v3 the epoch of the
-last clean shutdown (KIP-966). v4 is v3 with room for features whose lowest level is 0 (KIP-1022).
+v1 is for the migration from ZooKeeper, v2 adds the log directories (KIP-858), v3 the epoch of the
+last clean shutdown (KIP-966). v4 allows features whose lowest level is 0 (KIP-1022).
 """
 
 from broker.protocol.message import (

@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe (key 69), versions 0-1: state, epochs and members of KIP-848 groups.
 
-v1 tells apart members of the new and of the classic protocol (KIP-1099).
+v1 distinguishes members of the consumer and of the classic protocol (KIP-1099).
 """
 
 from broker.protocol.message import (

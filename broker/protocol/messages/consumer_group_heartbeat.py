@@ -1,6 +1,6 @@
 """ConsumerGroupHeartbeat (key 68), versions 0-1: membership and assignment in one (KIP-848).
 
-Epoch 0 joins, -1 leaves, -2 leaves for a while as a static member. A field that did not change
+Epoch 0 joins, -1 leaves, -2 leaves temporarily as a static member. A field that has not changed
 since the last heartbeat is null or -1. v1 lets the client choose its member id (KIP-1082) and
 subscribe to a pattern that the broker evaluates.
 """

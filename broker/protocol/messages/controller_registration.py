@@ -1,4 +1,4 @@
-"""ControllerRegistration (key 70), version 0: a controller tells its endpoints and features.
+"""ControllerRegistration (key 70), version 0: the endpoints and features of a controller.
 
 See KIP-919.
 """

@@ -1,9 +1,9 @@
 """CreateTopics (key 19), versions 0-7: create topics with partitions, placement and settings.
 
-v1 can validate only and explains errors. v4 takes -1 for the cluster's default number of partitions
-and replicas (KIP-464). v5 is flexible and returns the topic as it was created, with its settings
-(KIP-525); an error about these alone is a tagged field. v6 may be throttled (KIP-599), v7 returns
-the topic id (KIP-516).
+v1 can validate only and adds error messages. v4 takes -1 for the cluster's default number of
+partitions and replicas (KIP-464). v5 is flexible and returns the topic as it was created, with its
+settings (KIP-525); an error of the settings alone is a tagged field. v6 may be throttled (KIP-599),
+v7 returns the topic id (KIP-516).
 """
 
 from broker.protocol.message import (

@@ -1,4 +1,4 @@
-"""DeleteRecords (key 21), versions 0-2: drop the records before an offset (KIP-107).
+"""DeleteRecords (key 21), versions 0-2: delete the records before an offset (KIP-107).
 
 Offset -1 means the high watermark. v2 is flexible.
 """

@@ -1,6 +1,6 @@
 """DeleteTopics (key 20), versions 0-6: delete topics.
 
-v4 is flexible, v5 explains errors (KIP-599), v6 names topics by name or by id, one struct each
+v4 is flexible, v5 adds error messages (KIP-599), v6 names topics by name or by id, one struct each
 (KIP-516).
 """
 

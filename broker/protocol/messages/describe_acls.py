@@ -1,6 +1,6 @@
 """DescribeAcls (key 29), versions 0-3: access rules that match a filter (KIP-140).
 
-v1 adds the pattern type (KIP-290), v2 is flexible, v3 knows users as resources (KIP-373).
+v1 adds the pattern type (KIP-290), v2 is flexible, v3 adds users as resources (KIP-373).
 """
 
 from broker.protocol.message import Message, Struct, array, int8, int16, int32, string

@@ -1,7 +1,6 @@
 """DescribeClientQuotas (key 48), versions 0-1: quotas of users, client ids and addresses (KIP-546).
 
-A component's match type is 0 for this name, 1 for the default entity, 2 for any name. v1 is
-flexible.
+A component's match type is 0 for a name, 1 for the default entity, 2 for any name. v1 is flexible.
 """
 
 from broker.protocol.message import (

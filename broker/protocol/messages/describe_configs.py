@@ -1,7 +1,7 @@
 """DescribeConfigs (key 32), versions 0-4: the settings of topics and other resources (KIP-133).
 
-v1 tells where a value comes from and, on request, the values it hides (KIP-226); before, there was
-only a flag for defaults. v3 adds type and, on request, documentation (KIP-569). v4 is flexible.
+v1 adds the source of a value and, on request, its synonyms (KIP-226); v0 has only a flag for
+defaults. v3 adds type and, on request, documentation (KIP-569). v4 is flexible.
 """
 
 from broker.protocol.message import Message, Struct, array, boolean, int8, int16, int32, string

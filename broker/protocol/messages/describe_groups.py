@@ -1,8 +1,8 @@
 """DescribeGroups (key 15), versions 0-6: state and members of classic groups.
 
 v3 adds the authorized operations on request (KIP-430), v4 the instance id of static members
-(KIP-345), v5 is flexible, v6 explains errors and answers GROUP_ID_NOT_FOUND where a dead group was
-described before (KIP-1043).
+(KIP-345), v5 is flexible, v6 adds error messages, and GROUP_ID_NOT_FOUND where older versions
+describe a dead group (KIP-1043).
 """
 
 from broker.protocol.message import Message, Struct, array, binary, boolean, int16, int32, string

@@ -1,6 +1,6 @@
 """DescribeLogDirs (key 35), versions 0-5: sizes of partitions in each log directory (KIP-113).
 
-v2 is flexible, v3 adds an error for the whole answer, v4 the size of the volume (KIP-827), v5 tells
+v2 is flexible, v3 adds an error for the whole answer, v4 the size of the volume (KIP-827), v5
 whether a directory is cordoned (KIP-1066).
 """
 

@@ -1,6 +1,6 @@
 """DescribeTopicPartitions (key 75), version 0: topics page by page, with a cursor (KIP-966).
 
-Unlike Metadata it tells the eligible leader replicas and the last known ones. The cursor is a
+Unlike Metadata, it has the eligible leader replicas and the last known ones. The cursor is a
 nullable struct, marked by an int8 (KIP-893).
 """
 

@@ -1,6 +1,6 @@
-"""ElectLeaders (key 43), versions 0-2: let partitions elect a leader again.
+"""ElectLeaders (key 43), versions 0-2: elect the leaders of partitions.
 
-v0 only elected the preferred replica (KIP-183), v1 adds unclean election and an error for the whole
+v0 elects only the preferred replica (KIP-183), v1 adds unclean election and an error for the whole
 answer (KIP-460), v2 is flexible. Null partitions mean all.
 """
 

@@ -1,7 +1,7 @@
 """EndQuorumEpoch (key 54), versions 0-1: a leader that resigns asks for an election (KIP-595).
 
-The candidates are sorted, the one with the longest log first. v1 is flexible, names them with their
-directory ids and carries the leader's endpoints (KIP-853).
+The candidates are sorted, the one with the longest log first. v1 is flexible, and adds their
+directory ids and the leader's endpoints (KIP-853).
 """
 
 from broker.protocol.message import Message, Struct, array, int16, int32, string, uint16, uuid

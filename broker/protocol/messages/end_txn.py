@@ -1,7 +1,7 @@
 """EndTxn (key 26), versions 0-5: commit or abort a transaction (KIP-98).
 
 v3 is flexible, v4 may answer TRANSACTION_ABORTABLE, v5 raises the producer's epoch with every
-transaction and answers the new id and epoch (KIP-890).
+transaction and returns the new id and epoch (KIP-890).
 """
 
 from broker.protocol.message import Message, boolean, int16, int32, int64, string

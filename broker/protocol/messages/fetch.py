@@ -2,11 +2,11 @@
 
 v4 adds the isolation level and aborted transactions (KIP-98), v5 the log start offset, v7
 incremental sessions (KIP-227), v9 the leader epoch for fencing (KIP-320), v10 allows zstd
-(KIP-110), v11 lets a consumer read from a near replica (KIP-392). v12 is flexible and tells a
-follower that it diverges without a second request (KIP-595). v13 names topics by id (KIP-516). v15
-puts the replica's id and epoch into a tagged struct (KIP-903), v16 tells the addresses of new
-leaders (KIP-951), v17 carries the follower's directory id (KIP-853), v18 the high watermark it
-knows of (KIP-1166). Records are handed on as they lie in the log and never copied.
+(KIP-110), v11 lets a consumer read from a near replica (KIP-392). v12 is flexible, and a diverging
+follower needs no second request (KIP-595). v13 names topics by id (KIP-516). v15 puts the replica's
+id and epoch into a tagged struct (KIP-903), v16 adds the addresses of new leaders (KIP-951), v17
+the follower's directory id (KIP-853), v18 the high watermark that the follower knows (KIP-1166).
+Records are sent as they are in the log, without a copy.
 """
 
 from broker.protocol.message import (

@@ -1,6 +1,6 @@
-"""FetchSnapshot (key 59), versions 0-1: a part of a snapshot of the metadata log (KIP-630).
+"""FetchSnapshot (key 59), versions 0-1: a chunk of a snapshot of the metadata log (KIP-630).
 
-The bytes begin and end anywhere, not at a batch. v1 adds the directory id of the replica and the
+A chunk starts and ends at any byte, not at a batch. v1 adds the directory id of the replica and the
 endpoint of the leader (KIP-853).
 """
 

@@ -1,8 +1,8 @@
 """FindCoordinator (key 10), versions 0-6: the broker that coordinates a group or a transaction.
 
-v1 adds the key's type, so that transactions can be asked for. v3 is flexible. v4 asks for many keys
-at once, each answered with an error of its own (KIP-699). v5 may be answered TRANSACTION_ABORTABLE
-(KIP-890), v6 knows share groups (KIP-932).
+v1 adds the key's type, for transactions. v3 is flexible. v4 names several keys, each with its own
+error in the answer (KIP-699). v5 may answer TRANSACTION_ABORTABLE (KIP-890), v6 adds share groups
+(KIP-932).
 """
 
 from broker.protocol.message import Message, Struct, array, int8, int16, int32, string

@@ -1,7 +1,6 @@
 """Heartbeat (key 12), versions 0-4: a member of a classic group is alive.
 
-The answer is where a member learns of a rebalance. v3 adds static members (KIP-345), v4 is
-flexible.
+The answer informs the member of a rebalance. v3 adds static members (KIP-345), v4 is flexible.
 """
 
 from broker.protocol.message import Message, int16, int32, string

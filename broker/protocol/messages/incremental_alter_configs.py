@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs (key 44), versions 0-1: change single settings of a resource (KIP-339).
 
-Each setting comes with an operation: 0 set, 1 delete, 2 append to a list, 3 subtract from it. v1 is
+Each setting has an operation: 0 set, 1 delete, 2 append to a list, 3 subtract from it. v1 is
 flexible.
 """
 

@@ -1,9 +1,8 @@
 """InitProducerId (key 22), versions 0-5: id and epoch of an idempotent or transactional producer.
 
-v2 is flexible. v3 lets a producer send the id it has, to get the next epoch after an error
-(KIP-360). v4 tells a fenced producer so by an error of its own (KIP-588), v5 may answer
-TRANSACTION_ABORTABLE (KIP-890). Version 6 is for two-phase commit and not yet stable in Kafka 4.3
-(KIP-939).
+v2 is flexible. v3 lets a producer send its id, to get the next epoch after an error (KIP-360). v4
+adds the error PRODUCER_FENCED (KIP-588), v5 may answer TRANSACTION_ABORTABLE (KIP-890). Version 6
+is for two-phase commit and not yet stable in Kafka 4.3 (KIP-939).
 """
 
 from broker.protocol.message import Message, int16, int32, int64, string

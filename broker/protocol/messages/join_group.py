@@ -1,9 +1,9 @@
-"""JoinGroup (key 11), versions 0-9: enter a classic group and wait for the next generation.
+"""JoinGroup (key 11), versions 0-9: join a classic group and wait for its next generation.
 
-v1 separates the rebalance timeout from the session timeout. From v4 on a new member is first given
-its id with MEMBER_ID_REQUIRED (KIP-394). v5 adds static members (KIP-345), v6 is flexible, v7
-repeats the protocol type, v8 carries the reason of the join (KIP-800), v9 lets the leader be told
-to skip the assignment (KIP-814).
+v1 separates the rebalance timeout from the session timeout. From v4, a new member first gets its id
+with MEMBER_ID_REQUIRED (KIP-394). v5 adds static members (KIP-345), v6 is flexible, v7 repeats the
+protocol type, v8 adds the reason of the join (KIP-800), v9 a flag that tells the leader to skip the
+assignment (KIP-814).
 """
 
 from broker.protocol.message import Message, Struct, array, binary, boolean, int16, int32, string

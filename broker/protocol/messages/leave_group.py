@@ -1,7 +1,7 @@
 """LeaveGroup (key 13), versions 0-5: members leave a classic group at once.
 
 v3 takes several members, named by member id or by instance id, which is how an operator removes
-static members (KIP-345). v4 is flexible. v5 carries a reason for each (KIP-800).
+static members (KIP-345). v4 is flexible. v5 adds a reason for each (KIP-800).
 """
 
 from broker.protocol.message import Message, Struct, array, int16, int32, string

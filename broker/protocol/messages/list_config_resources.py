@@ -1,4 +1,4 @@
-"""ListConfigResources (key 74), versions 0-1: the resources that have settings of their own.
+"""ListConfigResources (key 74), versions 0-1: the resources with their own settings.
 
 v0 lists client-metrics subscriptions (KIP-714, where it was called ListClientMetricsResources), v1
 any type of resource (KIP-1142).

@@ -1,7 +1,6 @@
-"""ListGroups (key 16), versions 0-5: the groups this broker coordinates.
+"""ListGroups (key 16), versions 0-5: the groups of this coordinator.
 
-v3 is flexible. v4 filters by state and tells it (KIP-518), v5 does the same with the group's type
-(KIP-848).
+v3 is flexible. v4 adds the state, also as a filter (KIP-518), v5 the type of the group (KIP-848).
 """
 
 from broker.protocol.message import Message, Struct, array, int16, int32, string

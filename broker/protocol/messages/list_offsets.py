@@ -1,8 +1,8 @@
-"""ListOffsets (key 2), versions 0-11: the offset that belongs to a timestamp.
+"""ListOffsets (key 2), versions 0-11: the offset for a timestamp.
 
-v0 could ask for several offsets of old segments; from v1 on each partition gets one, with its
+v0 returns several offsets of old segments; from v1, each partition gets one offset with its
 timestamp. v2 adds the isolation level, v4 leader epochs (KIP-320). v6 is flexible. Negative
-timestamps are questions of their own, each with its version: -1 latest, -2 earliest, -3 that of the
+timestamps have special meanings, each from a version on: -1 latest, -2 earliest, -3 that of the
 largest timestamp (v7, KIP-734), -4 earliest local (v8, KIP-405), -5 latest tiered (v9, KIP-1005),
 -6 earliest not yet uploaded (v11, KIP-1023). v10 adds a time limit for reads of remote storage
 (KIP-1075).

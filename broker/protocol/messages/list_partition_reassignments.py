@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46), version 0: the moves of partitions under way (KIP-455)."""
+"""ListPartitionReassignments (key 46), version 0: the ongoing reassignments (KIP-455)."""
 
 from broker.protocol.message import Message, Struct, array, int16, int32, string
 

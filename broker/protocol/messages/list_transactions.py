@@ -1,6 +1,6 @@
-"""ListTransactions (key 66), versions 0-2: the transactions this broker coordinates (KIP-664).
+"""ListTransactions (key 66), versions 0-2: the transactions of this coordinator (KIP-664).
 
-v1 filters by how long they run (KIP-994), v2 by a pattern of their id (KIP-1152).
+v1 filters by duration (KIP-994), v2 by a pattern of the transactional id (KIP-1152).
 """
 
 from broker.protocol.message import Message, Struct, array, int16, int32, int64, string

@@ -1,10 +1,10 @@
 """Metadata (key 3), versions 0-13: brokers, controller, topics and the leader of each partition.
 
-v0 asks for all topics with an empty list, v1 and up with null. v4 may forbid auto-creation. v5 adds
+In v0 an empty list stands for all topics, from v1 null does. v4 can forbid auto-creation. v5 adds
 offline replicas, v7 the leader epoch (KIP-320), v8 the authorized operations on request (KIP-430;
 those of the cluster went to DescribeCluster in v11, KIP-700). v9 is flexible. v10 adds topic ids,
-v12 lets a topic be asked for by its id (KIP-516), v13 adds an error for the whole answer,
-REBOOTSTRAP_REQUIRED (KIP-1102).
+v12 requests by topic id (KIP-516), v13 adds an error for the whole answer, REBOOTSTRAP_REQUIRED
+(KIP-1102).
 """
 
 from broker.protocol.message import Message, Struct, array, boolean, int16, int32, string, uuid

@@ -1,9 +1,9 @@
-"""OffsetCommit (key 8), versions 0-10: store how far a group has read.
+"""OffsetCommit (key 8), versions 0-10: commit the offsets of a group.
 
-v1 adds the member and a timestamp per partition, v2 replaces the latter by a retention time that v5
-drops again. v6 adds the leader epoch (KIP-320), v7 static members (KIP-345), v8 is flexible. v9 is
-the first that members of the new group protocol may use (KIP-848): the generation is then a member
-epoch. v10 names topics by id.
+v1 adds the member and a timestamp per partition, v2 replaces the timestamp by a retention time,
+which v5 removes. v6 adds the leader epoch (KIP-320), v7 static members (KIP-345), v8 is flexible.
+v9 is the first for members of the consumer protocol (KIP-848), whose member epoch is in the
+generation field. v10 names topics by id.
 """
 
 from broker.protocol.message import Message, Struct, array, int16, int32, int64, string, uuid

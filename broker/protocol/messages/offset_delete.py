@@ -1,6 +1,6 @@
-"""OffsetDelete (key 47), version 0: remove a group's offsets of some partitions (KIP-496).
+"""OffsetDelete (key 47), version 0: delete a group's offsets of some partitions (KIP-496).
 
-It never became flexible.
+It has no flexible version.
 """
 
 from broker.protocol.message import Message, Struct, array, int16, int32, string

@@ -1,9 +1,9 @@
 """OffsetFetch (key 9), versions 0-10: read the offsets a group has committed.
 
-v2 asks for every topic with null and adds an error for the whole answer. v5 adds the leader epoch
-(KIP-320), v6 is flexible, v7 can refuse offsets of open transactions (KIP-447). v8 asks for several
-groups at once (KIP-709), so the fields of a single group end there. v9 carries member id and epoch
-(KIP-848), v10 names topics by id.
+In v2 null stands for all topics, and the answer has a top-level error. v5 adds the leader epoch
+(KIP-320), v6 is flexible, v7 can refuse offsets of open transactions (KIP-447). v8 names several
+groups (KIP-709) and has no fields for a single group. v9 adds member id and epoch (KIP-848), v10
+names topics by id.
 """
 
 from broker.protocol.message import (

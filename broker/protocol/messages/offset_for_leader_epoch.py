@@ -1,7 +1,7 @@
-"""OffsetForLeaderEpoch (key 23), versions 0-4: where a leader epoch ends in the leader's log.
+"""OffsetForLeaderEpoch (key 23), versions 0-4: the end of a leader epoch in the leader's log.
 
-Followers and consumers cut what lies behind that offset (KIP-101, KIP-279). v1 answers the epoch
-too, v2 adds the asker's own epoch for fencing (KIP-320), v3 the replica id, v4 is flexible.
+Followers and consumers truncate to that offset (KIP-101, KIP-279). v1 returns the epoch too, v2
+adds the reader's current epoch for fencing (KIP-320), v3 the replica id, v4 is flexible.
 """
 
 from broker.protocol.message import Message, Struct, array, int16, int32, int64, string

@@ -1,10 +1,10 @@
 """Produce (key 0), versions 0-13: append record batches to partitions.
 
-Versions 0-2 carry message formats that no longer exist and are advertised but refused. v3 adds the
-transactional id (KIP-98), v5 the log start offset in the answer, v7 allows zstd (KIP-110), v8
-explains refused records one by one (KIP-467), v9 is flexible, v10 tells the present leader in
-tagged fields (KIP-951). v11 and v12 change nothing on the wire but what may happen in a transaction
-(KIP-890). v13 names topics by id (KIP-516).
+Versions 0-2 have old message formats; they are advertised and refused, as in Kafka. v3 adds the
+transactional id (KIP-98), v5 the log start offset in the answer, v7 allows zstd (KIP-110), v8 adds
+errors of single records (KIP-467), v9 is flexible, v10 adds the current leader in tagged fields
+(KIP-951). v11 and v12 have the same format and other rules for transactions (KIP-890). v13 names
+topics by id (KIP-516).
 """
 
 from broker.protocol.message import (

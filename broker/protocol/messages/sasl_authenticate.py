@@ -1,6 +1,6 @@
 """SaslAuthenticate (key 36), versions 0-2: one token of a SASL mechanism each way (KIP-152).
 
-v1 answers how long the session may last, for re-authentication (KIP-368), v2 is flexible.
+v1 adds the lifetime of the session, for re-authentication (KIP-368), v2 is flexible.
 """
 
 from broker.protocol.message import Message, binary, int16, int64, string

@@ -1,8 +1,8 @@
 """SaslHandshake (key 17), versions 0-1: choose a SASL mechanism (KIP-43).
 
-After v0 the mechanism's tokens follow bare, each behind a 4-byte size; after v1 they travel in
-SaslAuthenticate (KIP-152). An unknown mechanism is answered with the ones that are enabled. It
-never became flexible.
+After v0 the mechanism's tokens follow without a header, each after a 4-byte size; after v1 they are
+in SaslAuthenticate (KIP-152). The answer to an unknown mechanism has the enabled ones. There is no
+flexible version.
 """
 
 from broker.protocol.message import Message, array, int16, string

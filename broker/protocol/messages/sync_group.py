@@ -1,7 +1,7 @@
-"""SyncGroup (key 14), versions 0-5: the leader hands in the assignment, every member gets its part.
+"""SyncGroup (key 14), versions 0-5: the leader sends the assignment, each member gets its own.
 
 v3 adds static members (KIP-345), v4 is flexible, v5 names protocol type and protocol in both
-directions, so that a mistaken member is caught (KIP-559).
+directions, so that a mismatch is detected (KIP-559).
 """
 
 from broker.protocol.message import Message, Struct, array, binary, int16, int32, string

@@ -1,8 +1,7 @@
 """TxnOffsetCommit (key 28), versions 0-5: store a group's offsets in a transaction (KIP-98).
 
 v2 adds the leader epoch (KIP-320), v3 is flexible and fences by group membership (KIP-447), v4 may
-answer TRANSACTION_ABORTABLE, v5 adds the partition of the offsets to the transaction by itself
-(KIP-890).
+answer TRANSACTION_ABORTABLE, v5 adds the offsets partition to the transaction implicitly (KIP-890).
 """
 
 from broker.protocol.message import Message, Struct, array, int16, int32, int64, string

@@ -1,4 +1,4 @@
-"""UnregisterBroker (key 64), version 0: forget a broker that is gone for good (KIP-631)."""
+"""UnregisterBroker (key 64), version 0: remove a broker from the cluster for good (KIP-631)."""
 
 from broker.protocol.message import Message, int16, int32, string
 

@@ -1,7 +1,7 @@
 """UpdateFeatures (key 57), versions 0-2: raise or lower the level of cluster features (KIP-584).
 
-v1 tells apart upgrade, safe and unsafe downgrade, and can validate only (KIP-778). v2 drops the
-results per feature: all are changed, or none (KIP-1022).
+v1 distinguishes upgrade, safe and unsafe downgrade, and can validate only (KIP-778). v2 has no
+results per feature, because all are changed or none (KIP-1022).
 """
 
 from broker.protocol.message import Message, Struct, array, boolean, int8, int16, int32, string

@@ -1,7 +1,7 @@
 """Vote (key 52), versions 0-2: a voter asks another for its vote (KIP-595).
 
-v1 names the asked voter and the directory ids of both (KIP-853), v2 adds the pre-vote (KIP-996): a
-question whether the vote would be given, which changes nothing.
+v1 adds the receiving voter and the directory ids of both (KIP-853), v2 the pre-vote (KIP-996),
+which asks whether the vote would be granted and changes nothing.
 """
 
 from broker.protocol.message import (

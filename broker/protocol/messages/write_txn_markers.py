@@ -1,6 +1,6 @@
 """WriteTxnMarkers (key 27), versions 0-2: the coordinator ends transactions in partitions.
 
-Between brokers only (KIP-98). v1 is flexible, v2 tells the version of the transaction protocol
+Only brokers send it (KIP-98). v1 is flexible, v2 adds the version of the transaction protocol
 (KIP-1228).
 """
 

@@ -10,7 +10,6 @@ from broker.config.broker_config import BrokerConfig
 from broker.config.internal_topics import InternalTopic
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.topic_names import validate_topic_name
-from broker.protocol.message import Message
 from broker.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -19,6 +18,7 @@ from broker.protocol.messages.create_topics import (
 )
 from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
 from broker.server.cluster.metadata_waits import MetadataWaits
+from broker.server.network.later import Later, Steps
 
 logger = logging.getLogger(__name__)
 
@@ -26,9 +26,6 @@ CREATE_TOPICS_VERSION = 7
 CREATION_TIMEOUT_MS = 10_000
 VISIBLE_TIMEOUT_MS = 5_000
 THERE_BY_NOW = {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}
-
-OnCreated = Callable[[dict[str, ErrorCode]], None]
-"""Given, by name, why a topic could not be created; the others are there."""
 
 
 class AutoTopics:
@@ -49,8 +46,11 @@ class AutoTopics:
         self._ask = ask
         self._waits = waits
 
-    def ensure(self, names: Iterable[str], on_created: OnCreated) -> None:
-        """Create those of the topics that do not exist, then call `on_created`."""
+    def ensure(self, names: Iterable[str]) -> Steps[dict[str, ErrorCode]]:
+        """Create those of the topics that do not exist.
+
+        Returns, by name, why a topic could not be created; the others are there.
+        """
         refused: dict[str, ErrorCode] = {}
         wanted: list[CreatableTopic] = []
         for name in dict.fromkeys(names):
@@ -62,35 +62,31 @@ class AutoTopics:
                 refused[name] = error.code
             else:
                 wanted.append(self._automatic(name))
-        if not wanted:
-            on_created(refused)
-            return
+        if wanted:
+            yield from self._create(wanted, refused)
+        return refused
 
-        def answered(response: Message) -> None:
-            assert isinstance(response, CreateTopicsResponse), response
-            for topic in response.topics:
-                if topic.error_code not in THERE_BY_NOW:
-                    refused[topic.name] = ErrorCode(topic.error_code)
-            self._wait([topic.name for topic in wanted], refused, on_created)
-
-        request = CreateTopicsRequest(topics=wanted, timeout_ms=CREATION_TIMEOUT_MS)
-        self._ask(request, CREATE_TOPICS_VERSION, answered, timeout_ms=CREATION_TIMEOUT_MS)
-
-    def _wait(self, names: list[str], refused: dict[str, ErrorCode], on_created: OnCreated) -> None:
+    def _create(self, wanted: list[CreatableTopic], refused: dict[str, ErrorCode]) -> Steps[None]:
         """Wait until they are here; one this node does not know in time is tried again later."""
+        request = CreateTopicsRequest(topics=wanted, timeout_ms=CREATION_TIMEOUT_MS)
+        created = Later()
+        self._ask(request, CREATE_TOPICS_VERSION, created.done, timeout_ms=CREATION_TIMEOUT_MS)
+        response = yield created
+        assert isinstance(response, CreateTopicsResponse), response
+        for topic in response.topics:
+            if topic.error_code not in THERE_BY_NOW:
+                refused[topic.name] = ErrorCode(topic.error_code)
+        names = [topic.name for topic in wanted]
 
         def missing() -> list[str]:
             by_name = self._metadata.image.topics.by_name
             return [name for name in names if name not in by_name and name not in refused]
 
-        def proceed() -> None:
-            refused.update(dict.fromkeys(missing(), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-            on_created(refused)
-
-        def are_here() -> bool:
-            return not missing() and all(map(self._is_complete, names))
-
-        self._waits.until(are_here, proceed, timeout_ms=VISIBLE_TIMEOUT_MS)
+        yield self._waits.until(
+            lambda: not missing() and all(map(self._is_complete, names)),
+            timeout_ms=VISIBLE_TIMEOUT_MS,
+        )
+        refused.update(dict.fromkeys(missing(), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
 
     def _automatic(self, name: str) -> CreatableTopic:
         config = self._config

@@ -14,12 +14,13 @@ who leads now. Two rules make the first answer they get the right one:
   to the leader it has learned of in the same answer; it finds them again a second later.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from broker.metadata.delta import MetadataDelta
 from broker.server.clock import Clock
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.metadata_waits import MetadataWaits
+from broker.server.network.later import Later
 
 DOUBT_MS = 1_000
 NAMED_MS = 9_000  # broker.session.timeout.ms
@@ -52,11 +53,11 @@ class Departures:
         """Whether `when_known` might wait."""
         return bool(self._lost_at_ms)
 
-    def when_known(self, leaders: Iterable[int], proceed: Callable[[], None]) -> None:
-        """Call `proceed` when none of the leaders is in doubt, at once if that is so."""
+    def when_known(self, leaders: Iterable[int]) -> Later:
+        """Return what is done when none of the leaders is in doubt."""
         in_doubt = sorted(filter(self._is_in_doubt, self._lost_at_ms.keys() & set(leaders)))
-        self._waits.until(
-            lambda: not any(map(self._is_in_doubt, in_doubt)), proceed, timeout_ms=DOUBT_MS
+        return self._waits.until(
+            lambda: not any(map(self._is_in_doubt, in_doubt)), timeout_ms=DOUBT_MS
         )
 
     def _is_in_doubt(self, broker_id: int) -> bool:

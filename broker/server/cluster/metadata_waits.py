@@ -7,6 +7,8 @@ asked this node finds the change here as soon as it has the answer.
 import asyncio
 from collections.abc import Callable
 
+from broker.server.network.later import Later, happened
+
 
 class MetadataWaits:
     """Owns who waits for which change of the metadata."""
@@ -15,16 +17,14 @@ class MetadataWaits:
         self._loop = loop
         self._waiting: dict[_Wait, None] = {}
 
-    def until(
-        self, is_so: Callable[[], bool], proceed: Callable[[], None], *, timeout_ms: int
-    ) -> None:
-        """Call `proceed` when `is_so`, at once if it is already, or when the time is over."""
+    def until(self, is_so: Callable[[], bool], *, timeout_ms: int) -> Later:
+        """Return what is done when `is_so`, or when the time is over."""
         if is_so():
-            proceed()
-            return
-        wait = _Wait(is_so, proceed)
+            return happened(None)
+        wait = _Wait(is_so)
         wait.timer = self._loop.call_later(timeout_ms / 1000, self._end, wait)
         self._waiting[wait] = None
+        return wait
 
     def look(self) -> None:
         """See who need not wait any more, after a change."""
@@ -36,13 +36,13 @@ class MetadataWaits:
             del self._waiting[wait]
             assert wait.timer is not None
             wait.timer.cancel()
-            wait.proceed()
+            wait.done()
 
 
-class _Wait:
-    __slots__ = ("is_so", "proceed", "timer")
+class _Wait(Later):
+    __slots__ = ("is_so", "timer")
 
-    def __init__(self, is_so: Callable[[], bool], proceed: Callable[[], None]) -> None:
+    def __init__(self, is_so: Callable[[], bool]) -> None:
+        super().__init__()
         self.is_so = is_so
-        self.proceed = proceed
         self.timer: asyncio.TimerHandle | None = None

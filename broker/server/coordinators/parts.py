@@ -9,8 +9,6 @@ that is not large is one question, as it came.
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
-from broker.server.network.walks import Steps, is_longer_than, merged_lists
-
 MAX_ENTRIES_AT_ONCE = 1_000
 """A commit of so many takes the shard some milliseconds; hardly a group reads as many."""
 
@@ -27,17 +25,15 @@ class AnsweredTopic(Protocol):
 AnsweredT = TypeVar("AnsweredT", bound=AnsweredTopic)
 
 
-def is_large(topics: Sequence[T], entries: Callable[[T], Sequence[object]]) -> bool:
-    """Tell whether a request about these topics is more than one question."""
-    return is_longer_than(topics, entries, MAX_ENTRIES_AT_ONCE)
-
-
 def parts_of(
-    topics: Iterable[T],
+    topics: Sequence[T],
     entries: Callable[[T], Sequence[object]],
     cut: Callable[[T, slice], T],
 ) -> Iterator[list[T]]:
     """Split topics into parts; `cut` makes a topic with some of the entries of another."""
+    if len(topics) + sum(len(entries(topic)) for topic in topics) <= MAX_ENTRIES_AT_ONCE:
+        yield list(topics)
+        return
     part: list[T] = []
     left = MAX_ENTRIES_AT_ONCE
     for topic in topics:
@@ -57,11 +53,13 @@ def parts_of(
 
 
 def joined(
-    parts: Sequence[list[AnsweredT]], key: Callable[[AnsweredT], Hashable]
-) -> Steps[list[AnsweredT]]:
+    parts: Iterable[list[AnsweredT]], key: Callable[[AnsweredT], Hashable]
+) -> list[AnsweredT]:
     """Put the answers to the parts together: each topic once, where it came first."""
-    return (yield from merged_lists(parts, key, _join))
-
-
-def _join(first: AnsweredTopic, other: AnsweredTopic) -> None:
-    first.partitions += other.partitions
+    first_of: dict[Hashable, AnsweredT] = {}
+    for part in parts:
+        for topic in part:
+            first = first_of.setdefault(key(topic), topic)
+            if first is not topic:
+                first.partitions += topic.partitions
+    return list(first_of.values())

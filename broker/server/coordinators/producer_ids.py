@@ -10,14 +10,12 @@ from broker.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsResponse,
 )
 from broker.server.cluster.metadata_quorum import AskController
+from broker.server.network.later import Later, happened
 
 ALLOCATE_VERSION = 0
 ALLOCATE_TIMEOUT_MS = 10_000
 ASK_WHEN_LEFT = 100
 """Of a block: the next one is here before it is used up."""
-
-OnProducerId = Callable[[int, ErrorCode], None]
-"""Given an id that was never given out before, or -1 and why there is none."""
 
 
 class ProducerIds:
@@ -30,17 +28,18 @@ class ProducerIds:
         self._broker_epoch = broker_epoch
         self._ask_controller = ask
         self._blocks: deque[range] = deque()
-        self._waiting: list[OnProducerId] = []
+        self._waiting: list[Later] = []
         self._is_asking = False
 
-    def take(self, on_producer_id: OnProducerId) -> None:
-        """Give an id, at once while there is one."""
+    def take(self) -> Later:
+        """Give an id that was never given out before, or the ErrorCode why there is none."""
         producer_id = None if self._waiting else self.take_now()
-        if producer_id is None:
-            self._waiting.append(on_producer_id)
-            self._ask()
-        else:
-            on_producer_id(producer_id, ErrorCode.NONE)
+        if producer_id is not None:
+            return happened(producer_id)
+        later = Later()
+        self._waiting.append(later)
+        self._ask()
+        return later
 
     def take_now(self) -> int | None:
         """Give an id if there is one at hand; the next block is asked for in time."""
@@ -56,18 +55,14 @@ class ProducerIds:
             self._ask()
         return block[0]
 
-    def when_at_hand(self, proceed: Callable[[ErrorCode], None]) -> None:
-        """Call `proceed` once `take_now` would give an id, or with why there is none."""
-        if self._blocks:
-            proceed(ErrorCode.NONE)
-            return
+    @property
+    def are_at_hand(self) -> bool:
+        """Whether `take_now` gives an id."""
+        return bool(self._blocks)
 
-        def give_back(producer_id: int, code: ErrorCode) -> None:
-            if code == ErrorCode.NONE:
-                self._blocks.appendleft(range(producer_id, producer_id + 1))
-            proceed(code)
-
-        self.take(give_back)
+    def give_back(self, producer_id: int) -> None:
+        """Have an id again that `take` gave and nobody used: the next one who asks gets it."""
+        self._blocks.appendleft(range(producer_id, producer_id + 1))
 
     def _ask(self) -> None:
         if self._is_asking:
@@ -84,12 +79,14 @@ class ProducerIds:
         assert isinstance(response, AllocateProducerIdsResponse), response
         self._is_asking = False
         waiting, self._waiting = self._waiting, []
-        if response.error_code != ErrorCode.NONE:
-            for on_producer_id in waiting:
+        first, count = response.producer_id_start, response.producer_id_len
+        if response.error_code == ErrorCode.NONE:
+            self._blocks.append(range(first, first + count))
+        for later in waiting:
+            if response.error_code != ErrorCode.NONE:
                 # Clients know this one, and ask again.
-                on_producer_id(-1, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-            return
-        first = response.producer_id_start
-        self._blocks.append(range(first, first + response.producer_id_len))
-        for on_producer_id in waiting:
-            self.take(on_producer_id)
+                later.done(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            elif (producer_id := self.take_now()) is None:
+                self._waiting.append(later)
+            else:
+                later.done(producer_id)

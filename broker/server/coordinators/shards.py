@@ -28,13 +28,12 @@ from broker.log.partition_log import PartitionLog
 from broker.records.errors import CorruptBatch
 from broker.server.clock import Clock
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.coordinators.asked import AskedShard, when_answered
+from broker.server.coordinators.asked import AskedShard
 from broker.server.coordinators.shard_batches import encoded_batches, transaction_append
 from broker.server.coordinators.shard_commits import Outlets, ShardCommits
 from broker.server.coordinators.shard_loading import load
-from broker.server.network.connection import Connection
 from broker.server.network.dispatch import Answer, RequestContext
-from broker.server.network.walks import Steps
+from broker.server.network.later import Steps
 from broker.server.replication.partitions import Partition, Partitions
 
 log = logging.getLogger("millrace.coordinators")
@@ -127,8 +126,6 @@ class Shards(Generic[ShardT]):
         """Shards whose deadline has come, in turn: one of them in a turn of the loop."""
         self._gone: list[ShardT] = []
         """Unloaded, and not freed yet."""
-        self._open: dict[Connection, dict[AskedShard, None]] = {}
-        """What is asked and not answered."""
 
     # --- loading ---
 
@@ -246,13 +243,18 @@ class Shards(Generic[ShardT]):
 
     # --- requests ---
 
-    def answer(self, context: RequestContext, coordinator_key: str, ask: Ask[ShardT]) -> Answer:
-        """Put one request to the key's shard; its answer may come later. Raises KafkaError."""
-        asked = self.ask(context, coordinator_key, ask)
-        return when_answered(context, (asked,), asked.message)
+    def answer(
+        self, context: RequestContext, coordinator_key: str, ask: Ask[ShardT]
+    ) -> Answer | Steps[Answer]:
+        """Put one request to the key's shard, and answer with its reply. Raises KafkaError."""
+        asked = self._ask(context, self._number_of(coordinator_key), ask)
+        if asked.is_done:
+            response: Answer = asked.value
+            return response
+        return _reply_to(asked)
 
     def ask(self, context: RequestContext, coordinator_key: str, ask: Ask[ShardT]) -> AskedShard:
-        """Put one question to the key's shard; see `when_answered`. Raises KafkaError."""
+        """Put one question to the key's shard, and return its reply. Raises KafkaError."""
         return self._ask(context, self._number_of(coordinator_key), ask)
 
     def ask_every_shard(self, context: RequestContext, ask: Ask[ShardT]) -> Steps[list[AskedShard]]:
@@ -263,27 +265,24 @@ class Shards(Generic[ShardT]):
         for number in sorted(self._shards):
             if number in self._shards:  # It may have gone since.
                 asked.append(self._ask(context, number, ask))
-            yield
+            yield None
         return asked
 
     def _ask(self, context: RequestContext, number: int, ask: Ask[ShardT]) -> AskedShard:
-        asked = AskedShard(context, number)
+        asked = AskedShard(number, self._forget)
         shard_context = ShardContext(
             api_version=context.api_version,
             client_id=context.header.client_id or "",
             client_host=f"/{context.connection.peer.host}",
         )
         self._run(number, ask(self._shards[number], asked, shard_context, self._now()))
-        if asked.response is None:
-            self._open.setdefault(context.connection, {})[asked] = None
         return asked
 
-    def on_closed(self, connection: Connection) -> None:
-        """Forget whoever waited on a connection that is gone."""
-        for asked in self._open.pop(connection, {}):
-            shard = self._shards.get(asked.shard_number)
-            if shard is not None:
-                self._run(asked.shard_number, shard.forget(asked, self._now()))
+    def _forget(self, asked: AskedShard) -> None:
+        """Tell the shard that nobody waits for its reply."""
+        shard = self._shards.get(asked.shard_number)
+        if shard is not None:
+            self._run(asked.shard_number, shard.forget(asked, self._now()))
 
     def run_one_by_one(self, act: Callable[[ShardT], Output]) -> None:
         """Put one input to every shard, one a turn: each may have very many keys."""
@@ -375,12 +374,7 @@ class Shards(Generic[ShardT]):
     def _deliver(self, reply: Reply) -> None:
         asked = reply.token
         assert isinstance(asked, AskedShard), asked
-        of_connection = self._open.get(asked.context.connection)
-        if of_connection is not None:
-            of_connection.pop(asked, None)
-            if not of_connection:
-                del self._open[asked.context.connection]
-        asked.answer(reply.response)
+        asked.done(reply.response)
 
     # --- time ---
 
@@ -416,3 +410,8 @@ class Shards(Generic[ShardT]):
             self._run(number, self._shards[number].on_deadline(self._now()))
         if self._due:
             self._loop.call_soon(self._run_due)
+
+
+def _reply_to(asked: AskedShard) -> Steps[Answer]:
+    response: Answer = yield asked
+    return response

@@ -30,7 +30,7 @@ from broker.protocol.messages.add_partitions_to_txn import (
 from broker.server.cluster.cluster_view import find_live
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.client_connection import ClientConnection
-from broker.server.network.walks import Steps
+from broker.server.network.later import Later, Steps
 from broker.server.replication.partitions import Partitions
 
 ADD_PARTITIONS_VERSION = 5
@@ -185,7 +185,9 @@ class TransactionVerifier:
                 return self._verified(producer, guards, codes, wish)
             pause_ms = min(self._config.backoff_ms, left_ms)
             left_ms -= pause_ms
-            yield lambda go_on, ms=pause_ms: self._loop.call_later(ms / 1000, go_on)
+            pause = Later(holds=True)
+            self._loop.call_later(pause_ms / 1000, pause.done)
+            yield pause
 
     def _begin(
         self,
@@ -247,18 +249,11 @@ class TransactionVerifier:
         coordinator = self._coordinator_of(producer.transactional_id)
         if coordinator is None:
             return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        answers: list[Codes] = []
-
-        def wait(go_on: Callable[[], None]) -> None:
-            def on_codes(codes: Codes) -> None:
-                answers.append(codes)
-                go_on()
-
-            coordinator.queued.append(_Question(producer, wish, partitions, on_codes))
-            self._send(coordinator)
-
-        yield wait
-        return answers[0]
+        answered = Later(holds=True)
+        coordinator.queued.append(_Question(producer, wish, partitions, answered.done))
+        self._send(coordinator)
+        codes: Codes = yield answered
+        return codes
 
     # --- the coordinators ---
 

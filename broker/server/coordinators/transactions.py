@@ -1,6 +1,6 @@
 """The transaction shards: one for each partition of `__transaction_state` led here."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from broker.coordinator.transaction.config import TransactionConfig
 from broker.coordinator.transaction.markers import SendMarkers
@@ -12,7 +12,7 @@ from broker.model import TopicPartition
 from broker.server.coordinators.marker_sender import MarkerSender, MarkerSenderParts
 from broker.server.coordinators.producer_ids import ProducerIds
 from broker.server.coordinators.shards import ShardKind, ShardParts, Shards
-from broker.server.network.walks import Steps
+from broker.server.network.later import Later
 
 
 class Transactions(Shards[TransactionShard]):
@@ -25,8 +25,8 @@ class Transactions(Shards[TransactionShard]):
         producer_ids: ProducerIds,
         markers: MarkerSenderParts,
     ) -> None:
-        self._endings: dict[str, Callable[[], None]] = {}
-        """Whom to tell that a transaction is complete, by transactional id."""
+        self._endings: dict[str, Later] = {}
+        """Who waits until a transaction is complete, by transactional id."""
         self.sender = MarkerSender(markers, self.coordinator_epoch, self._on_written)
         kind = ShardKind(
             TRANSACTION_STATE,
@@ -65,31 +65,28 @@ class Transactions(Shards[TransactionShard]):
     def _is_ending(shard: TransactionShard, transactional_id: str) -> bool:
         return shard.state.endings.missing(transactional_id) is not None
 
-    def until_complete(self, number: int, transactional_id: str, most_ms: int) -> Steps[None]:
-        """Wait, in a walk, until the markers of a transaction are written, at most so long.
+    def until_complete(self, number: int, transactional_id: str, most_ms: int) -> Later | None:
+        """Return what is done when the markers of a transaction are written, or after `most_ms`.
 
-        Its coordinator may go meanwhile: then the time ends it. One request waits for one id.
+        None when they are. Its coordinator may go meanwhile: then the time ends it. One request
+        waits for one id.
         """
         shard = self._shards.get(number)
         if shard is None or not self._is_ending(shard, transactional_id):
-            return
+            return None
+        self._tell_complete(transactional_id)
+        ending = self._endings[transactional_id] = Later()
+        self._loop.call_later(most_ms / 1000, self._on_patience_over, transactional_id, ending)
+        return ending
 
-        def wait(go_on: Callable[[], None]) -> None:
+    def _on_patience_over(self, transactional_id: str, ending: Later) -> None:
+        if self._endings.get(transactional_id) is ending:
             self._tell_complete(transactional_id)
-            timer = self._loop.call_later(most_ms / 1000, self._tell_complete, transactional_id)
-
-            def on_complete() -> None:
-                timer.cancel()
-                go_on()
-
-            self._endings[transactional_id] = on_complete
-
-        yield wait
 
     def _tell_complete(self, transactional_id: str) -> None:
-        on_complete = self._endings.pop(transactional_id, None)
-        if on_complete is not None:
-            on_complete()
+        ending = self._endings.pop(transactional_id, None)
+        if ending is not None:
+            ending.done()
 
     def stop(self) -> None:
         """Stop all timers and close the connections."""

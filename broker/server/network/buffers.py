@@ -4,17 +4,14 @@ A connection reads into the shared buffer; only what is left of an unfinished fr
 buffer of its own, which grows with the bytes that ARRIVE and never with the length a client
 announces. A large one moves once more, into a mapping of its whole size, whose pages are there when
 something is written to them: to double a buffer of 64 MB held the loop up for 100 ms. Handlers
-finish with the bytes of a frame before they return, or hold on to them in a walk, whose connection
-then neither gives its buffer back nor leaves the shared one to others: so no buffer is ever
-recycled while something still refers to it.
+finish with the bytes of a frame before they return, or hold their connection (`later`), which then
+neither gives its buffer back nor leaves the shared one to others: so no buffer is used again while
+a handler still looks at it.
 """
 
 import mmap
-import sys
 
 SHARED_BYTES = 256 * 1024
-LEFT_COUNT_MAX = 8
-"""Of shared buffers that were left to whoever refers to them."""
 SPARE_BYTES_MAX = 2 * 1024 * 1024
 SPARE_COUNT_MAX = 4
 FIRST_BYTES = 64 * 1024
@@ -27,30 +24,15 @@ Buffer = bytearray | mmap.mmap
 class ReceiveBuffers:
     """Hands out receive buffers; keeps up to four spares of at most 2 MiB each."""
 
-    __slots__ = ("_left", "_shared", "_spares", "shared")
+    __slots__ = ("_spares", "shared")
 
     def __init__(self) -> None:
-        self._shared = bytearray(SHARED_BYTES)
-        self.shared = memoryview(self._shared)
-        self._left: list[bytearray] = []
+        self.shared = memoryview(bytearray(SHARED_BYTES))
         self._spares: list[bytearray] = []
 
     def replace_shared(self) -> None:
-        """Leave the shared buffer to whoever refers to it, and go on with another one.
-
-        With one that was left before, if nothing refers to it any more.
-        """
-        self._left.append(self._shared)
-        self._shared = self._take_left() or bytearray(SHARED_BYTES)
-        self.shared = memoryview(self._shared)
-        del self._left[:-LEFT_COUNT_MAX]
-
-    def _take_left(self) -> bytearray | None:
-        for place in range(len(self._left)):
-            # A view of it counts as well: what remains is the list's own and the argument.
-            if sys.getrefcount(self._left[place]) == 2:
-                return self._left.pop(place)
-        return None
+        """Leave the shared buffer to the request that lies in it, and go on with another one."""
+        self.shared = memoryview(bytearray(SHARED_BYTES))
 
     def begin(self, total_bytes: int) -> bytearray:
         """Return a buffer for the beginning of a frame: a spare one that takes all of it, if any.

@@ -1,46 +1,77 @@
-"""One client connection: bytes in, frames to the dispatcher, responses out in request order.
+"""One client connection: bytes in, frames to the dispatcher, answers out in request order.
 
-Reading is a synchronous callback on the event loop: it takes what the socket has, hands whole
-frames to the dispatcher for one turn (`turns`) and sends all answers with one write. A request
-whose answer must wait (a Fetch at the end of the log, a JoinGroup) gets a slot in a queue; later
-answers queue up behind it, because Kafka answers in request order. One whose answer is a long walk
-is a generator that yields now and then: it goes on in the next turns, and no further request is
-begun before it ends.
+Reading is a synchronous callback of the event loop: it takes what the socket has, hands whole
+frames to the sink for one turn (`turns`) and sends all answers with one write. An answer that is
+not made at once is a generator (`later`): it gets a `Place`, and later answers queue up behind it,
+because Kafka answers in request order.
+
+The connection is in one of six states. "Making" is the place whose generator holds the connection;
+"backlog" are bytes that are received and whose requests are not begun.
+
+    state    making            backlog  continues with
+    READING  none              none     bytes from the socket
+    MAKING   can go on         any      the turn of its place
+    HELD     waits             any      the Later that it waits for
+    BEHIND   none              some     the turn of the connection
+    FULL     none              any      answers that are made, or that the client reads
+    CLOSED   none              none     nothing
+
+`TRANSITIONS` has the ways between them; `_settle` finds the state after every event.
 
 Invariants:
-- responses leave in the order of their requests;
-- a turn ends after TURN_SECONDS and the request, or the step of a walk, that was begun by then;
-- at most MAX_REQUESTS_IN_FLIGHT requests wait for an answer; then the connection stops reading;
-- while more than MAX_UNSENT_BYTES are waiting to be sent, the connection stops reading, so that a
-  client that never reads its answers fills its own buffers and not ours;
+- answers leave in the order of their requests;
+- a turn ends after TURN_SECONDS and the request, or the step of a generator, begun by then;
+- at most MAX_REQUESTS_IN_FLIGHT requests wait for an answer, and while more than MAX_UNSENT_BYTES
+  wait to be sent no request is begun: a client that never reads its answers fills its own buffers;
 - a client that is gone is noticed whether or not it is read from, and its answers go with it;
 - the receive buffer grows with the bytes that arrive, never with the announced length.
 """
 
 import logging
-import os
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable
+from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
-from broker.log.file_region import FileRegion
 from broker.server.network.buffers import PartialFrame
+from broker.server.network.later import Later, Steps
+from broker.server.network.sending import Part, Unsent
 from broker.server.network.shared import Shared
-from broker.server.network.walks import Steps, Wait
+from broker.server.network.turns import TURN_SECONDS
 
 log = logging.getLogger("millrace.connection")
 
 MAX_REQUESTS_IN_FLIGHT = 256
 MAX_UNSENT_BYTES = 4 * 1024 * 1024
 MIN_FRAME_BYTES = 8  # api key, version, correlation id
-MAX_PARTS_PER_SEND = 512  # below every system's IOV_MAX
 
-Part = bytes | bytearray | memoryview | FileRegion
-Walk = Steps[list[Part] | None]
-"""The making of one answer in steps of at most a few milliseconds; None: the client wants none."""
+Making = Steps[list[Part] | None]
+"""Makes one answer; None: the client wants none."""
 _read_size = struct.Struct(">i").unpack_from
+
+
+class State(Enum):
+    """See the module."""
+
+    READING = auto()
+    MAKING = auto()
+    HELD = auto()
+    BEHIND = auto()
+    FULL = auto()
+    CLOSED = auto()
+
+
+TRANSITIONS: dict[State, frozenset[State]] = {
+    State.READING: frozenset(State) - {State.READING},
+    State.MAKING: frozenset(State) - {State.MAKING},
+    # What it waited for has happened: its turn comes, or it is done.
+    State.HELD: frozenset(State) - {State.HELD},
+    State.BEHIND: frozenset(State) - {State.BEHIND},
+    # Nothing is begun here, so nothing can come to hold the connection.
+    State.FULL: frozenset({State.READING, State.BEHIND, State.CLOSED}),
+    State.CLOSED: frozenset(),
+}
 
 
 class Peer(NamedTuple):
@@ -50,34 +81,61 @@ class Peer(NamedTuple):
     listener_name: str
 
 
-class Slot:
-    """The place of one answer in the queue of a connection."""
-
-    __slots__ = ("connection", "is_done", "parts")
-
-    def __init__(self, connection: "Connection") -> None:
-        self.connection = connection
-        self.parts: list[Part] = []
-        self.is_done = False
-
-    def complete(self, parts: list[Part]) -> None:
-        """Fill in the answer; an empty list means that none is sent."""
-        assert not self.is_done, "answered twice"
-        self.parts = parts
-        self.is_done = True
-        self.connection.on_slot_done()
-
-
 class FrameSink(Protocol):
     """Whoever takes the frames of a connection."""
 
-    def on_frame(self, connection: "Connection", frame: memoryview) -> list[Part] | Slot | None:
-        """Answer now (parts), later (a `Slot` of this connection) or never (None)."""
+    def on_frame(self, connection: "Connection", frame: memoryview) -> list[Part] | Making | None:
+        """Return the answer, or the generator that makes it; None when the client wants none."""
         ...
 
     def on_closed(self, connection: "Connection") -> None:
         """Learn that the connection is gone."""
         ...
+
+
+class Place:
+    """The place of one answer in the order of its connection, and the generator that makes it."""
+
+    __slots__ = ("_connection", "awaited", "is_done", "parts", "steps")
+
+    def __init__(self, connection: "Connection", steps: Making | None) -> None:
+        self._connection = connection
+        self.steps = steps
+        self.awaited: Later | None = None
+        self.is_done = False
+        self.parts: list[Part] = []
+
+    def run(self) -> bool:
+        """Run the generator until it is done or waits; tell whether its turn ended before."""
+        connection, steps = self._connection, self.steps
+        assert steps is not None
+        awaited, self.awaited = self.awaited, None
+        value = None if awaited is None else awaited.value
+        try:
+            while True:
+                awaited = steps.send(value)
+                value = None
+                if awaited is None:
+                    if connection.is_turn_over():
+                        return True
+                elif awaited.is_done:
+                    value = awaited.value
+                else:
+                    self.awaited = awaited
+                    awaited.when_done(self.go_on)
+                    return False
+        except StopIteration as done:
+            self.steps, self.parts, self.is_done = None, done.value or [], True
+        return False
+
+    def take_turn(self) -> None:
+        """Go on in a turn of its own."""
+        self._connection.begin_turn()
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Go on with the generator: its turn has come, or what it waited for has happened."""
+        self._connection.go_on(self)
 
 
 class Connection:
@@ -87,24 +145,23 @@ class Connection:
         "_backlog",
         "_buffers",
         "_hang_ups",
-        "_is_held",
+        "_is_in_turn",
+        "_is_queued",
         "_is_reading",
-        "_is_waiting",
         "_is_watched",
         "_is_writing",
         "_loop",
+        "_making",
         "_max_frame_bytes",
-        "_out",
         "_partial",
         "_sink",
-        "_slots",
         "_socket",
         "_turns",
-        "_unsent_bytes",
-        "_walk",
-        "is_closed",
+        "_unsent",
         "last_active",
         "peer",
+        "places",
+        "state",
     )
 
     def __init__(
@@ -123,89 +180,121 @@ class Connection:
         self._max_frame_bytes = max_frame_bytes
         self._partial: PartialFrame | None = None
         self._backlog: memoryview | None = None
-        self._walk: tuple[Slot, Walk] | None = None
-        self._slots: deque[Slot] = deque()
-        self._out: deque[Part] = deque()
-        self._unsent_bytes = 0
-        self._is_held = False  # by what its walk waits for
+        self._making: Place | None = None
+        self.places: deque[Place] = deque()
+        """Of the answers that are not sent, except those at the front that wait in `_unsent`."""
+        self._unsent = Unsent(accepted)
+        self._is_in_turn = False
+        self._is_queued = False  # for a turn
         self._is_reading = False
-        self._is_waiting = False  # for a turn
-        self._is_writing = False
-        self.is_closed = False
         self._is_watched = False
+        self._is_writing = False
         self.last_active = self._turns.now()
         self.peer = peer
+        self.state = State.READING
         self._read(True)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the client is gone, or was sent away."""
+        return self.state is State.CLOSED
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no answer is owed: only such a connection may be closed for being idle."""
+        return not self.places and not self._unsent.parts
 
     # --- reading ---
 
-    def _read(self, wanted: bool) -> None:
-        if wanted != self._is_reading and not self.is_closed:
-            self._is_reading = wanted
-            if wanted:
-                self._loop.add_reader(self._socket.fileno(), self.on_readable)
-            else:
-                self._loop.remove_reader(self._socket.fileno())
-
     def on_readable(self) -> None:
-        """Answer what the socket has, for one turn; behind what is not done, stop reading."""
-        if self._walk is not None or self._backlog is not None:
+        """Answer what the socket has, for one turn."""
+        if self.state is not State.READING:
             self._read(False)
+            # While it is held nothing else tells that the client has gone.
+            self._watch(self.state is State.HELD)
             return
-        self.last_active = self._turns.begin()
-        self._guarded(self._receive_or_close)
-
-    def _receive_or_close(self) -> None:
-        if not self._receive():
-            self.close()
-
-    def _guarded(self, work: Callable[[], None]) -> None:
-        """Run `work`, then send what it answered. A bug costs the client its connection."""
+        self.last_active = now = self._turns.now()
+        self._turns.ends = now + TURN_SECONDS
+        self._is_in_turn = True
         try:
-            work()
-        except Exception:
-            # The connection's outermost edge: the node lives on.
-            log.exception("request failed client_host=%s", self.peer.host)
-            self.close()
-        self._flush()
-        self._throttle()
+            if self._partial is None:
+                self._receive()
+            else:
+                self._receive_partial(self._partial)
+        except Exception as error:  # noqa: BLE001 - the outermost edge of a request
+            self._fail(error)
+        self._is_in_turn = False
+        if self._unsent.parts:
+            self._flush()
+        if self.places or self._unsent.parts or self._backlog is not None:
+            self._settle()
 
-    def _receive(self) -> bool:
-        """Read once, or twice when the first read finished a frame. False at the end of stream."""
-        if self._partial is not None:
-            if not self._receive_partial(self._partial):
-                return False
-            is_done = self._partial is None and not self.is_closed
-            if not is_done or self._must_pause() or self._turns.is_over():
-                return True
+    def _fail(self, error: Exception) -> None:
+        """Close: a bug costs the client its connection, and the node lives on."""
+        log.error("request failed client_host=%s", self.peer.host, exc_info=error)
+        self.close()
+
+    def _receive(self) -> None:
+        """Read once into the shared buffer, and handle what came."""
         shared = self._buffers.shared
         try:
             count = self._socket.recv_into(shared)
         except BlockingIOError:
-            return True
+            return
         except OSError:  # reset, or lost: not even keep-alives are answered
-            return False
-        if count == 0:
-            return False
-        self._consume(shared[:count])
-        return True
+            count = 0
+        size = count - 4
+        if MIN_FRAME_BYTES <= size <= self._max_frame_bytes and size == _read_size(shared)[0]:
+            self._begin(shared[4:count])  # Most often: one request, and nothing else.
+        elif count:
+            self._consume(shared[:count])
+        else:
+            self.close()
+
+    def _receive_partial(self, partial: PartialFrame) -> None:
+        """Read more of an unfinished frame; when it is whole, and time is left, read on."""
+        with partial.writable(self._buffers) as target:
+            try:
+                count = self._socket.recv_into(target)
+            except BlockingIOError:
+                return
+            except OSError:
+                count = 0
+        if not count:
+            self.close()
+            return
+        partial.filled_bytes += count
+        if partial.total_bytes == 0 and partial.filled_bytes >= 4:
+            size = _read_size(partial.buffer)[0]
+            if not self._is_size_allowed(size):
+                return
+            partial.total_bytes = 4 + size
+        if partial.filled_bytes != partial.total_bytes:
+            return
+        self._partial = None
+        self._begin(memoryview(partial.buffer)[4 : partial.total_bytes])
+        if self._making is None:
+            self._buffers.give_back(partial.buffer)
+            if not (self.is_closed or self._is_full() or self._turns.is_over()):
+                self._receive()
 
     def _consume(self, received: memoryview) -> None:
         """Handle whole frames; keep the rest as a partial frame, or as backlog for another turn."""
         position, count = 0, len(received)
         while count - position >= 4:
             size = _read_size(received, position)[0]
-            if not MIN_FRAME_BYTES <= size <= self._max_frame_bytes:
-                self._refuse_size(size)
+            if not self._is_size_allowed(size):
                 return
             end = position + 4 + size
             if end > count:
                 break
-            self._on_frame(received[position + 4 : end])
+            self._begin(received[position + 4 : end])
             position = end
             if self.is_closed:
                 return
-            if position < count and (self._must_pause() or self._turns.is_over()):
+            if position < count and (
+                self._making is not None or self._is_full() or self._turns.is_over()
+            ):
                 self._set_aside(received[position:])
                 return
         if position < count:
@@ -217,186 +306,139 @@ class Connection:
         """Keep what is read and not begun; the shared buffer itself is needed by others."""
         self._backlog = memoryview(bytes(rest)) if rest.obj is self._buffers.shared.obj else rest
 
-    def _must_pause(self) -> bool:
-        """Whether no request is begun: one is not done, or too many answers are still to come."""
-        if self._unsent_bytes > MAX_UNSENT_BYTES:
-            self._flush()
-        return (
-            self._walk is not None
-            or self._unsent_bytes > MAX_UNSENT_BYTES
-            or len(self._slots) >= MAX_REQUESTS_IN_FLIGHT
-        )
-
-    def _wait_for_turn(self) -> None:
-        if not self._is_waiting:
-            self._is_waiting = True
-            self._turns.wait(self._on_turn)
-
-    def _on_turn(self) -> None:
-        self._is_waiting = False
-        if not self.is_closed:
-            self._turns.begin()
-            self._guarded(self._go_on)
-
-    def _go_on(self) -> None:
-        """Go on with the walk that was interrupted, then with the requests behind it."""
-        if self._walk is not None and not self._is_held:
-            self._step()
-        if self._backlog is not None and not self._must_pause():
-            backlog, self._backlog = self._backlog, None
-            self._consume(backlog)
-
-    def _receive_partial(self, partial: PartialFrame) -> bool:
-        with partial.writable(self._buffers) as target:
-            try:
-                count = self._socket.recv_into(target)
-            except BlockingIOError:
-                return True
-            except OSError:
-                return False
-        if count == 0:
-            return False
-        partial.filled_bytes += count
-        if partial.total_bytes == 0 and partial.filled_bytes >= 4:
-            size = _read_size(partial.buffer)[0]
-            if not MIN_FRAME_BYTES <= size <= self._max_frame_bytes:
-                self._refuse_size(size)
-                return True
-            partial.total_bytes = 4 + size
-        if partial.filled_bytes == partial.total_bytes:
-            self._partial = None
-            self._on_frame(memoryview(partial.buffer)[4 : partial.total_bytes])
-            if self._walk is None:
-                self._buffers.give_back(partial.buffer)
-        return True
-
-    def _refuse_size(self, size: int) -> None:
+    def _is_size_allowed(self, size: int) -> bool:
+        if MIN_FRAME_BYTES <= size <= self._max_frame_bytes:
+            return True
         log.warning("closed: frame size out of range size=%d client=%s", size, self.peer.host)
         self.close()
+        return False
 
-    def _on_frame(self, frame: memoryview) -> None:
+    # --- making answers ---
+
+    def _begin(self, frame: memoryview) -> None:
+        """Have one request answered, or begin with that."""
         answer = self._sink.on_frame(self, frame)
         if answer is None:
             return
-        if isinstance(answer, Slot):
-            # Its place was taken by `new_slot`; it may even be done already.
-            return
-        if self._slots:
-            self.new_slot().complete(answer)
+        if not isinstance(answer, list):
+            self._make(answer, frame)
+        elif self.places:
+            place = Place(self, None)
+            place.parts, place.is_done = answer, True
+            self.places.append(place)
         else:
-            self._queue(answer)
+            unsent = self._unsent
+            unsent.parts += answer
+            for part in answer:
+                unsent.size_bytes += len(part)
 
-    def walk(self, steps: Walk, held: memoryview) -> Slot | list[Part] | None:
-        """Make an answer step by step: return it if this turn is enough, else its place.
+    def _make(self, steps: Making, frame: memoryview) -> None:
+        """Begin with an answer that may take more than this turn."""
+        place = Place(self, steps)
+        self.places.append(place)
+        self._run(place)
+        if not place.is_done and not self.is_closed and _holds(place):
+            self._making = place
+            if frame.obj is self._buffers.shared.obj:
+                self._buffers.replace_shared()
 
-        The walk may refer to `held`, its request: nobody else will write there.
-        """
+    def _run(self, place: Place) -> None:
+        needs_turn = place.run()
+        if self.state is State.CLOSED:  # By its handler: nobody waits for what this waits for.
+            if place.awaited is not None:
+                place.awaited.abandon()
+        elif place.is_done:
+            self._take_answers()
+        elif needs_turn:
+            self._turns.wait(place.take_turn)
+
+    def go_on(self, place: Place) -> None:
+        """Go on with a place; a bug in its generator costs the client its connection."""
+        if self.is_closed:
+            return
         try:
-            while True:
-                wait = next(steps)
-                if wait is not None or self._turns.is_over():
-                    break
-        except StopIteration as done:
-            answer: list[Part] | None = done.value
-            return answer
-        slot = self.new_slot()
-        self._walk = slot, steps
-        if held.obj is self._buffers.shared.obj:
-            self._buffers.replace_shared()
-        if wait is not None:
-            self._hold(wait)
-        return slot
+            self._run(place)
+        except Exception as error:  # noqa: BLE001 - the outermost edge of a request
+            self._fail(error)
+        if place is self._making and (place.is_done or not _holds(place)):
+            self._making = None
+        if not self._is_in_turn:
+            self._settle()
 
-    def _hold(self, wait: Wait) -> None:
-        """Take no turn before the walk can go on."""
-
-        def go_on() -> None:
-            self._is_held = False
-            self._throttle()
-
-        self._is_held = True
-        wait(go_on)
-
-    def _step(self) -> None:
-        assert self._walk is not None
-        slot, steps = self._walk
-        try:
-            while True:
-                wait = next(steps)
-                if wait is not None:
-                    self._hold(wait)
-                    return
-                if self.is_closed or self._turns.is_over():
-                    return
-        except StopIteration as done:
-            self._walk = None
-            slot.complete(done.value or [])
-
-    def complete_in_turns(self, slot: Slot, steps: Walk) -> None:
-        """Make an answer that was deferred step by step; other requests may go on meanwhile."""
-
-        def step() -> None:
-            if self.is_closed:
-                return
-            self._turns.begin()
-            self._guarded(go_on)
-
-        def go_on() -> None:
-            try:
-                while True:
-                    wait = next(steps)
-                    if wait is not None:
-                        wait(lambda: self._turns.wait(step))
-                        return
-                    if self._turns.is_over():
-                        self._turns.wait(step)
-                        return
-            except StopIteration as done:
-                slot.complete(done.value or [])
-
-        self._turns.wait(step)
-
-    # --- answering ---
-
-    def new_slot(self) -> Slot:
-        """Take the next place in the order of answers, to be completed later."""
-        slot = Slot(self)
-        self._slots.append(slot)
-        return slot
-
-    def on_slot_done(self) -> None:
+    def _take_answers(self) -> None:
         """Send every answer whose turn has come."""
-        if self.is_closed:
-            return
-        slots = self._slots
-        if not slots[0].is_done:
-            return
-        while slots and slots[0].is_done:
-            self._queue(slots.popleft().parts)
+        places = self.places
+        while places and places[0].is_done:
+            self._unsent.add(places.popleft().parts)
+
+    def begin_turn(self) -> None:
+        """Begin a turn: `is_turn_over` is False for TURN_SECONDS."""
+        self._turns.begin()
+
+    def is_turn_over(self) -> bool:
+        """Whether to leave the rest for another turn."""
+        return self._turns.is_over()
+
+    def _on_turn(self) -> None:
+        """Begin the requests of the backlog."""
+        self._is_queued = False
+        if self.state is State.BEHIND:
+            self._turns.begin()
+            assert self._backlog is not None
+            backlog, self._backlog = self._backlog, None
+            self._is_in_turn = True
+            try:
+                self._consume(backlog)
+            except Exception as error:  # noqa: BLE001 - the outermost edge of a request
+                self._fail(error)
+            self._is_in_turn = False
+            self._settle()
+
+    # --- the state ---
+
+    def _is_full(self) -> bool:
+        """Whether too many answers are still to come; sends some of them first, so it may close."""
+        if self._unsent.size_bytes > MAX_UNSENT_BYTES:
+            self._flush()
+        return (
+            self._unsent.size_bytes > MAX_UNSENT_BYTES or len(self.places) >= MAX_REQUESTS_IN_FLIGHT
+        )
+
+    def _settle(self) -> None:
+        """Send what is made, and find the state that follows."""
         self._flush()
-        self._throttle()
-
-    def _queue(self, parts: list[Part]) -> None:
-        for part in parts:
-            self._out.append(part)
-            self._unsent_bytes += len(part)
-
-    def _throttle(self) -> None:
-        """Read on, or stop reading while this client is behind with its answers."""
-        if self.is_closed:
+        if self.state is State.CLOSED:
             return
-        if self._is_reading and not self._slots and not self._out and self._backlog is None:
-            return  # Most often: all is answered and sent.
-        if self._walk is not None or (self._backlog is not None and not self._must_pause()):
-            self._watch(False)
-            if not self._is_held:
-                self._wait_for_turn()
+        making = self._making
+        if making is not None:
+            state = State.MAKING if making.awaited is None else State.HELD
+        elif self._is_full():
+            state = State.FULL
         else:
-            is_paused = self._must_pause()
-            self._read(not is_paused)
-            if is_paused or self._is_watched:
-                # A client that owes us its reading is noticed by the writing.
-                self._watch(len(self._slots) >= MAX_REQUESTS_IN_FLIGHT)
+            state = State.READING if self._backlog is None else State.BEHIND
+        if state is not self.state:
+            assert state in TRANSITIONS[self.state], (self.state, state)
+            self.state = state
+        if state is State.BEHIND and not self._is_queued:
+            self._is_queued = True
+            self._turns.wait(self._on_turn)
+        if state is State.READING:
+            if not self._is_reading:
+                self._read(True)
+        elif state is State.FULL:
+            self._read(False)
+        if self._is_watched or state is State.FULL:
+            # A client that owes us its reading is noticed by the writing.
+            is_writing = len(self.places) < MAX_REQUESTS_IN_FLIGHT
+            self._watch(state is State.FULL and not is_writing)
+
+    def _read(self, wanted: bool) -> None:
+        if wanted != self._is_reading:
+            self._is_reading = wanted
+            if wanted:
+                self._loop.add_reader(self._socket.fileno(), self.on_readable)
+            else:
+                self._loop.remove_reader(self._socket.fileno())
 
     def _watch(self, wanted: bool) -> None:
         """Watch for the client's end in the place of reading, or no longer."""
@@ -407,68 +449,27 @@ class Connection:
             else:
                 self._hang_ups.unwatch(self._socket.fileno())
 
-    def _flush(self) -> None:
-        if self.is_closed or not self._out or self._is_writing:
-            return
-        self._write(self._on_first_write_blocked)
+    # --- sending ---
 
-    def _on_first_write_blocked(self) -> None:
-        self._is_writing = True
-        self._loop.add_writer(self._socket.fileno(), self._on_writable)
+    def _flush(self) -> None:
+        """Send what is there, unless the socket has yet to take what came before."""
+        if self._unsent.parts and not self._is_writing:
+            try:
+                if not self._unsent.send():
+                    self._is_writing = True
+                    self._loop.add_writer(self._socket.fileno(), self._on_writable)
+            except OSError:
+                self.close()
 
     def _on_writable(self) -> None:
         self.last_active = self._turns.now()
-        self._write(lambda: None)
-        if not self._out and self._is_writing and not self.is_closed:
-            self._is_writing = False
-            self._loop.remove_writer(self._socket.fileno())
-        self._throttle()
-
-    def _write(self, on_blocked: Callable[[], None]) -> None:
-        """Send until everything is out or the socket takes no more."""
-        out = self._out
         try:
-            while out:
-                first = out[0]
-                if isinstance(first, FileRegion):
-                    sent = self._send_region(first)
-                elif len(out) == 1:
-                    sent = self._socket.send(first)
-                else:
-                    sent = self._socket.sendmsg(self._next_buffers())
-                self._drop_sent(sent)
-        except BlockingIOError:
-            on_blocked()
+            if self._unsent.send():
+                self._is_writing = False
+                self._loop.remove_writer(self._socket.fileno())
         except OSError:
             self.close()
-
-    def _next_buffers(self) -> list[bytes | bytearray | memoryview]:
-        buffers: list[bytes | bytearray | memoryview] = []
-        for part in self._out:
-            if isinstance(part, FileRegion) or len(buffers) == MAX_PARTS_PER_SEND:
-                break
-            buffers.append(part)
-        return buffers
-
-    def _send_region(self, region: FileRegion) -> int:
-        sent = os.sendfile(self._socket.fileno(), region.fileno(), region.position, region.length)
-        if sent == 0:
-            # The file was truncated under the answer: the frame cannot be completed.
-            raise ConnectionAbortedError("the log was truncated while it was being sent")
-        return sent
-
-    def _drop_sent(self, sent: int) -> None:
-        self._unsent_bytes -= sent
-        out = self._out
-        while sent > 0:
-            first = out[0]
-            length = len(first)
-            if sent >= length:
-                out.popleft()
-                sent -= length
-            else:
-                out[0] = _without_start(first, sent)
-                return
+        self._settle()
 
     def close(self) -> None:
         """Close the socket and forget every answer that was still to come."""
@@ -478,23 +479,20 @@ class Connection:
         self._loop.remove_reader(descriptor)
         self._loop.remove_writer(descriptor)
         self._watch(False)
-        self.is_closed = True
+        self.state = State.CLOSED
         self._socket.close()
-        self._out.clear()
-        self._slots.clear()
+        self._unsent.clear()
         self._partial = None
         self._backlog = None
-        self._walk = None
+        self._making = None
+        places, self.places = self.places, deque()
+        for place in places:
+            if place.awaited is not None:
+                place.awaited.abandon()
+            place.steps = None
         self._sink.on_closed(self)
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether no answer is owed: only such a connection may be closed for being idle."""
-        return not self._slots and not self._out
 
-
-def _without_start(part: Part, sent: int) -> Part:
-    """Return what is left of a part of which `sent` bytes are gone."""
-    if isinstance(part, FileRegion):
-        return FileRegion(part.file, part.position + sent, part.length - sent)
-    return memoryview(part)[sent:]
+def _holds(place: Place) -> bool:
+    """Whether no other request may be begun before this one goes on."""
+    return place.awaited is None or place.awaited.holds

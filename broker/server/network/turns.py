@@ -22,25 +22,26 @@ ROUND_SECONDS = 0.005
 class Turns:
     """The queue of a node's connections that have more to do than fits into one turn."""
 
-    __slots__ = ("_ends", "_is_scheduled", "_waiting", "loop", "now")
+    __slots__ = ("_is_scheduled", "_waiting", "ends", "loop", "now")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, now: Callable[[], float]) -> None:
         self.loop = loop
         self._waiting: deque[Callable[[], None]] = deque()
         self._is_scheduled = False
-        self._ends = 0.0
+        self.ends = 0.0
+        """When the turn that was begun last is over."""
         self.now = now
         """Monotonic seconds, finer than those of the loop, which are whole milliseconds."""
 
     def begin(self) -> float:
         """Begin a turn, and return the time."""
         now = self.now()
-        self._ends = now + TURN_SECONDS
+        self.ends = now + TURN_SECONDS
         return now
 
     def is_over(self) -> bool:
         """Whether whoever has the turn should leave the rest for its next one."""
-        return self.now() >= self._ends
+        return self.now() >= self.ends
 
     def wait(self, take_turn: Callable[[], None]) -> None:
         """Call `take_turn` when everybody who waits has had a turn."""

@@ -1,16 +1,17 @@
 """Fetches that found too little and wait for more: parked on their partitions and on one timer.
 
-An append counts down the bytes each parked fetch still misses; those that have enough are answered
+An append counts down the bytes each parked fetch still misses; those that have enough are continued
 once, after all requests of this wake-up have been handled, so that one answer carries as much as
 there is. Nothing polls.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from broker.server.clock import monotonic_seconds
 from broker.server.network.connection import Connection
+from broker.server.network.later import Later
 from broker.server.network.turns import ROUND_SECONDS
 
 
@@ -23,14 +24,18 @@ class Awaited(Protocol):
     """Replicas: for whatever is appended."""
 
 
-class ParkedFetch:
-    """A fetch that waits for `missing_bytes` more, until its deadline."""
+class ParkedFetch(Later):
+    """A fetch that waits for `missing_bytes` more, until its deadline.
+
+    It is done with whether it has to be answered now, whatever there is. If not, and there turns
+    out to be too little, it waits on (`wait_on`); a fetch that is answered says so (`end`).
+    """
 
     __slots__ = (
-        "_answer",
-        "is_done",
+        "_parked",
         "is_follower",
         "is_overdue",
+        "is_patient",
         "is_read_committed",
         "missing_bytes",
         "partitions",
@@ -39,41 +44,55 @@ class ParkedFetch:
 
     def __init__(
         self,
+        parked: "ParkedFetches",
         partitions: Sequence[Awaited],
         missing_bytes: int,
-        answer: Callable[[bool], bool],
         *,
         is_follower: bool = False,
         is_read_committed: bool = False,
+        is_patient: bool = False,
     ) -> None:
+        super().__init__()
+        self._parked = parked
         self.partitions = partitions
         self.missing_bytes = missing_bytes
-        self._answer = answer
-        self.is_done = False
         self.timer: asyncio.TimerHandle | None = None
         self.is_follower = is_follower
         self.is_overdue = False
-        """Whether it waits no longer, whatever there is."""
+        """Whether it is answered at the next occasion, with whatever there is."""
         self.is_read_committed = is_read_committed
         """Whether it waits for what is decided, not for all that is committed."""
+        self.is_patient = is_patient
+        """Whether its client wants more than the first byte (`fetch.min.bytes`)."""
         for partition in partitions:
             self._places_of(partition)[self] = None
 
     def _places_of(self, partition: Awaited) -> dict["ParkedFetch", None]:
         return partition.parked_followers if self.is_follower else partition.parked
 
-    def try_answer(self, *, is_final: bool) -> None:
-        """Answer if there is enough by now, or whatever there is when `is_final`."""
-        if not self.is_done and self._answer(is_final):
-            self.cancel()
+    def awake(self, *, is_final: bool) -> None:
+        """Let the handler look, and answer whatever there is when `is_final`."""
+        if not self.is_done:
+            if is_final:
+                self.end()
+            self.done(is_final)
 
-    def cancel(self) -> None:
+    def wait_on(self) -> None:
+        """Wait for more: there was too little after all."""
+        self.is_done = False
+
+    def abandon(self) -> None:
+        """Wait no more: the connection is closed."""
+        super().abandon()
+        self.end()
+
+    def end(self) -> None:
         """Stop waiting; idempotent."""
-        self.is_done = True
         for partition in self.partitions:
             self._places_of(partition).pop(self, None)
         if self.timer is not None:
             self.timer.cancel()
+        self._parked.forget(self)
 
 
 class ParkedFetches:
@@ -81,62 +100,65 @@ class ParkedFetches:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._by_connection: dict[Connection, dict[ParkedFetch, None]] = {}
+        self._parked: set[ParkedFetch] = set()
         self._ready: dict[ParkedFetch, None] = {}
 
     def __len__(self) -> int:
-        return sum(
-            not fetch.is_done for fetches in self._by_connection.values() for fetch in fetches
-        )
+        return len(self._parked)
 
-    def park(self, connection: Connection, fetch: ParkedFetch, wait_ms: int) -> None:
+    def park(self, fetch: ParkedFetch, wait_ms: int) -> None:
         """Let a fetch wait for records, at most `wait_ms`."""
-        of_connection = self._by_connection.setdefault(connection, {})
-        for done in [parked for parked in of_connection if parked.is_done]:
-            del of_connection[done]
-        of_connection[fetch] = None
+        self._parked.add(fetch)
         fetch.timer = self._loop.call_later(wait_ms / 1000, self._on_deadline, fetch)
 
     @staticmethod
     def _on_deadline(fetch: ParkedFetch) -> None:
-        fetch.try_answer(is_final=True)
+        fetch.awake(is_final=True)
+
+    def forget(self, fetch: ParkedFetch) -> None:
+        """Take out a fetch that waits no more."""
+        self._parked.discard(fetch)
 
     def wake(self, fetches: Iterable[ParkedFetch]) -> None:
-        """Have them answered when the requests of this wake-up are done."""
+        """Have them look when the requests of this wake-up are done."""
         if not self._ready:
-            self._loop.call_soon(self._answer_ready)
+            self._loop.call_soon(self._awake_ready)
         self._ready.update(dict.fromkeys(fetches))
 
-    def _answer_ready(self) -> None:
-        """Answer who is ready, for one round's time: thousands may wait for one partition."""
+    def _awake_ready(self) -> None:
+        """Let those look that are ready, for one round's time: thousands may wait for one."""
         ready, ends = self._ready, monotonic_seconds() + ROUND_SECONDS
         while ready:
             fetch = next(iter(ready))
             del ready[fetch]
-            fetch.try_answer(is_final=fetch.is_overdue or fetch.missing_bytes > 0)
+            fetch.awake(is_final=fetch.is_overdue or fetch.missing_bytes > 0)
             if ready and monotonic_seconds() >= ends:
-                self._loop.call_soon(self._answer_ready)
+                self._loop.call_soon(self._awake_ready)
                 return
 
-    def answer_followers(self, connection: Connection) -> None:
-        """Answer what a follower waits for on a connection: it has asked for more already."""
-        for fetch in list(self._by_connection.get(connection, ())):
-            if fetch.is_follower:
-                fetch.try_answer(is_final=True)
 
-    def answer_all(self, connection: Connection) -> None:
-        """Answer whatever waits on a connection, soon: its client asks something else by now.
+def answer_followers(connection: Connection) -> None:
+    """Answer what a follower waits for on a connection: it has asked for more already."""
+    for fetch in _parked_on(connection):
+        if fetch.is_follower:
+            fetch.awake(is_final=True)
 
-        That would be answered after these, half a second later as consumers are set, and with a
-        client that asks for metadata there it would be so much longer until it knows a new leader.
-        Another Fetch does not count: who has two of them under way waits with both.
-        """
-        if waiting := self._by_connection.get(connection):
-            for fetch in waiting:
-                fetch.is_overdue = True
-            self.wake(waiting)
 
-    def on_closed(self, connection: Connection) -> None:
-        """Forget whatever waits for a connection that is gone."""
-        for fetch in self._by_connection.pop(connection, {}):
-            fetch.cancel()
+def answer_impatient(parked: ParkedFetches, connection: Connection) -> None:
+    """Answer soon the fetches of a connection that wait for the first byte.
+
+    Its client asks something else by now, which is answered behind them: half a second later as
+    consumers are set, and with a client that asks for metadata it would be so much longer until it
+    knows a new leader. A client that waits for more than one byte has chosen that answers be large
+    rather than soon, and waits. Another Fetch does not count: a client that has two of them under
+    way waits with both.
+    """
+    waiting = [fetch for fetch in _parked_on(connection) if not fetch.is_patient]
+    if waiting:
+        for fetch in waiting:
+            fetch.is_overdue = True
+        parked.wake(waiting)
+
+
+def _parked_on(connection: Connection) -> list[ParkedFetch]:
+    return [place.awaited for place in connection.places if isinstance(place.awaited, ParkedFetch)]

@@ -1,16 +1,17 @@
 """Changes as records: Debezium's envelope. Pure.
 
-A delete is an envelope without `after`, and a tombstone behind it. An update that changes a key is
-a delete of the old one and a create of the new. A table without a primary key gives records without
-key.
+The key of a record is the table's primary key, or what `message.key.columns` says, wherever the row
+comes from; the replica identity only decides what `before` holds. A delete is an envelope without
+`after`, and a tombstone behind it. An update that changes a key is a delete of the old one and a
+create of the new. A table without a key gives records without key.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from connect.connectors.postgresql.pgoutput import Change, Relation
 from connect.connectors.postgresql.rows import RowReader
-from millrace.connect import Schema, SourceRecord, Struct
+from millrace.connect import DataException, Schema, SourceRecord, Struct
 
 _TEXT, _INT64 = Schema.string(), Schema.int64()
 _SOURCE: Final = Schema.struct(
@@ -40,90 +41,140 @@ class Origin(NamedTuple):
     snapshot: str = "false"
 
 
+class Style(NamedTuple):
+    """What of a configuration decides which records a change gives."""
+
+    prefix: str
+    database: str
+    has_tombstones: bool = True
+    skipped: frozenset[str] = frozenset("t")
+    """Operations that give no record: c, u, d, t."""
+    skips_unchanged: bool = False
+
+
 class Table:
     """A table's records."""
 
-    def __init__(self, prefix: str, database: str, relation: Relation) -> None:
+    def __init__(self, style: Style, relation: Relation, topic: str, reader: RowReader) -> None:
         self.relation = relation
-        self.topic = f"{prefix}.{relation.schema}.{relation.table}"
-        self._prefix = prefix
-        self._database = database
-        self.reader = RowReader(self.topic, relation.columns)
+        self.topic = topic
+        self.reader = reader
+        self._style = style
+        schema = reader.schema
+        assert schema.name is not None
         self._schema = Schema.struct(
             {
-                "before": self.reader.schema,
-                "after": self.reader.schema,
+                "before": schema,
+                "after": schema,
                 "source": _SOURCE,
                 "op": _TEXT,
                 "ts_ms": Schema.int64(optional=True),
             },
-            name=f"{self.topic}.Envelope",
+            name=f"{schema.name.removesuffix('.Value')}.Envelope",
         )
 
-    def records(
-        self, change: Change, origin: Origin, *, has_tombstones: bool
-    ) -> Iterator[SourceRecord]:
-        """Give the records of a change in the log."""
+    def records(self, change: Change, origin: Origin) -> Iterator[SourceRecord]:
+        """Give the records of a change in the log. Raises DataException."""
         reader = self.reader
-        before = None if change.before is None else reader.row(change.before)
+        before = None if change.before is None else reader.read(change.before)
+        # Of a row's identity alone, what is not of the identity is not known.
+        is_whole = before is not None and not change.is_before_key
+        is_key_known = is_whole or reader.has_key(lambda column: column.is_key)
         if change.after is None:
             assert before is not None, change
-            yield from self._deleted(before, origin, has_tombstones=has_tombstones)
+            if not is_key_known:
+                raise DataException(
+                    f"Table {self._name}: a delete does not tell the key, of which the replica "
+                    "identity has not all columns. Give the table REPLICA IDENTITY DEFAULT or "
+                    "FULL, or name the identity's columns in message.key.columns"
+                )
+            yield from self._deleted(before, origin)
             return
-        # Of a key alone nothing else is known.
-        whole = None if change.is_before_key else before
-        after = reader.row(change.after, whole)
-        if before is None:
-            # An update that leaves the key alone says nothing of the old row.
-            yield self.record(None, after, "u" if change.is_update else "c", origin)
-        elif reader.key(before) != reader.key(after):
-            yield from self._deleted(before, origin, has_tombstones=has_tombstones)
-            yield self.record(None, after, "c", origin)
-        else:
-            yield self.record(whole, after, "u", origin)
+        after = reader.read(change.after, change.before)
+        is_moved = before is not None and is_key_known and reader.key(before) != reader.key(after)
+        if is_moved and reader.key_schema is not None:
+            assert before is not None
+            yield from self._deleted(before, origin)
+            yield from self._one(None, after, "c", origin)
+            return
+        op = "u" if change.is_update else "c"
+        if before is None or not (is_whole and self._changes_nothing(before, after)):
+            yield from self._one(before, after, op, origin)
 
-    def _deleted(
-        self, before: Struct, origin: Origin, *, has_tombstones: bool
+    def _changes_nothing(self, before: Sequence[Any], after: Sequence[Any]) -> bool:
+        row = self.reader.row
+        return self._style.skips_unchanged and row(before) == row(after)
+
+    @property
+    def _name(self) -> str:
+        return f"{self.relation.schema}.{self.relation.table}"
+
+    def truncated(self, origin: Origin) -> Iterator[SourceRecord]:
+        """Give the record of a table that was emptied at once."""
+        if "t" not in self._style.skipped:
+            yield self._record(None, None, None, "t", origin)
+
+    def read(self, values: Sequence[Any], origin: Origin) -> SourceRecord:
+        """Return the record of a row of a snapshot."""
+        return self._record(self.reader.key(values), None, values, "r", origin)
+
+    def _one(
+        self, before: Sequence[Any] | None, after: Sequence[Any], op: str, origin: Origin
     ) -> Iterator[SourceRecord]:
-        yield self.record(before, None, "d", origin)
+        if op not in self._style.skipped:
+            yield self._record(self.reader.key(after), before, after, op, origin)
+
+    def _deleted(self, before: Sequence[Any], origin: Origin) -> Iterator[SourceRecord]:
+        if "d" in self._style.skipped:
+            return
         key = self.reader.key(before)
-        if has_tombstones and key is not None:
+        yield self._record(key, before, None, "d", origin)
+        if self._style.has_tombstones and key is not None:
             yield SourceRecord(
                 topic=self.topic,
                 key_schema=self.reader.key_schema,
                 key=key,
-                source_partition={"server": self._prefix},
+                source_partition={"server": self._style.prefix},
                 source_offset=origin.offset,
             )
 
-    def record(
-        self, before: Struct | None, after: Struct | None, op: str, origin: Origin
+    def _record(
+        self,
+        key: Struct | None,
+        before: Sequence[Any] | None,
+        after: Sequence[Any] | None,
+        op: str,
+        origin: Origin,
     ) -> SourceRecord:
-        row = before if after is None else after
-        assert row is not None
-        relation = self.relation
-        source = Struct(
+        row, style = self.reader.row, self._style
+        source = Struct.of_valid(
             _SOURCE,
-            {
-                "version": "1.0",
-                "connector": "postgresql",
-                "name": self._prefix,
-                "ts_ms": origin.timestamp_ms,
-                "snapshot": origin.snapshot,
-                "db": self._database,
-                "schema": relation.schema,
-                "table": relation.table,
-                "txId": origin.transaction_id,
-                "lsn": origin.lsn,
-            },
+            [
+                "1.0",
+                "postgresql",
+                style.prefix,
+                origin.timestamp_ms,
+                origin.snapshot,
+                style.database,
+                self.relation.schema,
+                self.relation.table,
+                origin.transaction_id,
+                origin.lsn,
+            ],
         )
-        values = [before, after, source, op, origin.timestamp_ms]
+        values = [
+            None if before is None else row(before),
+            None if after is None else row(after),
+            source,
+            op,
+            origin.timestamp_ms,
+        ]
         return SourceRecord(
             topic=self.topic,
-            key_schema=self.reader.key_schema,
-            key=self.reader.key(row),
+            key_schema=None if key is None else self.reader.key_schema,
+            key=key,
             value_schema=self._schema,
             value=Struct.of_valid(self._schema, values),
-            source_partition={"server": self._prefix},
+            source_partition={"server": style.prefix},
             source_offset=origin.offset,
         )

@@ -32,6 +32,7 @@ Values = tuple[Value, ...]
 class Column(NamedTuple):
     name: str
     is_key: bool
+    """Whether it is of the replica identity."""
     type_id: int
     modifier: int
 
@@ -42,6 +43,8 @@ class Relation:
     schema: str
     table: str
     columns: tuple[Column, ...]
+    identity: str = "d"
+    """The replica identity: d(efault), f(ull), i(ndex) or n(othing)."""
 
 
 class Begin(NamedTuple):
@@ -147,7 +150,7 @@ def _message_of(kind: bytes, told: _Bytes) -> Message | None:
 def _relation(told: _Bytes) -> Relation:
     (relation_id,) = told.take(_UINT32)
     schema, table = told.text(), told.text()
-    told.byte()
+    identity = told.byte().decode("ascii")
     (count,) = told.take(_INT16)
     columns = []
     for _ in range(count):
@@ -155,7 +158,8 @@ def _relation(told: _Bytes) -> Relation:
         name = told.text()
         (type_id,), (modifier,) = told.take(_UINT32), told.take(_INT32)
         columns.append(Column(name, is_key, type_id, modifier))
-    return Relation(relation_id, schema, table, tuple(columns))
+    # The server's own tables have an empty name for their schema.
+    return Relation(relation_id, schema or "pg_catalog", table, tuple(columns), identity)
 
 
 def _change(told: _Bytes, *, is_update: bool) -> Change:

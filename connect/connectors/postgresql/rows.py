@@ -1,112 +1,159 @@
-"""Values of PostgreSQL, which come as texts, as values of Connect. Pure.
+"""A table's columns as schemas of keys and values, and its rows as structs of them. Pure."""
 
-A type that is not known here stays the text it is. The server is asked for ISO dates, bytes in hex
-and times in UTC.
-"""
-
-import datetime
 import decimal
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from connect.connectors.postgresql.pgoutput import Column, Unchanged, Values
+from connect.connectors.postgresql.codec import Codec
+from connect.connectors.postgresql.masks import Mask, Masks
+from connect.connectors.postgresql.names import Adjust, field_adjustment, schema_adjustment
+from connect.connectors.postgresql.pgoutput import Column, Unchanged, Value, Values
+from connect.connectors.postgresql.selection import Selection
+from connect.connectors.postgresql.types import Type, Types
+from connect.connectors.postgresql.values import CHARACTERS, Modes, codec_of, placeholder_of
 from millrace.connect import DataException, Schema, Struct
-from millrace.connect.data.logical import EXACT
-from millrace.connect.data.schema import Type
 
-UNAVAILABLE: Final = "__debezium_unavailable_value"
-_NUMERIC: Final = 1700
-Parser = Callable[[str], Any]
+_SHOWN: Final = 80
 
 
-def _timestamp(text: str) -> datetime.datetime:
-    moment = datetime.datetime.fromisoformat(text)
-    return moment.replace(tzinfo=datetime.UTC) if moment.tzinfo is None else moment
+class Shaping(NamedTuple):
+    """What of a configuration decides how rows look."""
+
+    modes: Modes
+    selection: Selection
+    masks: Masks
+    schema_names: Adjust = schema_adjustment("none")
+    field_names: Adjust = field_adjustment("none")
 
 
-_TYPES: Final[dict[int, tuple[Callable[..., Schema], Parser]]] = {
-    16: (Schema.boolean, lambda text: text in ("t", "true")),
-    17: (Schema.bytes, lambda text: bytes.fromhex(text.removeprefix("\\x"))),
-    20: (Schema.int64, int),
-    21: (Schema.int16, int),
-    23: (Schema.int32, int),
-    700: (Schema.float32, float),
-    701: (Schema.float64, float),
-    1082: (Schema.date, datetime.date.fromisoformat),
-    1083: (Schema.time, datetime.time.fromisoformat),
-    1114: (Schema.timestamp, _timestamp),
-    1184: (Schema.timestamp, _timestamp),
-}
+class Described(NamedTuple):
+    """A table, `schema.table`, as log and catalog describe it."""
+
+    table: str
+    topic: str
+    columns: Sequence[Column]
+    key: Sequence[str]
+    is_key_in_identity: bool = True
+
+
+class _Field(NamedTuple):
+    column: Column
+    kind: Type
+    codec: Codec
+    masks: list[Mask]
+
+    @property
+    def length(self) -> int:
+        """How many characters the column holds; 0: any number."""
+        return max(0, self.kind.modifier - 4)
 
 
 class RowReader:
-    """A table's columns as a schema, and its rows as structs of it."""
+    """Reads the rows of one table.
 
-    def __init__(self, name: str, columns: Sequence[Column]) -> None:
-        found = [_typed(column) for column in columns]
-        self._columns = columns
-        self._parsers = [parser for _, parser in found]
+    A column of the key may be left out of the values. Columns of the primary key are required,
+    others are optional, since what the log has of a row may be its replica identity alone; so may
+    be those of the key in values, when they are not in the identity.
+    """
+
+    def __init__(self, described: Described, types: Types, shaping: Shaping) -> None:
+        table, topic, columns, key, is_key_in_identity = described
+        self._table = table
+        self._modes = shaping.modes
+        chosen = shaping.selection.key_columns(table, [column.name for column in columns])
+        required = frozenset(key)
+        key = chosen or key
+        in_values = required if is_key_in_identity else frozenset[str]()
+        self._fields = [_field(table, column, types, shaping, in_values) for column in columns]
+        shown = [
+            place
+            for place, column in enumerate(columns)
+            if shaping.selection.has_column(table, column.name)
+        ]
+        self._shown = shown
+        places = {column.name: place for place, column in enumerate(columns)}
+        self._key = [places[one] for one in key]
+        prefix = shaping.schema_names(topic)
         self.schema = Schema.struct(
-            {column.name: schema for column, (schema, _) in zip(columns, found, strict=True)},
-            name=f"{name}.Value",
-            optional=True,
+            self._schemas(shown, shaping.field_names), name=f"{prefix}.Value", optional=True
         )
-        keys = {
-            column.name: schema
-            for column, (schema, _) in zip(columns, found, strict=True)
-            if column.is_key
-        }
-        self.key_schema = Schema.struct(keys, name=f"{name}.Key") if keys else None
+        self.key_schema: Schema | None = None
+        if self._key:
+            self.key_schema = Schema.struct(
+                self._schemas(self._key, shaping.field_names, required), name=f"{prefix}.Key"
+            )
 
-    def row(self, values: Values, before: Struct | None = None) -> Struct:
-        """Return a row; a value that did not change is that of `before`, when that is known."""
-        if len(values) != len(self._columns):
-            raise DataException(f"{len(values)} values for {len(self._columns)} columns")
+    def _schemas(
+        self, places: Sequence[int], adjust: Adjust, required: frozenset[str] = frozenset()
+    ) -> dict[str, Schema]:
+        found: dict[str, Schema] = {}
+        for place in places:
+            column, kind, codec, _ = self._fields[place]
+            name = adjust(column.name)
+            if name in found:
+                raise DataException(f"Table {self._table}: two columns become the field {name}")
+            found[name] = (
+                codec_of(kind, self._modes, optional=False).schema
+                if column.name in required
+                else codec.schema
+            )
+        return found
+
+    def read(self, values: Values, before: Values | None = None) -> list[Any]:
+        """Return a row's values; one the log lacks is that of `before`, or the placeholder.
+
+        Raises DataException with table, column, value and remedy.
+        """
+        if len(values) != len(self._fields):
+            raise DataException(
+                f"Table {self._table}: {len(values)} values for {len(self._fields)} columns"
+            )
         made: list[Any] = []
-        for place, (value, parser) in enumerate(zip(values, self._parsers, strict=True)):
-            if value is None:
-                made.append(None)
-            elif isinstance(value, Unchanged):
-                made.append(self._unchanged(place, before))
-            else:
-                made.append(self._parsed(place, value, parser))
-        return Struct.of_valid(self.schema, made)
+        for place, value in enumerate(values):
+            field = self._fields[place]
+            if isinstance(value, Unchanged):
+                known = None if before is None else before[place]
+                value = value if known is None else known
+            made.append(self._read_one(field, value))
+        return made
 
-    def key(self, row: Struct) -> Struct | None:
+    def row(self, values: Sequence[Any]) -> Struct:
+        return Struct.of_valid(self.schema, [values[place] for place in self._shown])
+
+    def key(self, values: Sequence[Any]) -> Struct | None:
         """Return the key of a row; None when the table has none."""
         if self.key_schema is None:
             return None
-        values = [row.without_default(field.name) for field in self.key_schema.fields]
-        return Struct.of_valid(self.key_schema, values)
+        return Struct.of_valid(self.key_schema, [values[place] for place in self._key])
 
-    def _parsed(self, place: int, value: str, parser: Parser) -> Any:
+    def has_key(self, is_known: Callable[[Column], bool]) -> bool:
+        """Tell whether every column of the key is one that is known."""
+        return all(is_known(self._fields[place].column) for place in self._key)
+
+    def _read_one(self, field: _Field, value: Value) -> Any:
         try:
-            return parser(value)
-        except (ValueError, decimal.DecimalException):
-            # As infinity, or a year before Christ: what Connect's types cannot hold.
-            column = self._columns[place]
-            if column.is_key:
-                raise DataException(f"Column {column.name} has a key Connect cannot hold") from None
-            return None
+            if value is None:
+                made = None
+            elif isinstance(value, Unchanged):
+                is_uuid = field.kind.name == "uuid"
+                made = placeholder_of(field.codec, self._modes, is_uuid=is_uuid)
+            else:
+                made = field.codec.parse(value)
+        except (ValueError, OverflowError, decimal.DecimalException) as error:
+            shown = value if value is None or isinstance(value, str) else "(unchanged)"
+            raise DataException(
+                f"Table {self._table}, column {field.column.name}, value {str(shown)[:_SHOWN]!r}: "
+                f"{error}"
+            ) from None
+        for mask in field.masks:
+            made = mask(made, field.length)
+        return made
 
-    def _unchanged(self, place: int, before: Struct | None) -> Any:
-        if before is not None:
-            return before.put_values()[place]
-        is_text = self.schema.fields[place].schema.type is Type.STRING
-        return UNAVAILABLE if is_text else None
 
-
-def _typed(column: Column) -> tuple[Schema, Parser]:
-    optional = not column.is_key
-    if column.type_id == _NUMERIC and column.modifier >= 4:
-        scale = (column.modifier - 4) & 0x7FF
-        # From PostgreSQL 15 on it may be negative: eleven bits, two's complement.
-        scale -= 0x800 if scale & 0x400 else 0
-        unit = decimal.Decimal(1).scaleb(-scale, EXACT)
-
-        def exact(text: str) -> decimal.Decimal:
-            return decimal.Decimal(text).quantize(unit, context=EXACT)
-
-        return Schema.decimal(scale, optional=optional), exact
-    make, parser = _TYPES.get(column.type_id, (Schema.string, str))
-    return make(optional=optional), parser
+def _field(
+    table: str, column: Column, types: Types, shaping: Shaping, required: frozenset[str]
+) -> _Field:
+    kind = types.of(column.type_id, column.modifier)
+    codec = codec_of(kind, shaping.modes, optional=column.name not in required)
+    masks = shaping.masks.of(f"{table}.{column.name}") if kind.name in CHARACTERS else []
+    return _Field(column, kind, codec, masks)

@@ -1,16 +1,22 @@
-"""PostgresSource: the connector, which has one task."""
+"""PostgresSource: what it answers before it runs."""
 
+import logging
 from collections.abc import Sequence
 
-from connect.connectors.postgresql.settings import CONFIG, VERSION
+from connect.connectors.postgresql.outcomes import TABLE
+from connect.connectors.postgresql.settings import CONFIG, VERSION, mistakes_in
 from millrace.connect import (
     ConfigDef,
+    ConfigException,
+    ConfigValue,
     ConnectException,
     ExactlyOnceSupport,
     SourceConnector,
     SourceTask,
 )
 from millrace.connect.connectors import Settings, SourceOffset, SourcePartition
+
+log = logging.getLogger(__name__)
 
 
 class PostgresSourceConnector(SourceConnector):
@@ -26,8 +32,24 @@ class PostgresSourceConnector(SourceConnector):
     def config(cls) -> ConfigDef:
         return CONFIG
 
+    def validate(self, settings: Settings) -> dict[str, ConfigValue]:
+        values = TABLE.refuse(settings, super().validate(settings))
+        try:
+            parsed = CONFIG.parse(settings)
+        except ConfigException:
+            # What one setting alone says wrong is told already.
+            return values
+        for name, sentence in mistakes_in(settings, parsed).items():
+            values.setdefault(name, ConfigValue(name, settings.get(name)))
+            values[name].error_messages.append(sentence)
+        return values
+
     def start(self, settings: Settings) -> None:
-        CONFIG.parse(settings)
+        TABLE.require(settings)
+        if wrong := mistakes_in(settings, CONFIG.parse(settings)):
+            raise ConfigException(" ".join(f"{name}: {said}" for name, said in wrong.items()))
+        for sentence in TABLE.warnings(settings):
+            log.warning("setting is without effect: %s", sentence)
         super().start(settings)
 
     def changed_by_reading(self, settings: Settings) -> str | None:
@@ -41,7 +63,7 @@ class PostgresSourceConnector(SourceConnector):
 
     def exactly_once_support(self, settings: Settings) -> ExactlyOnceSupport:
         # A snapshot that was interrupted begins anew: its rows come again.
-        is_once = settings.get("snapshot.mode") == "no_data"
+        is_once = settings.get("snapshot.mode") in ("no_data", "never")
         return ExactlyOnceSupport.SUPPORTED if is_once else ExactlyOnceSupport.UNSUPPORTED
 
     def alter_offsets(

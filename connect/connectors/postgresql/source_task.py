@@ -14,26 +14,24 @@ when changes come again, and are at the end what the table has.
 import logging
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
 
 import psycopg
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
-from connect.clock import timestamp_ms
+from connect.clock import now_ms, timestamp_ms
+from connect.connectors.postgresql import snapshot
+from connect.connectors.postgresql.capture import Capture
+from connect.connectors.postgresql.catalog import TableInfo
 from connect.connectors.postgresql.envelope import Origin, Table
-from connect.connectors.postgresql.pgoutput import (
-    Begin,
-    Change,
-    Column,
-    Commit,
-    Relation,
-    message_of,
-)
+from connect.connectors.postgresql.heartbeat import Heartbeat
+from connect.connectors.postgresql.log_reader import LogReader
+from connect.connectors.postgresql.publication import Publication
+from connect.connectors.postgresql.refusals import Refusals
+from connect.connectors.postgresql.server import Slot, connected
 from connect.connectors.postgresql.settings import CONFIG, VERSION
 from millrace.connect import (
     ConnectException,
+    DataException,
     RecordMetadata,
     RetriableException,
     SourceRecord,
@@ -43,29 +41,9 @@ from millrace.connect.connectors import Settings
 
 log = logging.getLogger(__name__)
 
-_SESSION: Final = "-c datestyle=ISO -c timezone=UTC -c bytea_output=hex -c extra_float_digits=3"
-_TABLES: Final = """
-SELECT n.nspname, c.relname, c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
-AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2
-"""
-_COLUMNS: Final = """
-SELECT a.attname, a.attnum = ANY(coalesce(i.indkey::int2[], '{}')), a.atttypid, a.atttypmod
-FROM pg_attribute a LEFT JOIN pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
-WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
-ORDER BY a.attnum
-"""
-_SLOT: Final = """
-SELECT confirmed_flush_lsn - '0/0', wal_status = 'lost' FROM pg_replication_slots
-WHERE slot_name = %s
-"""
-_CHANGES: Final = """
-SELECT lsn - '0/0', data FROM pg_logical_slot_peek_binary_changes(%s, NULL, %s,
-'proto_version', '1', 'publication_names', %s)
-"""
-
-
 _FLUSHED: Final = "SELECT pg_current_wal_flush_lsn() - '0/0'"
+_LOOK_MS: Final = 10_000
+"""How long it takes, while the log is quiet, until new tables are seen."""
 
 
 class PostgresSourceTask(SourceTask):
@@ -78,20 +56,29 @@ class PostgresSourceTask(SourceTask):
         return VERSION
 
     def start(self, settings: Settings) -> None:
+        self._settings = settings
         self._parsed = CONFIG.parse(settings)
+        self._mode: str = self._parsed["snapshot.mode"]
+        self._slot = Slot(self._parsed)
+        self._publication = Publication(self._parsed)
+        self._heartbeat = Heartbeat(self._parsed, now_ms())
+        self._refusals = Refusals(self._parsed["event.processing.failure.handling.mode"])
         self._stopping = threading.Event()
         self._connection: psycopg.Connection[Any] | None = None
+        self._capture: Capture | None = None
+        self._reader: LogReader | None = None
         self._snapshot: Iterator[SourceRecord] | None = None
         self._snapshot_connections: list[psycopg.Connection[Any]] = []
-        self._tables: dict[int, Table] = {}
         self._outstanding = 0
-        self._confirmable: int | None = None
         self._idle = 0
-        self._is_quiet = True
-        """Whether the log had nothing at all."""
+        self._next_look_ms = 0
+        self._note: str | None = None
+        self._added: set[str] = set()
+        """Tables that were published after the snapshot."""
         self._lock = threading.Lock()
         offset = self.context.offset_storage_reader.offset(self._partition) or {}
-        self._is_snapshot_due = not offset or bool(offset.get("snapshot"))
+        is_incomplete = not offset or bool(offset.get("snapshot"))
+        self._is_snapshot_due = is_incomplete or self._mode == "always"
         self._seen: int = offset.get("lsn", 0)
         """Up to where records were given: what lies before is left out."""
 
@@ -116,11 +103,24 @@ class PostgresSourceTask(SourceTask):
         except psycopg.Error as error:
             self._forget()
             raise ConnectException(f"PostgreSQL refuses: {error}") from error
+        except BaseException:
+            self._forget()
+            raise
         self._outstanding += len(records or ())
         return records
 
     def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
         self._outstanding -= 1
+
+    def note(self) -> str | None:
+        notes = [self._note, self._refusals.note()]
+        if self._added:
+            notes.append(
+                f"Tables were published after the snapshot, and of what they had before only "
+                f"changes are told: {', '.join(sorted(self._added))}. Reset the offsets for a "
+                "snapshot of them."
+            )
+        return " ".join(filter(None, notes)) or None
 
     def stop(self) -> None:
         self._stopping.set()
@@ -136,75 +136,85 @@ class PostgresSourceTask(SourceTask):
             # The slot cannot go on before they are stored.
             self._stopping.wait(0.01)
             return None
-        connection = self._connected()
+        connection, capture = self._connected()
         if self._is_snapshot_due:
-            return self._next_of_snapshot(connection)
-        if self._confirmable is not None:
-            connection.execute(
-                "SELECT pg_replication_slot_advance(%s, '0/0'::pg_lsn + %s::numeric)",
-                (self._parsed["slot.name"], self._confirmable),
+            return self._next_of_snapshot(connection, capture)
+        if self._mode == "initial_only":
+            self._note = (
+                "The snapshot is complete, and snapshot.mode=initial_only asks for no more."
             )
-            self._confirmable = None
-        (flushed,) = connection.execute(_FLUSHED).fetchone() or (0,)
-        self._is_quiet = True
-        records = list(self._changes(connection))
-        if self._is_quiet and flushed > self._idle:
-            # What others have written is nothing to wait for: the server may forget it. Not when
-            # there were changes that are known: only so many are looked at, others may follow.
-            self._idle = self._confirmable = int(flushed)
-        if self._is_quiet:
-            self._stopping.wait(self._parsed["poll.interval.ms"] / 1000)
-        return records
+            self._wait()
+            return None
+        return self._next_of_log(connection, capture)
+
+    def _wait(self) -> None:
+        self._stopping.wait(self._parsed["poll.interval.ms"] / 1000)
 
     # --- the log ---
 
-    def _changes(self, connection: psycopg.Connection[Any]) -> Iterator[SourceRecord]:
-        parsed = self._parsed
-        told = (parsed["slot.name"], parsed["max.batch.size"], parsed["publication.name"])
-        begin = Begin(0, 0)
-        waiting: list[tuple[int, Change]] = []
-        for lsn, data in connection.execute(_CHANGES, told, binary=True):
-            self._is_quiet = False
-            message = message_of(bytes(data))
-            match message:
-                case Begin():
-                    begin, waiting = message, []
-                case Relation():
-                    self._tables[message.relation_id] = self._table(message)
-                case Change():
-                    waiting.append((int(lsn), message))
-                case Commit() if message.end_lsn > self._seen:
-                    yield from self._of_transaction(begin, message, waiting)
-                    self._seen = self._confirmable = message.end_lsn
-                case Commit():
-                    self._confirmable = message.end_lsn
-                case _:
-                    log.info("message is left out message=%s", message)
-
-    def _of_transaction(
-        self, begin: Begin, commit: Commit, changes: list[tuple[int, Change]]
+    def _next_of_log(
+        self, connection: psycopg.Connection[Any], capture: Capture
     ) -> list[SourceRecord]:
-        records: list[SourceRecord] = []
-        for lsn, change in changes:
-            origin = Origin(begin.timestamp_ms, lsn, {"lsn": self._seen}, begin.transaction_id)
-            records += self._tables[change.relation_id].records(
-                change, origin, has_tombstones=self._parsed["tombstones.on.delete"]
-            )
-        if records:
-            # Only with its last record a transaction is behind us.
-            last = replace(records[-1], source_offset={"lsn": commit.end_lsn})
-            records[-1] = last
+        if self._reader is None:
+            self._reader = LogReader(self._parsed, capture, self._refusals, self._seen)
+        reader = self._reader
+        if reader.confirmable is not None:
+            self._slot.advance(connection, reader.confirmable)
+            reader.confirmable = None
+        (flushed,) = connection.execute(_FLUSHED).fetchone() or (0,)
+        records = reader.read(connection)
+        self._seen = reader.seen
+        if reader.was_quiet:
+            if flushed > self._idle:
+                # What others have written is nothing to wait for: the server may forget it. Not
+                # when there were changes that are known: only so many are looked at, others may
+                # follow.
+                self._idle = reader.confirmable = int(flushed)
+            self._look(connection, capture)
+        if (beat := self._heartbeat.due(now_ms(), timestamp_ms(), self._seen)) is not None:
+            self._heartbeat.act(connection)
+            records.append(beat)
+        if reader.was_quiet and not records:
+            self._wait()
         return records
 
-    def _table(self, relation: Relation) -> Table:
-        prefix, database = self._parsed["topic.prefix"], self._parsed["database.dbname"]
-        return Table(prefix, database, relation)
+    def _look(self, connection: psycopg.Connection[Any], capture: Capture) -> None:
+        """See, now and then, whether there are tables that are not published."""
+        if now_ms() < self._next_look_ms:
+            return
+        self._next_look_ms = now_ms() + _LOOK_MS
+        capture.look_again()
+        tables = capture.tables(is_via_root=self._publication.is_via_root(connection))
+        lacking = self._publication.lacking(connection, tables)
+        if lacking and self._publication.mends:
+            self._publication.add(
+                connection, capture.catalog.published_as(lacking, capture.selection)
+            )
+            self._added |= {table.full_name for table in lacking}
+            lacking = []
+        self._note = self._noted(tables, lacking)
+
+    def _noted(self, tables: list[TableInfo], lacking: list[TableInfo]) -> str | None:
+        if not tables:
+            return (
+                "There is no table to follow: none in the database is one that the lists of "
+                "schemas and tables let pass."
+            )
+        if lacking:
+            return (
+                f"The publication {self._parsed['publication.name']} does not tell of "
+                f"{', '.join(table.full_name for table in lacking)}: their changes are lost. Add "
+                "them to it."
+            )
+        return None
 
     # --- the snapshot ---
 
-    def _next_of_snapshot(self, connection: psycopg.Connection[Any]) -> list[SourceRecord]:
+    def _next_of_snapshot(
+        self, connection: psycopg.Connection[Any], capture: Capture
+    ) -> list[SourceRecord]:
         if self._snapshot is None:
-            self._snapshot = self._begun_snapshot(connection)
+            self._snapshot = self._begun_snapshot(connection, capture)
         records: list[SourceRecord] = []
         for record in self._snapshot:
             records.append(record)
@@ -216,141 +226,101 @@ class PostgresSourceTask(SourceTask):
         log.info("snapshot is complete lsn=%s", self._seen)
         return records
 
-    def _begun_snapshot(self, connection: psycopg.Connection[Any]) -> Iterator[SourceRecord]:
+    def _begun_snapshot(
+        self, connection: psycopg.Connection[Any], capture: Capture
+    ) -> Iterator[SourceRecord]:
         self._close_snapshot()
-        confirmed = self._position_of_slot(connection)
-        snapshot = None
+        if self._mode == "initial_only":
+            # Nothing follows, so nothing has to be kept for it.
+            (self._seen,) = connection.execute(_FLUSHED).fetchone() or (0,)
+            return self._read_now(connection, capture, None)
+        confirmed = self._slot.position(connection)
+        moment = None
         if confirmed is None:
-            confirmed, snapshot = self._made_slot()
+            replication = connected(self._parsed, is_replicating=True)
+            self._snapshot_connections.append(replication)
+            confirmed, moment = self._slot.made(replication)
         else:
             log.info("snapshot again, changes since the first one follow it lsn=%s", confirmed)
-        self._seen = confirmed
-        if self._parsed["snapshot.mode"] == "no_data":
+        # With `always` the snapshot comes while an offset is known: the log goes on behind that.
+        self._seen = max(confirmed, self._seen) if self._mode == "always" else confirmed
+        if self._mode in ("no_data", "never"):
             return iter(())
-        reading = self._opened()
+        return self._read_now(connection, capture, moment)
+
+    def _read_now(
+        self, connection: psycopg.Connection[Any], capture: Capture, moment: str | None
+    ) -> Iterator[SourceRecord]:
+        reading = connected(self._parsed)
         self._snapshot_connections.append(reading)
-        reading.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        if snapshot is not None:
-            reading.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot))
-        return self._rows(reading)
+        snapshot.begin(reading, moment)
+        return self._rows(connection, capture, reading)
 
-    def _position_of_slot(self, connection: psycopg.Connection[Any]) -> int | None:
-        """Return up to where the slot is confirmed, None when there is none that can be read."""
-        slot = self._parsed["slot.name"]
-        found = connection.execute(_SLOT, (slot,)).fetchone()
-        if found is None:
-            return None
-        confirmed, is_lost = found
-        if confirmed is None:
-            raise ConnectException(f"The replication slot {slot} is a physical one, of a standby")
-        if not is_lost:
-            return int(confirmed)
-        log.warning(
-            "the server has removed what slot %s was to keep: a new one is made, and what was "
-            "deleted since the last snapshot stays in the topics",
-            slot,
-        )
-        connection.execute("SELECT pg_drop_replication_slot(%s)", (slot,))
-        return None
-
-    def _made_slot(self) -> tuple[int, str]:
-        """Make the slot; returns where it begins, and the name of the snapshot of that moment."""
-        replication = self._opened(is_replicating=True)
-        self._snapshot_connections.append(replication)
-        # Parameters are not known to this protocol; the name has letters, digits and _ alone.
-        slot = self._parsed["slot.name"]
-        command = f'CREATE_REPLICATION_SLOT "{slot}" LOGICAL pgoutput EXPORT_SNAPSHOT'
-        result = replication.pgconn.exec_(command.encode())
-        name, lsn = result.get_value(0, 2), result.get_value(0, 1)
-        if name is None or lsn is None:
-            raise ConnectException(f"The slot is not made: {result.error_message.decode()}")
-        high, _, low = lsn.decode().partition("/")
-        return (int(high, 16) << 32) + int(low, 16), name.decode()
-
-    def _rows(self, reading: psycopg.Connection[Any]) -> Iterator[SourceRecord]:
+    def _rows(
+        self,
+        connection: psycopg.Connection[Any],
+        capture: Capture,
+        reading: psycopg.Connection[Any],
+    ) -> Iterator[SourceRecord]:
         """Give every row, the last one knowing that it is the last."""
         now = timestamp_ms()
-        last: tuple[Table, Any] | None = None
-        for relation in self._relations(reading):
-            table = self._table(relation)
-            names = [sql.Identifier(column.name) for column in relation.columns]
-            asked = sql.SQL("SELECT {} FROM {}").format(
-                sql.SQL(", ").join(sql.SQL("{}::text").format(name) for name in names),
-                sql.Identifier(relation.schema, relation.table),
-            )
-            with reading.cursor(name="millrace_snapshot") as cursor:
-                cursor.itersize = self._parsed["max.batch.size"]
-                for values in cursor.execute(asked):
-                    if last is not None:
-                        yield self._row(*last, now, is_last=False)
-                    last = table, values
+        tables = capture.tables(is_via_root=self._publication.is_via_root(connection))
+        shaped = [(table, capture.of_snapshot(table)) for table in tables]
+        last: snapshot.Row | None = None
+        for row in snapshot.rows_of(reading, shaped, capture.selection, self._settings):
+            if last is not None:
+                yield from self._row(*last, now, is_last=False)
+            last = row
         if last is not None:
-            yield self._row(*last, now, is_last=True)
+            yield from self._row(*last, now, is_last=True)
 
-    def _row(self, table: Table, values: Any, now: int, *, is_last: bool) -> SourceRecord:
+    def _row(
+        self, table: Table, values: tuple[str | None, ...], now: int, *, is_last: bool
+    ) -> Iterator[SourceRecord]:
         offset = {"lsn": self._seen} if is_last else {"lsn": self._seen, "snapshot": True}
-        snapshot = "last" if is_last else "true"
-        origin = Origin(now, self._seen, offset, snapshot=snapshot)
-        return table.record(None, table.reader.row(tuple(values)), "r", origin)
-
-    def _relations(self, connection: psycopg.Connection[Any]) -> list[Relation]:
-        included = self._parsed["table.include.list"]
-        found = []
-        for schema, table, relation_id in connection.execute(_TABLES).fetchall():
-            is_wanted = f"{schema}.{table}" in included if included else schema == "public"
-            if is_wanted:
-                columns = connection.execute(_COLUMNS, (relation_id,)).fetchall()
-                told = tuple(Column(*column) for column in columns)
-                found.append(Relation(relation_id, schema, table, told))
-        return found
+        origin = Origin(now, self._seen, offset, snapshot="last" if is_last else "true")
+        try:
+            yield table.read(table.reader.read(values), origin)
+        except DataException as error:
+            self._refusals.refuse(error)
 
     # --- connections ---
 
-    def _opened(self, *, is_replicating: bool = False) -> psycopg.Connection[Any]:
-        parsed = self._parsed
-        password = parsed["database.password"]
-        where = make_conninfo(
-            host=parsed["database.hostname"],
-            port=parsed["database.port"],
-            user=parsed["database.user"],
-            password=None if password is None else password.value,
-            dbname=parsed["database.dbname"],
-            connect_timeout=10,
-            options=_SESSION,
-            replication="database" if is_replicating else None,
-        )
-        return psycopg.connect(where, autocommit=True)
+    def _connected(self) -> tuple[psycopg.Connection[Any], Capture]:
+        if self._connection is None or self._capture is None:
+            self._connection = connected(self._parsed)
+            self._capture = Capture(self._parsed, self._settings, self._connection)
+            self._prepare(self._connection, self._capture)
+        return self._connection, self._capture
 
-    def _connected(self) -> psycopg.Connection[Any]:
-        if self._connection is None:
-            self._connection = self._opened()
-            self._publish(self._connection)
-            if not self._is_snapshot_due and not self._has_slot(self._connection):
-                raise ConnectException(
-                    f"The replication slot {self._parsed['slot.name']} is gone, and with it "
-                    "changes that were not read: reset the connector's offsets to begin with a "
-                    "snapshot"
-                )
-        return self._connection
-
-    def _has_slot(self, connection: psycopg.Connection[Any]) -> bool:
-        asked = "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s"
-        return connection.execute(asked, (self._parsed["slot.name"],)).fetchone() is not None
-
-    def _publish(self, connection: psycopg.Connection[Any]) -> None:
-        """Have the publication; one that is there is left as it is."""
-        name = self._parsed["publication.name"]
-        asked = "SELECT 1 FROM pg_publication WHERE pubname = %s"
-        if connection.execute(asked, (name,)).fetchone() is not None:
+    def _prepare(self, connection: psycopg.Connection[Any], capture: Capture) -> None:
+        """Have publication and slot as they are needed."""
+        tables = capture.tables(is_via_root=self._publication.is_via_root(connection))
+        capture.set_identities(tables)
+        if self._mode != "initial_only":
+            self._publish(connection, capture, tables)
+        if self._is_snapshot_due or self._slot.is_there(connection):
             return
-        tables = [
-            sql.Identifier(relation.schema, relation.table)
-            for relation in self._relations(connection)
-        ]
-        if not tables:
-            raise RetriableException("There is none of the tables yet")
-        make = sql.SQL("CREATE PUBLICATION {} FOR TABLE {}")
-        connection.execute(make.format(sql.Identifier(name), sql.SQL(", ").join(tables)))
+        if self._mode == "when_needed":
+            log.warning("slot is gone, a snapshot is taken slot=%s", self._slot.name)
+            self._is_snapshot_due = True
+            return
+        if self._mode != "initial_only":
+            raise ConnectException(
+                f"The replication slot {self._slot.name} is gone, and with it changes that were "
+                "not read: reset the connector's offsets to begin with a snapshot"
+            )
+
+    def _publish(
+        self, connection: psycopg.Connection[Any], capture: Capture, tables: list[TableInfo]
+    ) -> None:
+        published = capture.catalog.published_as(tables, capture.selection)
+        lacking = self._publication.lacking(connection, tables)
+        was_there = self._publication.prepare(connection, published)
+        if was_there and not self._is_snapshot_due and self._publication.mends:
+            self._added |= {table.full_name for table in lacking}
+        still = self._publication.lacking(connection, tables)
+        self._note = self._noted(tables, still)
 
     def _close_snapshot(self) -> None:
         while self._snapshot_connections:
@@ -358,7 +328,7 @@ class PostgresSourceTask(SourceTask):
 
     def _forget(self) -> None:
         """Close everything; what was given and is not confirmed comes again."""
-        self._snapshot = None
+        self._snapshot = self._reader = self._capture = None
         self._close_snapshot()
         if self._connection is not None:
             self._connection.close()

@@ -1,6 +1,7 @@
 """What a service shows a browser at `/`."""
 
 import asyncio
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,10 @@ async def missing() -> list[str]:
 def test_every_service_says_what_it_is_and_what_to_do_next(name: str) -> None:
     async def check() -> None:
         app = build_app(Metrics().registry, missing)
-        add_front_page(app, name, SETTINGS, missing)
+        package = f"services.{name.replace('-', '_')}"
+        service = import_module(f"{package}.__main__").SERVICE
+        assert (service.name, service.package) == (name, package)
+        add_front_page(app, service, SETTINGS, missing)
         async with TestClient(TestServer(app)) as client:
             answer = await client.get("/", headers={"Accept": "text/html"})
             text = await answer.text()

@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from common.processing import runner
-from common.processing.runner import Running
+from common.processing.service import Running
 
 
 def test_a_service_whose_processing_is_cancelled_from_within_ends_and_says_so(

@@ -29,8 +29,17 @@ from broker.protocol.messages.api_versions import (
 )
 from broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from broker.protocol.messages.describe_cluster import DescribeClusterRequest
-from broker.server.network.connection import Connection, Part, Slot, Walk
-from broker.server.network.dispatch import RequestContext, close_malformed, decoded, encode
+from broker.server.network.connection import Connection, Making
+from broker.server.network.dispatch import (
+    Answer,
+    RequestContext,
+    close_malformed,
+    decoded_in_pieces,
+    encode,
+    making,
+)
+from broker.server.network.later import Later, Steps
+from broker.server.network.sending import Part
 
 log = logging.getLogger("millrace.controller.dispatch")
 
@@ -57,8 +66,8 @@ SERVED_APIS = (
 class ControllerParts(NamedTuple):
     """Whom a dispatcher passes requests on to."""
 
-    step: Callable[[RequestContext, Message], None]
-    """Raft's; the context is answered later."""
+    step: Callable[[Message], Later]
+    """Raft's."""
     submit: Callable[[Message, int, Callable[[Message], None]], None]
     """The active controller's."""
     describe_cluster: Callable[[DescribeClusterRequest], Message]
@@ -74,7 +83,7 @@ class ControllerDispatcher:
     def __init__(self, parts: ControllerParts) -> None:
         self._parts = parts
 
-    def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Slot | None:
+    def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Making | None:
         """Decode one request and pass it on."""
         try:
             header, message = begin_request(frame)
@@ -83,35 +92,28 @@ class ControllerDispatcher:
         except DecodeError as error:
             close_malformed(connection, error)
             return None
-        if isinstance(message, Message):
-            return self._handle(connection, header, message)
-        walk = decoded(connection, message, lambda whole: self._walk(connection, header, whole))
-        return connection.walk(walk, held=frame)
-
-    def _walk(self, connection: Connection, header: RequestHeader, message: Message) -> Walk:
-        yield
-        return self._handle(connection, header, message)
-
-    def _handle(
-        self, connection: Connection, header: RequestHeader, message: Message
-    ) -> list[Part] | None:
-        context = RequestContext(connection, header)
-        api_key = ApiKey(header.api_key)
-        if api_key is ApiKey.API_VERSIONS:
-            return encode(header, self._api_versions(ErrorCode.NONE))
-        if isinstance(message, DescribeClusterRequest):
-            return encode(header, self._parts.describe_cluster(message))
-        if api_key in RAFT_APIS:
-            context.defer()
-            self._parts.step(context, message)
-        elif api_key in SERVED_APIS:
-            if isinstance(message, BrokerHeartbeatRequest):
-                self._parts.on_heartbeat(connection, message.broker_id)
-            context.defer()
-            self._parts.submit(message, header.api_version, context.reply_in_turns)
-        else:
+        if header.api_key not in SERVED_APIS:
             return self._answer_unsupported(connection, header)
-        return None
+        context = RequestContext(connection, header, header.api_version)
+        if isinstance(message, Message):
+            return making(header, self._handle(context, message))
+        return decoded_in_pieces(context, message, self._handle)
+
+    def _handle(self, context: RequestContext, message: Message) -> Steps[Answer]:
+        api_key = ApiKey(context.header.api_key)
+        if api_key is ApiKey.API_VERSIONS:
+            return self._api_versions(ErrorCode.NONE)
+        if isinstance(message, DescribeClusterRequest):
+            return self._parts.describe_cluster(message)
+        if api_key in RAFT_APIS:
+            answered = self._parts.step(message)
+        else:
+            if isinstance(message, BrokerHeartbeatRequest):
+                self._parts.on_heartbeat(context.connection, message.broker_id)
+            answered = Later()
+            self._parts.submit(message, context.api_version, answered.done)
+        response: Message = yield answered
+        return response
 
     def _api_versions(self, code: ErrorCode) -> Message:
         return api_versions(self._parts.image(), self._parts.applied_offset() - 1, code)

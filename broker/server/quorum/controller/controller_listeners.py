@@ -5,8 +5,9 @@ import socket
 
 from broker.config.broker_config import BrokerConfig, Endpoint
 from broker.server.clock import monotonic_seconds
-from broker.server.network.connection import Connection, FrameSink, Part, Peer, Slot
+from broker.server.network.connection import Connection, FrameSink, Making, Peer
 from broker.server.network.listener import Listener, bind
+from broker.server.network.sending import Part
 from broker.server.network.shared import Shared
 
 ALL_INTERFACES = "0.0.0.0"
@@ -49,7 +50,7 @@ class ControllerListeners:
         listener.start(self._config.listen_backlog)
         self._listeners[endpoint.name] = listener
 
-    def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Slot | None:
+    def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Making | None:
         """Pass a request on."""
         return self._sink.on_frame(connection, frame)
 

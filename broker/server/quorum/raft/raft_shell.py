@@ -28,7 +28,7 @@ from broker.raft.node import RaftNode
 from broker.raft.output import Envelope, Output
 from broker.raft.quorum_state import NO_NODE, DamagedQuorumState
 from broker.server.clock import Clock, Random
-from broker.server.network.dispatch import RequestContext
+from broker.server.network.later import Later
 from broker.server.quorum.raft.driver import Effects, QuorumListener, RaftDriver
 from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
 from broker.server.quorum.raft.peers import Peers
@@ -94,7 +94,8 @@ class RaftShell:
         )
         self._driver = RaftDriver(self.node, self.log, config.node_id, effects)
         self._inputs: deque[Callable[[int], Output]] = deque()
-        self._contexts: dict[int, RequestContext] = {}
+        self._asked: dict[int, Later] = {}
+        """What other nodes have asked, by token."""
         self._next_token = 0
         self._strangers: set[int] = set()
         self.on_input: Callable[[], None] = lambda: None
@@ -124,16 +125,17 @@ class RaftShell:
         """Take up the role that the files say."""
         self._driver.start(self._clock.now_ms())
 
-    def step(self, context: RequestContext, request: Message) -> None:
-        """Take a request of another node; the context is answered when the node says so."""
+    def step(self, request: Message) -> Later:
+        """Take a request of another node; return its answer, which comes when the node says so."""
         if isinstance(request, FetchRequest):
             request.max_wait_ms = min(request.max_wait_ms, MAX_FETCH_WAIT_MS)
         sender = _sender_of(request)
         self._peers.wake(sender)
         token, self._next_token = self._next_token, self._next_token + 1
-        self._contexts[token] = context
+        asked = self._asked[token] = Later()
         envelope = Envelope(sender, self._config.node_id, token, request)
         self._input(partial(self.node.step, envelope))
+        return asked
 
     def append(self, batch: bytes) -> OffsetAndEpoch:
         """Append as the leader; raises KafkaError and has changed nothing."""
@@ -162,7 +164,7 @@ class RaftShell:
     def close(self) -> None:
         """Drop the connections."""
         self._peers.close()
-        self._contexts.clear()
+        self._asked.clear()
 
     def _input(self, take: Callable[[int], Output]) -> None:
         self._inputs.append(take)
@@ -174,9 +176,9 @@ class RaftShell:
         if not isinstance(envelope.message, RaftResponse):
             self._peers.send(envelope)
             return
-        context = self._contexts.pop(envelope.correlation_id, None)
-        if context is not None:
-            context.reply(envelope.message)
+        asked = self._asked.pop(envelope.correlation_id, None)
+        if asked is not None:
+            asked.done(envelope.message)
 
     def _on_answer(self, envelope: Envelope) -> None:
         code = getattr(envelope.message, "error_code", ErrorCode.NONE)

@@ -1,6 +1,5 @@
 """Between the end of a broker's process and the next leader: what a Metadata answer says."""
 
-from collections.abc import Generator
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,10 +18,9 @@ from broker.protocol.records.metadata import (
 )
 from broker.server.cluster.departures import DOUBT_MS, NAMED_MS, Departures
 from broker.server.cluster.metadata_waits import MetadataWaits
-from broker.server.handlers import find_coordinator
-from broker.server.handlers.find_coordinator import FindCoordinator
-from broker.server.handlers.metadata import Metadata
-from tests.lib.logs import last_of
+from broker.server.handlers.cluster import find_coordinator
+from broker.server.handlers.cluster.find_coordinator import FindCoordinator
+from broker.server.handlers.topics.metadata import Metadata
 from tests.lib.served_replica import TOPIC, TOPIC_ID, Context, ServedReplica, epoch_of
 
 FENCED, ALIVE = 1, -1
@@ -69,18 +67,11 @@ class Survivor:
         context = Context(12)
         wanted = [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=wanted or None, allow_auto_topic_creation=False)
-        answer = whole(self.handler.handle(context, request))  # type: ignore[arg-type]
-        if isinstance(answer, Message):
-            context.reply(answer)
-        return context
-
-
-def whole(answer: object) -> object:
-    return last_of(answer) if isinstance(answer, Generator) else answer
+        return context.handle(self.handler.handle, request)
 
 
 def leader_in(context: Context) -> int:
-    answer = whole(context.answer)
+    answer = context.answer
     assert isinstance(answer, MetadataResponse), answer
     (topic,) = answer.topics
     return int(topic.partitions[0].leader_id)
@@ -107,11 +98,10 @@ def test_who_asks_while_the_leader_is_in_doubt_hears_of_the_next_one(survivor, t
 
 def test_who_looks_for_a_coordinator_hears_of_the_next_one_too(survivor, monkeypatch):
     monkeypatch.setitem(find_coordinator.TOPICS, find_coordinator.GROUP, TOPIC)
-    ensured: Any = SimpleNamespace(ensure=lambda topics, proceed: proceed({}))
+    ensured: Any = SimpleNamespace(ensure=lambda topics: iter(()))
     handler = FindCoordinator(survivor.handler._metadata, ensured, survivor.departures)
     survivor.departures.on_lost(LEADER)
-    context: Any = Context(3)
-    handler.handle(context, FindCoordinatorRequest(key="group"))
+    context = Context(3).handle(handler.handle, FindCoordinatorRequest(key="group"))
     assert context.answer is None
     survivor.fail_over()
     assert context.answer.node_id == 3

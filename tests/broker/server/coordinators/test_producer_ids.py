@@ -29,12 +29,11 @@ class Controller:
 
 def test_who_comes_before_the_block_is_served_in_order():
     controller = Controller()
-    given: list[int] = []
-    for _ in range(3):
-        controller.ids.take(lambda producer_id, code: given.append(producer_id))
-    assert (given, len(controller.asked)) == ([], 1)
+    given = [controller.ids.take() for _ in range(3)]
+    assert not any(later.is_done for later in given)
+    assert len(controller.asked) == 1
     controller.answer()
-    assert given == [0, 1, 2]
+    assert [later.value for later in given] == [0, 1, 2]
 
 
 def test_the_next_block_is_there_in_time():
@@ -48,23 +47,21 @@ def test_the_next_block_is_there_in_time():
     assert controller.ids.take_now() == 1_000
 
 
-def test_an_id_at_hand_is_not_used_up_by_asking_whether_there_is_one():
+def test_an_id_that_was_given_back_is_given_to_the_next():
     controller = Controller()
-    heard: list[ErrorCode] = []
-    controller.ids.when_at_hand(heard.append)
-    assert heard == []
+    assert not controller.ids.are_at_hand
+    taken = controller.ids.take()
     controller.answer()
-    controller.ids.when_at_hand(heard.append)
-    assert heard == [ErrorCode.NONE, ErrorCode.NONE]
-    assert controller.ids.take_now() == 0
+    assert controller.ids.are_at_hand
+    controller.ids.give_back(taken.value)
+    assert [controller.ids.take_now() for _ in range(2)] == [0, 1]
 
 
 def test_a_refusal_is_told_as_one_that_clients_try_again():
     controller = Controller()
-    heard: list[ErrorCode] = []
-    controller.ids.when_at_hand(heard.append)
+    refused = controller.ids.take()
     controller.answer(ErrorCode.STALE_BROKER_EPOCH)
-    assert heard == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
-    controller.ids.take(lambda producer_id, code: heard.append(code))
+    assert refused.value is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    given = controller.ids.take()
     controller.answer()
-    assert heard[-1] == ErrorCode.NONE
+    assert given.value == 1_000

@@ -77,10 +77,10 @@ def test_what_is_written_in_one_turn_is_one_batch():
     served = Served(isr=(1,), replicas=(1,))
     asked = [served.ask("a"), served.ask("b", "c")]
     assert served.batches() == []
-    assert [each.response for each in asked] == [None, None]
+    assert [each.value for each in asked] == [None, None]
     served.end_turn()
     assert served.batches() == [["a", "b", "c"]]
-    assert [each.response for each in asked] == [("a",), ("b", "c")]
+    assert [each.value for each in asked] == [("a",), ("b", "c")]
 
 
 def test_each_turn_has_a_batch_of_its_own():
@@ -93,12 +93,12 @@ def test_each_turn_has_a_batch_of_its_own():
 
 def test_who_writes_nothing_is_told_at_once_unless_somebody_wrote_before():
     served = Served(isr=(1,), replicas=(1,))
-    assert served.ask().response == ()
+    assert served.ask().value == ()
     served.ask("a")
     asked = served.ask()
-    assert asked.response is None
+    assert asked.value is None
     served.end_turn()
-    assert asked.response == ()
+    assert asked.value == ()
 
 
 def test_a_batch_of_many_is_answered_when_it_is_committed():
@@ -106,9 +106,9 @@ def test_a_batch_of_many_is_answered_when_it_is_committed():
     asked = [served.ask("a"), served.ask("b")]
     served.end_turn()
     served.node.follow(2, 2)
-    assert [each.response for each in asked] == [None, None]
+    assert [each.value for each in asked] == [None, None]
     served.node.follow(3, 2)
-    assert [each.response for each in asked] == [("a",), ("b",)]
+    assert [each.value for each in asked] == [("a",), ("b",)]
 
 
 def test_records_that_belong_together_are_in_one_batch_however_full_it_is():
@@ -131,7 +131,7 @@ def test_a_failed_append_is_told_to_all_who_wrote_in_that_turn(monkeypatch):
         patch.setattr(served.node.partitions, "append", fail)
         served.end_turn()
     refused = (CODE, ErrorCode.NOT_COORDINATOR)
-    assert [each.response for each in asked] == [refused] * 3
+    assert [each.value for each in asked] == [refused] * 3
     # What the new shard knows is what is in the log: nothing.
     served.ask("c")
     served.end_turn()
@@ -144,7 +144,7 @@ def test_a_shard_that_goes_before_the_end_of_its_turn_writes_nothing():
     asked = served.ask("a")
     served.node.change(leader=2)
     served.shards.follow_partitions()
-    assert asked.response == (CODE, ErrorCode.NOT_COORDINATOR)
+    assert asked.value == (CODE, ErrorCode.NOT_COORDINATOR)
     served.end_turn()
     assert served.batches() == []
 
@@ -156,13 +156,13 @@ def test_the_end_of_a_transaction_is_written_at_once_behind_what_was_said_before
     before = [] if is_first else [served.ask("a")]
     asked = served.ask(transaction=end)
     after = served.ask("b")
-    assert [each.response for each in before] == [("a",)][: len(before)]
-    assert asked.response == ()
-    assert after.response is None
+    assert [each.value for each in before] == [("a",)][: len(before)]
+    assert asked.value == ()
+    assert after.value is None
     is_control = [batch.header.is_control for batch in read_batches(served.node.partition.log)]
     assert is_control == [False] * len(before) + [True]
     served.end_turn()
-    assert after.response == ("b",)
+    assert after.value == ("b",)
 
 
 def test_a_stopped_shard_writes_nothing_any_more():
@@ -178,6 +178,6 @@ def test_an_effect_that_has_the_shard_write_again_is_no_end_of_writing():
     again = []
     served.ask("a", effects=[lambda: again.append(served.ask("b"))])
     served.end_turn()
-    assert again[0].response == ("b",)
+    assert again[0].value == ("b",)
     assert served.batches() == [["a"], ["b"]]
     assert served.shards._turns == {}

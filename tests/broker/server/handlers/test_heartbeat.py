@@ -6,7 +6,7 @@ import pytest
 
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.heartbeat import HeartbeatRequest
-from broker.server.handlers.heartbeat import Heartbeat
+from broker.server.handlers.groups.heartbeat import Heartbeat
 
 
 class Refusing:

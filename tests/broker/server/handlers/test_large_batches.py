@@ -19,8 +19,9 @@ from broker.protocol.messages.produce import (
 from broker.records.build import build_batch
 from broker.records.compression import UNPACKED_AT_ONCE_BYTES, Codec
 from broker.records.errors import TooMuchAtOnce
-from broker.server.handlers import large_batches, produce
-from broker.server.handlers.large_batches import LargeBatches
+from broker.server.handlers.produce import produce
+from broker.server.storage import large_batches
+from broker.server.storage.large_batches import LargeBatches
 from tests.fuzz.in_process import answer_to, in_process_node
 from tests.fuzz.valid_requests import BROKER, TOPIC
 from tests.lib.logs import NOW_MS, append_of_any_size, at_once, open_log, read_batches
@@ -87,9 +88,9 @@ def test_one_large_batch_at_a_time_is_unpacked_and_who_gave_up_keeps_nobody_wait
                 except StopIteration as done:
                     accepted: Accepted = done.value
                     return accepted
-                if wait is not None:
+                if wait is not None and not wait.is_done:
                     gone_on = asyncio.Event()
-                    wait(gone_on.set)
+                    wait.when_done(gone_on.set)
                     await gone_on.wait()
 
         gone = gate.accept(log_with(), batch, NOW_MS)

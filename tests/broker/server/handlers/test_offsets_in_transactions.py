@@ -1,6 +1,5 @@
 """TxnOffsetCommit and the markers of `__consumer_offsets`, at a broker that leads it."""
 
-from collections.abc import Generator
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,9 +29,9 @@ from broker.records.batch import split_batches
 from broker.server.coordinators import parts
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.shards import ShardParts
-from broker.server.handlers.offset_fetch import OffsetFetch
-from broker.server.handlers.txn_offset_commit import TxnOffsetCommit
-from broker.server.handlers.write_txn_markers import WriteTxnMarkers
+from broker.server.handlers.groups.offset_fetch import OffsetFetch
+from broker.server.handlers.transactions.txn_offset_commit import TxnOffsetCommit
+from broker.server.handlers.transactions.write_txn_markers import WriteTxnMarkers
 from tests.lib.logs import joined
 from tests.lib.scripted_coordinator import ScriptedCoordinator, state_topic
 from tests.lib.served_replica import TOPIC, Context, ServedReplica
@@ -122,24 +121,7 @@ class Coordinator:
         return int(found.error_code or found.committed_offset)
 
     def ask(self, handle: Any, request: Message, version: int) -> Context:
-        context = Context(version)
-        context.header = SimpleNamespace(client_id="test")  # type: ignore[attr-defined]
-        answer = handle(context, request)
-        if isinstance(answer, Generator):
-            self._go_on(context, answer)
-        else:
-            context.reply(answer)
-        return context
-
-    def _go_on(self, context: Context, steps: Any) -> None:
-        try:
-            while True:
-                wait = next(steps)
-                if wait is not None:
-                    wait(lambda: self._go_on(context, steps))
-                    return
-        except StopIteration as done:
-            context.reply(done.value)
+        return Context(version).handle(handle, request)
 
     def batches(self) -> list[Any]:
         read = self.log.read(0, max_bytes=9999, max_offset=self.log.log_end_offset)

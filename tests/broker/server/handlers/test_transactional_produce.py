@@ -1,6 +1,5 @@
 """Produce in a transaction, markers, and what readers see, at a leader with two followers."""
 
-from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -20,9 +19,9 @@ from broker.protocol.messages.write_txn_markers import (
 )
 from broker.protocol.records.metadata import UnregisterBrokerRecord
 from broker.records.build import build_batch
-from broker.server.handlers.describe_producers import DescribeProducers
-from broker.server.handlers.write_txn_markers import WriteTxnMarkers
-from broker.server.replication.fetch_read import FetchRead
+from broker.server.handlers.fetch.fetch_read import FetchRead
+from broker.server.handlers.transactions.describe_producers import DescribeProducers
+from broker.server.handlers.transactions.write_txn_markers import WriteTxnMarkers
 from tests.lib.logs import NOW_MS
 from tests.lib.scripted_coordinator import ScriptedCoordinator, state_topic
 from tests.lib.served_replica import TOPIC, Context, ServedReplica, fetched, produced
@@ -84,24 +83,7 @@ class Leader:
 
     def ask(self, handle: Any, request: Message, version: int) -> Context:
         """Handle a request, step by step; a walk that waits goes on by itself."""
-        context = Context(version)
-        answer = handle(context, request)
-        if isinstance(answer, Generator):
-            self.go_on(context, answer)
-        elif isinstance(answer, Message):
-            context.reply(answer)
-        return context
-
-    def go_on(self, context: Context, steps: Any) -> None:
-        try:
-            while True:
-                wait = next(steps)
-                if wait is not None:
-                    wait(lambda: self.go_on(context, steps))
-                    return
-        except StopIteration as done:
-            if isinstance(done.value, Message):
-                context.reply(done.value)
+        return Context(version).handle(handle, request)
 
     def begin(self, **more: Any) -> None:
         """Have the first batch of a transaction appended."""

@@ -139,10 +139,10 @@ def test_a_commit_is_answered_when_its_markers_are_there_or_take_too_long(node, 
         )
         return encode_request(request.__api_key__, 5, 1, "test", request)[4:]
 
-    monkeypatch.setattr("broker.server.handlers.end_txn.COMPLETE_MS", 60_000)
+    monkeypatch.setattr("broker.server.handlers.transactions.end_txn.COMPLETE_MS", 60_000)
     assert node.send(BROKER, commit("held"), steps=STEPS) == []
     assert describe(node, "held")[0].transaction_state == "PrepareCommit"
-    monkeypatch.setattr("broker.server.handlers.end_txn.COMPLETE_MS", 0)
+    monkeypatch.setattr("broker.server.handlers.transactions.end_txn.COMPLETE_MS", 0)
     late = commit("late")
     assert answered(node, late).error_code == ErrorCode.NONE
     assert describe(node, "late")[0].transaction_state == "PrepareCommit"

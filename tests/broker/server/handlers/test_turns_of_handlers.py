@@ -21,6 +21,7 @@ from broker.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from broker.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from broker.protocol.messages.list_groups import ListGroupsRequest
 from broker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -39,19 +40,18 @@ from broker.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from broker.server.coordinators import parts
-from broker.server.network import turns, walks
+from broker.server.handlers.groups import leave_group
+from broker.server.network import turns
+from broker.server.network.later import ITEMS_PER_STEP
 from broker.server.network.turns import Turns
-from broker.server.network.walks import ITEMS_PER_STEP
 from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
 from tests.fuzz.valid_requests import BROKER, TOPIC
 
 NAMES = [f"{number:04d}" for number in range(20 * ITEMS_PER_STEP)]
-COORDINATORS = FindCoordinatorRequest(key_type=1, coordinator_keys=NAMES)
 TOPICS = DescribeTopicPartitionsRequest(topics=[TopicRequest(name=name) for name in NAMES])
 
 
-@pytest.mark.parametrize(("request_", "version"), [(COORDINATORS, 4), (TOPICS, 0)])
-def test_many_entries_take_many_turns(monkeypatch: pytest.MonkeyPatch, request_, version) -> None:
+def test_many_entries_take_many_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = 0
     wait = Turns.wait
 
@@ -65,15 +65,9 @@ def test_many_entries_take_many_turns(monkeypatch: pytest.MonkeyPatch, request_,
     monkeypatch.setattr(Turns, "wait", counted)
     with in_process_node() as node:
         taken = 0
-        frame = encode_request(request_.__api_key__, version, 1, "test", request_)[4:]
-        answer: Any = answer_to(frame, node.send(BROKER, frame, steps=200))
+        answer: Any = ask(node, TOPICS, 0)
     assert taken >= len(NAMES) // ITEMS_PER_STEP
-    found = (
-        [entry.key for entry in answer.coordinators]
-        if request_ is COORDINATORS
-        else [entry.name for entry in answer.topics]
-    )
-    assert found == NAMES
+    assert [entry.name for entry in answer.topics] == NAMES
 
 
 def test_no_step_of_encoding_leaves_many_pieces_to_the_last(
@@ -329,7 +323,6 @@ def test_a_shard_is_told_only_states_and_types_that_can_be(
 def test_topics_in_any_order_are_described_in_theirs_from_the_cursor(
     monkeypatch: pytest.MonkeyPatch, first: str, partition: int
 ) -> None:
-    monkeypatch.setattr(walks, "QUICK_ITEMS_PER_STEP", 7)
     topics = [TopicRequest(name=name) for name in [*NAMES[::-1], "zz", TOPIC, *NAMES[:50]]]
     cursor = Cursor(topic_name=first, partition_index=partition)
     with in_process_node() as node:
@@ -338,3 +331,17 @@ def test_topics_in_any_order_are_described_in_theirs_from_the_cursor(
     assert [topic.name for topic in answer.topics] == expected
     (described,) = [topic for topic in answer.topics if topic.name == TOPIC]
     assert [entry.partition_index for entry in described.partitions] == [0, 1][partition:]
+
+
+@pytest.mark.parametrize("group_id", ["many", ""])
+def test_many_members_leave_in_parts_and_are_answered_as_one(
+    monkeypatch: pytest.MonkeyPatch, group_id: str
+) -> None:
+    request = LeaveGroupRequest(
+        group_id=group_id, members=[MemberIdentity(member_id=name) for name in NAMES[:6]]
+    )
+    with in_process_node() as node:
+        ask(node, FindCoordinatorRequest(key_type=0, coordinator_keys=["many"]), 4)
+        whole = ask(node, request, 5)
+        monkeypatch.setattr(leave_group, "MAX_ENTRIES_AT_ONCE", 4)
+        assert ask(node, request, 5) == whole

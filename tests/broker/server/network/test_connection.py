@@ -17,9 +17,9 @@ from broker.server.network.connection import (
     MAX_UNSENT_BYTES,
     Connection,
     Peer,
-    Shared,
-    Slot,
 )
+from broker.server.network.later import Later
+from broker.server.network.shared import Shared
 
 MAX_FRAME_BYTES = 4 * 1024 * 1024
 
@@ -29,7 +29,7 @@ class EchoSink:
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []
-        self.waiting: list[tuple[Slot, bytes]] = []
+        self.waiting: list[Later] = []
         self.closed = False
         self.answer: Callable[[bytes], bytes] = lambda frame: frame
 
@@ -37,13 +37,16 @@ class EchoSink:
         content = bytes(frame)
         self.frames.append(content)
         if content.startswith(b"later"):
-            self.waiting.append((connection.new_slot(), content))
-            return None
+            return self.later(content)
         return [framed(self.answer(content))]
 
+    def later(self, content: bytes) -> Any:
+        self.waiting.append(Later())
+        yield self.waiting[-1]
+        return [framed(content)]
+
     def release(self, index: int) -> None:
-        slot, content = self.waiting[index]
-        slot.complete([framed(content)])
+        self.waiting[index].done()
 
     def on_closed(self, connection: Connection) -> None:
         self.closed = True
@@ -164,7 +167,7 @@ def test_a_client_that_does_not_read_its_answers_is_not_read_from() -> None:
             for _ in range(1000):
                 await asyncio.sleep(0)
             assert len(sink.frames) < count
-            assert connection._unsent_bytes < 2 * MAX_UNSENT_BYTES
+            assert connection._unsent.size_bytes < 2 * MAX_UNSENT_BYTES
             for _ in range(count):
                 assert len(await client.receive()) == 80_000
             assert len(sink.frames) == count

@@ -1,125 +1,176 @@
-"""Answers that come later."""
+"""From a handler to the bytes of its answer: at once, later, in pieces."""
 
+import asyncio
 import logging
-from types import SimpleNamespace
+import struct
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from broker.errors import ErrorCode, KafkaError
 from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import RequestHeader, encode_response, finish
-from broker.protocol.message import Message
+from broker.protocol.framing import decode_response, encode_request, encode_response
 from broker.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from broker.protocol.messages.describe_cluster import DescribeClusterResponse
+from broker.protocol.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 from broker.protocol.messages.elect_leaders import (
     ElectLeadersResponse,
     PartitionResult,
     ReplicaElectionResult,
 )
-from broker.server.network.connection import Slot
 from broker.server.network.dispatch import (
-    LATER,
-    STEPS_OF_A_SHORT_WALK,
-    AnswerWalk,
-    Deferred,
-    Later,
+    ENTRIES_AT_ONCE,
+    Answer,
+    Dispatcher,
     RequestContext,
-    _answered,
+    has_more_than,
+    making,
 )
-from broker.server.network.walks import ITEMS_PER_STEP
+from broker.server.network.later import Later, Steps
+from tests.broker.server.network.test_connection import connected, run
 
 
-class Connection:
-    """Keeps what a context does to its connection."""
-
-    def __init__(self) -> None:
-        self.peer = SimpleNamespace(host="127.0.0.1")
-        self.is_closed = False
-        self.slots: list[Any] = []
-        self.walks: list[Any] = []
-
-    def new_slot(self) -> Slot:
-        self.slots.append(Slot(self))  # type: ignore[arg-type]
-        return self.slots[-1]
-
-    def on_slot_done(self) -> None:
-        pass
-
-    def complete_in_turns(self, slot: Slot, steps: Any) -> None:
-        self.walks.append((slot, steps))
-
-    def close(self) -> None:
-        self.is_closed = True
+def dispatcher(handle: Callable[..., object]) -> Any:
+    handler: Any = handle
+    return Dispatcher(
+        lambda api_key: handler,
+        request_counts=Counter(),
+        on_queued=lambda connection: None,
+        on_closed=lambda connection: None,
+    )
 
 
-def test_an_answer_that_cannot_be_said_costs_one_client_its_connection(caplog: Any) -> None:
-    # Who replies is the metadata quorum, say, and an exception there would end the node.
-    connection: Any = Connection()
-    context = RequestContext(connection, RequestHeader(ApiKey.DESCRIBE_CLUSTER, 0, 7, None))
-    context.defer()
+DESCRIBE_CLUSTER = encode_request(ApiKey.DESCRIBE_CLUSTER, 0, 7, None, DescribeClusterRequest())
+BROKERS = 1
+
+
+@pytest.mark.parametrize("is_later", [False, True])
+def test_an_answer_that_cannot_be_said_costs_one_client_its_connection(
+    caplog: Any, is_later: bool
+) -> None:
+    # Whoever lets it happen is the metadata quorum, say, and an exception there would end the node.
+    later = Later()
+
+    def wait() -> Steps[Answer]:
+        yield later
+        return DescribeClusterResponse(endpoint_type=2)
+
+    def handle(context: RequestContext, request: object) -> object:
+        return wait() if is_later else DescribeClusterResponse(endpoint_type=2)
+
+    async def scenario() -> None:
+        async with connected(sink=dispatcher(handle)) as (client, _, connection):
+            await client.send(DESCRIBE_CLUSTER)
+            while is_later and not connection.places:
+                await asyncio.sleep(0)
+            if is_later:
+                later.done()
+            assert await client.reader.read() == b""
+            assert connection.is_closed
+
     with caplog.at_level(logging.ERROR):
-        context.reply(DescribeClusterResponse(endpoint_type=2))
-    assert connection.is_closed
+        run(scenario)
     assert "cannot be said in version 0" in caplog.text
 
 
-def test_an_answer_that_comes_later_at_the_end_of_a_walk_is_encoded_in_pieces() -> None:
-    connection: Any = Connection()
-    context = RequestContext(connection, RequestHeader(ApiKey.CREATE_TOPICS, 7, 7, None))
-    context.defer()
-    topics = [CreatableTopicResult(name=str(number)) for number in range(200 * ITEMS_PER_STEP)]
+def test_a_refusal_is_answered_at_the_top_level_also_when_it_comes_later() -> None:
+    def handle(context: RequestContext, request: object) -> Steps[Answer]:
+        yield None
+        raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "no")
 
-    def walk() -> AnswerWalk:
-        yield
-        return CreateTopicsResponse(topics=topics)
+    async def scenario() -> None:
+        async with connected(sink=dispatcher(handle)) as (client, _, _):
+            await client.send(DESCRIBE_CLUSTER)
+            frame = await client.receive()
+        correlation_id, answer = decode_response(ApiKey.DESCRIBE_CLUSTER, 0, frame)
+        assert isinstance(answer, DescribeClusterResponse)
+        assert (correlation_id, answer.error_code) == (7, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)
+        assert answer.error_message == "no"
 
-    context.reply(walk())
-    ((_, steps),) = connection.walks
-    assert len(list(steps)) > STEPS_OF_A_SHORT_WALK
+    run(scenario)
 
 
-@pytest.mark.parametrize(("answer", "left"), [(CreateTopicsResponse(), 0), (LATER, 1)])
-def test_a_large_request_is_let_go_of_unless_it_is_answered_later(
-    answer: Message | Deferred, left: int
-) -> None:
-    def walk() -> AnswerWalk:
-        for _ in range(2 * STEPS_OF_A_SHORT_WALK):
-            yield
+def test_a_large_request_is_decoded_and_answered_in_steps() -> None:
+    names = [f"topic-{number}" for number in range(9_000)]
+    topics = [CreatableTopic(name=name) for name in names]
+    request = encode_request(ApiKey.CREATE_TOPICS, 7, 1, None, CreateTopicsRequest(topics=topics))
+
+    def handle(context: RequestContext, request: CreateTopicsRequest) -> Answer:
+        return CreateTopicsResponse(
+            topics=[CreatableTopicResult(name=topic.name) for topic in request.topics]
+        )
+
+    async def scenario() -> None:
+        async with connected(sink=dispatcher(handle)) as (client, _, _):
+            await client.send(request)
+            _, answer = decode_response(ApiKey.CREATE_TOPICS, 7, await client.receive())
+            assert isinstance(answer, CreateTopicsResponse)
+            assert [topic.name for topic in answer.topics] == names
+
+    run(scenario)
+
+
+def test_a_large_request_that_is_malformed_closes_the_connection(caplog: Any) -> None:
+    start = struct.pack(">hhih", ApiKey.METADATA, 1, 1, -1) + (50_001).to_bytes(4, "big")
+    frame = start + bytes(2 * 50_001)
+
+    async def scenario() -> None:
+        async with connected(sink=dispatcher(lambda *_: None)) as (client, _, _):
+            await client.send(struct.pack(">i", len(frame)) + frame)
+            assert await client.reader.read() == b""
+
+    run(scenario)
+    assert "has more than 50000 entries" in caplog.text
+
+
+@pytest.mark.parametrize(("count", "is_large"), [(ENTRIES_AT_ONCE, False), (3_000, True)])
+def test_a_large_answer_is_encoded_in_pieces(count: int, is_large: bool) -> None:
+    topics = [CreatableTopicResult(name=str(number)) for number in range(count)]
+    answer = CreateTopicsResponse(topics=topics)
+    header: Any = Any
+    context: list[Any] = []
+    request = CreateTopicsRequest()
+
+    def handle(asked: RequestContext, received: object) -> Answer:
+        context.append(asked)
         return answer
 
-    request = CreateTopicsRequest(topics=[CreatableTopic(name="orders")])
-    header = RequestHeader(ApiKey.CREATE_TOPICS, 5, 7, None)
-    finish(_answered(header, walk(), request))
-    assert len(request.topics) == left
+    async def scenario() -> None:
+        async with connected(sink=dispatcher(handle)) as (client, _, _):
+            await client.send(encode_request(ApiKey.CREATE_TOPICS, 5, 7, None, request))
+            await client.receive()
+
+    run(scenario)
+    header = context[0].header
+
+    def steps() -> Steps[Answer]:
+        yield from ()
+        return answer
+
+    made = making(header, steps())
+    pieces = 0
+    try:
+        while True:
+            next(made)
+            pieces += 1
+    except StopIteration as done:
+        parts = done.value
+    assert (pieces > 1) is is_large
+    assert b"".join(parts) == b"".join(map(bytes, encode_response(header, answer)))  # type: ignore[arg-type]
 
 
-def test_an_answer_of_one_topic_with_many_partitions_is_large_too() -> None:
-    connection: Any = Connection()
-    header = RequestHeader(ApiKey.ELECT_LEADERS, 2, 7, None)
+def test_the_entries_of_arrays_in_arrays_are_counted_too() -> None:
     partitions = [PartitionResult(partition_id=number) for number in range(500)]
     result = ReplicaElectionResult(topic="orders", partition_result=partitions)
-    later = Later(RequestContext(connection, header))
-    later.answer()
-    later.reply(ElectLeadersResponse(replica_election_results=[result]))
-    assert len(connection.walks) == 1
-
-
-@pytest.mark.parametrize(("count", "is_large"), [(ITEMS_PER_STEP, False), (500, True)])
-def test_a_large_answer_that_comes_later_is_encoded_in_pieces(count: int, is_large: bool) -> None:
-    connection: Any = Connection()
-    header = RequestHeader(ApiKey.CREATE_TOPICS, 5, 7, None)
-    topics = [CreatableTopicResult(name=str(number)) for number in range(count)]
-    later = Later(RequestContext(connection, header))
-    later.answer()
-    later.reply(CreateTopicsResponse(topics=topics))
-    (slot,) = connection.slots
-    assert bool(connection.walks) is is_large
-    assert slot.is_done is not is_large
-    for at, steps in connection.walks:
-        at.complete(finish(steps))
-    assert slot.parts == encode_response(header, CreateTopicsResponse(topics=topics))
+    answer = ElectLeadersResponse(replica_election_results=[result])
+    assert has_more_than(500, answer)
+    assert not has_more_than(501, answer)

@@ -4,7 +4,7 @@ Time stands still but for what a request is said to take.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from broker.server.network.buffers import SHARED_BYTES
 from broker.server.network.connection import Connection
+from broker.server.network.later import Later
 from broker.server.network.shared import Shared
 from broker.server.network.turns import ROUND_SECONDS, TURN_SECONDS, Turns
 from tests.broker.server.network.test_connection import Client, EchoSink, connected, framed, run
@@ -20,28 +21,29 @@ POLITE = b"polite 1"
 
 
 class SlowSink(EchoSink):
-    """Takes time for every frame, in steps of a walk for one that starts with "walk"."""
+    """Takes time for every frame, in steps for one that starts with "walk"."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
         self.seconds = seconds
         self.passed = 0.0
-        self.waiting: list[Callable[[], None]] = []
+        self.waiting: list[Later] = []
 
     def now(self) -> float:
         return self.passed
 
     def on_frame(self, connection: Connection, frame: memoryview) -> Any:
         if bytes(frame[:4]) == b"walk":
-            return connection.walk(self.walk(frame), held=frame)
+            return self.walk(frame)
         if bytes(frame[:4]) == b"wait":
             self.connection = connection
-            return connection.walk(self.wait(frame), held=frame)
+            return self.wait(frame)
         self.passed += self.seconds
         return super().on_frame(connection, frame)
 
     def wait(self, frame: memoryview) -> Iterator[Any]:
-        yield self.waiting.append
+        self.waiting.append(Later(holds=True))
+        yield self.waiting[-1]
         content = bytes(frame)
         self.frames.append(content)
         return [framed(content)]
@@ -101,7 +103,7 @@ def test_a_request_that_alone_takes_longer_than_a_turn_is_one_turn() -> None:
     run(scenario)
 
 
-def test_others_come_in_between_the_steps_of_a_walk_and_its_answer_keeps_its_place() -> None:
+def test_others_come_in_between_the_steps_of_a_request_and_its_answer_keeps_its_place() -> None:
     async def scenario() -> None:
         sink = SlowSink(TURN_SECONDS / 2)
         shared = Shared.of(asyncio.get_running_loop(), sink.now)
@@ -117,7 +119,7 @@ def test_others_come_in_between_the_steps_of_a_walk_and_its_answer_keeps_its_pla
 
 
 @pytest.mark.parametrize("size", [2_000, SHARED_BYTES + 1_000])
-def test_what_a_walk_holds_on_to_is_not_overwritten_by_others(size: int) -> None:
+def test_what_a_request_in_steps_holds_on_to_is_not_overwritten_by_others(size: int) -> None:
     async def scenario() -> None:
         sink = SlowSink(TURN_SECONDS)
         shared = Shared.of(asyncio.get_running_loop(), sink.now)
@@ -132,7 +134,7 @@ def test_what_a_walk_holds_on_to_is_not_overwritten_by_others(size: int) -> None
     run(scenario)
 
 
-def test_a_client_that_goes_away_takes_its_walk_along() -> None:
+def test_a_client_that_goes_away_takes_its_request_along() -> None:
     async def scenario() -> None:
         sink = SlowSink(TURN_SECONDS)
         shared = Shared.of(asyncio.get_running_loop(), sink.now)
@@ -174,7 +176,7 @@ def test_a_round_ends_early_so_that_the_sockets_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize("is_gone", [False, True])
-def test_a_walk_that_waits_takes_no_turns_and_keeps_back_what_was_sent_after_it(
+def test_a_request_that_holds_its_connection_takes_no_turns_and_keeps_back_what_was_sent_after_it(
     is_gone: bool,
 ) -> None:
     async def scenario() -> None:
@@ -189,18 +191,18 @@ def test_a_walk_that_waits_takes_no_turns_and_keeps_back_what_was_sent_after_it(
             (go_on,) = sink.waiting
             if is_gone:
                 sink.connection.close()
-                go_on()
+                go_on.done()
                 await asyncio.sleep(0)
                 assert sink.frames == [POLITE]
                 return
-            go_on()
+            go_on.done()
             assert [await greedy.receive() for _ in range(2)] == [b"wait 1  ", b"after 2 "]
 
     run(scenario)
 
 
 @pytest.mark.parametrize("comes_meanwhile", [False, True])
-def test_reading_stops_for_a_walk_that_waits_only_when_something_comes(
+def test_reading_stops_for_a_request_that_holds_only_when_something_comes(
     comes_meanwhile: bool,
 ) -> None:
     async def scenario() -> None:
@@ -216,7 +218,7 @@ def test_reading_stops_for_a_walk_that_waits_only_when_something_comes(
                 while sink.connection._is_reading:
                     await asyncio.sleep(0)
             (go_on,) = sink.waiting
-            go_on()
+            go_on.done()
             assert await client.receive() == b"wait 1  "
             if comes_meanwhile:
                 assert await client.receive() == b"after 2 "

@@ -86,7 +86,7 @@ def test_what_is_not_committed_is_not_deleted():
 def test_a_connection_that_closes_waits_no_more():
     node = leader_of_two_records()
     waits = node.delete_records(2)
-    node.parked_deletions.on_closed(waits.connection)
+    waits.connection.close()
     assert not node.partition.leader.deletions
     node.loop.advance(60_000)
     assert waits.answer is None

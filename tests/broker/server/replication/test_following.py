@@ -13,12 +13,11 @@ from broker.protocol.message import Message
 from broker.protocol.messages.fetch import FetchResponse
 from broker.protocol.records.metadata import PartitionRecord
 from broker.replication.follower import FetchPosition, FollowerState, PartitionFollower
-from broker.server.handlers.list_offsets import ListOffsets
+from broker.server.handlers.fetch.list_offsets import ListOffsets
 from broker.server.network.client_connection import client_settings
 from broker.server.replication import leader_fetcher
 from broker.server.replication.fetcher_parts import FetcherParts
 from broker.server.replication.leader_fetcher import LeaderFetcher
-from tests.lib.logs import last_of
 from tests.lib.served_replica import (
     BROKERS,
     TOPIC,
@@ -53,19 +52,19 @@ class Link:
             return
         context = Context(version, self._client)
         header = RequestHeader(request.__api_key__, version, 0, None)
-        answer = self._answer(context, request)
-        if isinstance(answer, Message):
-            context.reply(answer)
+        self._answer(context, request)
         self._open.append((context, header, on_answer))
 
-    def _answer(self, context: Any, request: Any) -> object:
+    def _answer(self, context: Context, request: Any) -> None:
         if request.__api_key__ == ApiKey.FETCH:
             try:
-                return self.leader.fetch_handler.handle(context, request)
+                context.handle(self.leader.fetch_handler.handle, request)
             except KafkaError as error:
-                return FetchResponse(error_code=error.code)
+                context.reply(FetchResponse(error_code=error.code))
+            return
         self.before_offsets()
-        return last_of(ListOffsets(self.leader.partitions, Any).handle(context, request))
+        failures: Any = None
+        context.handle(ListOffsets(self.leader.partitions, failures).handle, request)
 
     def deliver(self) -> None:
         """Bring the answers that are there, in the order of the requests."""

@@ -11,9 +11,8 @@ from broker.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from broker.protocol.records.metadata import BrokerRegistrationChangeRecord
-from broker.server.handlers import fetch, list_offsets
-from broker.server.handlers.list_offsets import ListOffsets
-from broker.server.network.dispatch import LATER
+from broker.server.handlers.fetch import fetch, list_offsets
+from broker.server.handlers.fetch.list_offsets import ListOffsets
 from tests.lib.logs import NOW_MS, last_of
 from tests.lib.served_replica import (
     LISTENER,
@@ -90,7 +89,7 @@ def test_who_waits_when_the_leadership_moves_is_told_who_leads():
 def test_a_connection_that_closes_waits_no_more():
     node = ServedReplica()
     waits = node.produce()
-    node.parked_produces.on_closed(waits.connection)
+    waits.connection.close()
     assert len(node.partition.leader.waits) == 0
     node.loop.advance(60_000)
     assert waits.answer is None
@@ -117,24 +116,18 @@ def test_a_follower_that_waits_is_woken_by_an_append_and_not_by_a_commit():
     assert fetched(waits).records
 
 
-def test_what_comes_between_two_steps_of_a_walk_ends_the_waiting(monkeypatch):
+def test_what_comes_between_two_steps_of_a_fetch_ends_the_waiting(monkeypatch):
     monkeypatch.setattr(fetch, "PARTITIONS_AT_ONCE", 0)
-    leader, walks = ServedReplica(), []
-
-    def handle(*asked: Any) -> object:
-        walk = walk_of(*asked)
-        walks.append(walk)
-        next(walk)
-        return LATER
-
-    walk_of = leader.fetch_handler.handle
-    monkeypatch.setattr(leader.fetch_handler, "handle", handle)
-    waiting = leader.follow(2, 0, wait_ms=500)
+    leader, client = ServedReplica(), Client()
+    client.has_turns = True
+    waiting = leader.follow(2, 0, wait_ms=500, client=client)
+    (place,) = client.places
     leader.produce(acks=1)
-    assert last_of(walks[0]) is LATER
+    client.has_turns = False
+    client.go_on(place)
+    assert waiting.answer is None
     leader.loop.advance()
-    (answered,) = last_of(waiting.answer).responses[0].partitions
-    assert answered.records
+    assert fetched(waiting).records
 
 
 def test_a_second_request_of_a_follower_ends_the_waiting_of_the_first():

@@ -7,8 +7,8 @@ import pytest
 
 from broker.errors import ErrorCode
 from broker.protocol.records.metadata import RegisterBrokerRecord
-from broker.server.handlers import fetch as fetch_handler
-from broker.server.replication.fetch_read import FetchRead
+from broker.server.handlers.fetch import fetch as fetch_handler
+from broker.server.handlers.fetch.fetch_read import FetchRead
 from broker.server.replication.resting import LOOK_AT_ALL_MS
 from tests.lib.served_replica import ServedReplica, epoch_of, fetch_error, fetched
 
@@ -102,7 +102,7 @@ def test_what_comes_between_two_steps_of_a_look_at_very_much_wakes_who_asks(
 ) -> None:
     monkeypatch.setattr(fetch_handler, "PARTITIONS_AT_ONCE", -1)
     node = ServedReplica()
-    session, walk, left = resting(node), FetchRead.walk, [node.produce]
+    session, walk, left = resting(node), FetchRead.steps, [node.produce]
 
     def interrupted(self: FetchRead, asked: Any) -> Any:
         yield from walk(self, asked)
@@ -110,7 +110,7 @@ def test_what_comes_between_two_steps_of_a_look_at_very_much_wakes_who_asks(
             left.clear()
             produce(acks=1)
 
-    monkeypatch.setattr(FetchRead, "walk", interrupted)
+    monkeypatch.setattr(FetchRead, "steps", interrupted)
     waits = session.ask(wait_ms=500)
     assert waits.answer is None
     node.loop.advance()

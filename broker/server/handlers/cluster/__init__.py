@@ -1,0 +1,1 @@
+"""The cluster: versions, brokers, settings, disks, coordinators, what the controller decides."""

@@ -1,0 +1,130 @@
+"""DescribeConfigs (key 32), versions 1-4: settings of topics and brokers.
+
+v1 adds sources and synonyms (KIP-226), v3 types and documentation (KIP-569).
+"""
+
+from broker.errors import ErrorCode, KafkaError
+from broker.metadata.topic_names import validate_topic_name
+from broker.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from broker.server.cluster import resources
+from broker.server.cluster.described_configs import (
+    DescribedConfig,
+    describe_broker,
+    describe_broker_defaults,
+    describe_others,
+    describe_topic,
+)
+from broker.server.cluster.dynamic_settings import DynamicSettings
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.cluster.resources import BROKER, TOPIC
+from broker.server.handlers.repeated import distinct
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import Steps
+
+
+class DescribeConfigs:
+    """Describes settings: this broker's own, and everyone's as far as they are metadata."""
+
+    def __init__(self, settings: DynamicSettings, metadata: ClusterMetadata) -> None:
+        self._settings = settings
+        self._metadata = metadata
+
+    def handle(self, context: RequestContext, request: DescribeConfigsRequest) -> Steps[Answer]:
+        """Describe each resource once, or say why not.
+
+        Kafka repeats the answer for a resource that is named again: hundreds of bytes for each.
+        """
+        wanted = distinct(
+            request.resources, lambda resource: (resource.resource_type, resource.resource_name)
+        )
+        results: list[DescribeConfigsResult] = []
+        for resource in wanted:
+            results.append(self._answer(request, resource))
+            yield None
+        return DescribeConfigsResponse(results=results)
+
+    def _answer(
+        self, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    ) -> DescribeConfigsResult:
+        result = DescribeConfigsResult(
+            resource_type=resource.resource_type, resource_name=resource.resource_name
+        )
+        try:
+            described = self._describe(resource)
+        except KafkaError as error:
+            result.error_code = error.code
+            result.error_message = error.message
+            return result
+        wanted = set(resource.configuration_keys or ())  # none named: all
+        result.configs = [
+            _config(config, request) for config in described if not wanted or config.name in wanted
+        ]
+        return result
+
+    def _describe(self, resource: DescribeConfigsResource) -> list[DescribedConfig]:
+        name = resource.resource_name
+        match resource.resource_type:
+            case resources.TOPIC:
+                validate_topic_name(name)
+                self._metadata.image.topics.named(name)
+                own = self._metadata.image.configs.settings_of(TOPIC, name)
+                return describe_topic(self._settings.current, own)
+            case resources.BROKER:
+                for_all = self._metadata.image.configs.settings_of(BROKER, "")
+                if name == "":
+                    return describe_broker_defaults(for_all)
+                self._validate_broker_name(name)
+                own = self._metadata.image.configs.settings_of(BROKER, name)
+                return describe_broker(self._settings.static, for_all, own)
+            case resources.CLIENT_METRICS | resources.GROUP:
+                own = self._metadata.image.configs.settings_of(resource.resource_type, name)
+                return describe_others(resource.resource_type, own)
+            case _:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource.resource_type}"
+                )
+
+    def _validate_broker_name(self, name: str) -> None:
+        """Only a broker itself knows what its file says."""
+        node_id = self._settings.static.node_id
+        if name != str(node_id):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"Unexpected broker id, expected {node_id} or empty string, but received {name}",
+            )
+
+
+def _config(
+    config: DescribedConfig, request: DescribeConfigsRequest
+) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=config.name,
+        value=config.value,
+        read_only=config.is_read_only,
+        config_source=config.source,
+        is_sensitive=config.is_sensitive,
+        synonyms=[
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in config.synonyms
+        ]
+        if request.include_synonyms
+        else [],
+        config_type=config.config_type,
+        documentation=_documentation(config) if request.include_documentation else None,
+    )
+
+
+def _documentation(config: DescribedConfig) -> str | None:
+    """Give a setting's own sentence, or that of the broker's setting of this name."""
+    if config.documentation is not None:
+        return config.documentation
+    from broker.config.setting_documentation import DOCUMENTATION  # large, and seldom asked for
+
+    return DOCUMENTATION.get(config.name)

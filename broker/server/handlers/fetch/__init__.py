@@ -1,0 +1,1 @@
+"""Reading the log: Fetch (`fetch`, `fetch_question`, `fetch_read`), ListOffsets, leader epochs."""

@@ -1,0 +1,100 @@
+"""One Fetch on its way: what it asks for, who asks, and the session it belongs to.
+
+One object is made for a request, and none for a partition: this is made for every fetch.
+"""
+
+from collections.abc import Callable, Sequence
+
+from broker.protocol.messages.fetch import FetchPartition, FetchRequest, ReplicaState
+from broker.replication.fetch_session.session import FetchSession
+from broker.server.network.dispatch import RequestContext
+from broker.server.replication.resting import SessionRest
+
+FIRST_VERSION_FROM_FOLLOWERS = 11
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+FIRST_VERSION_WITH_REPLICA_STATE = 15
+READ_COMMITTED = 1
+
+Key = tuple[bytes | str, int]
+"""Topic id, or in old versions topic name, and partition."""
+Asked = Sequence[tuple[Key, FetchPartition]]
+RackOf = Callable[[int], str | None]
+
+
+class Question:
+    """See the module. A partition that is named twice is read once, as asked for last."""
+
+    __slots__ = (
+        "asked",
+        "by_id",
+        "context",
+        "follower",
+        "is_last",
+        "is_read_committed",
+        "max_bytes",
+        "may_read_followers",
+        "min_bytes",
+        "rack_of",
+        "request",
+        "rest",
+        "session",
+    )
+
+    def __init__(
+        self,
+        context: RequestContext,
+        request: FetchRequest,
+        max_bytes: int,
+        rack_of: RackOf | None,
+    ) -> None:
+        api_version = context.api_version
+        self.context = context
+        self.request = request
+        self.by_id = api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+        self.follower: ReplicaState | None = None
+        """Who asks, when it is a replica."""
+        if api_version < FIRST_VERSION_WITH_REPLICA_STATE:
+            if request.replica_id >= 0:
+                self.follower = ReplicaState(replica_id=request.replica_id)
+        elif request.replica_state.replica_id >= 0:
+            self.follower = request.replica_state
+        self.may_read_followers = (
+            self.follower is None and api_version >= FIRST_VERSION_FROM_FOLLOWERS
+        )
+        self.min_bytes = request.min_bytes
+        self.max_bytes = min(max_bytes, request.max_bytes)
+        self.is_read_committed = request.isolation_level == READ_COMMITTED
+        self.rack_of = rack_of if request.rack_id and self.follower is None else None
+        """How to look for a replica near a consumer that says where it is."""
+        self.session: FetchSession | None = None
+        self.rest: SessionRest | None = None
+        """Of a follower's session: what is new in it."""
+        self.is_last = False
+        """Whether the request has taken the last partition out of its session, and so closed it."""
+        topics = request.topics
+        if len(topics) == 1 and len(topics[0].partitions) == 1:
+            (topic,), (wanted,) = topics, topics[0].partitions
+            name = topic.topic_id if self.by_id else topic.topic
+            self.asked: Asked = (((name, wanted.partition), wanted),)
+        else:
+            self.asked = self._distinct()
+
+    def look_at_news(self) -> None:
+        """Ask for what is new in a follower's session by now."""
+        session, rest = self.session, self.rest
+        if session is None or rest is None:
+            return
+        known, news = session.partitions, rest.news
+        for key in [key for key in news if key not in known]:
+            del news[key]
+        self.asked = [(key, known[key].asked) for key in news]
+
+    def _distinct(self) -> Asked:
+        by_id = self.by_id
+        return list(
+            {
+                (topic.topic_id if by_id else topic.topic, wanted.partition): wanted
+                for topic in self.request.topics
+                for wanted in topic.partitions
+            }.items()
+        )

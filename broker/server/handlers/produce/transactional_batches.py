@@ -1,0 +1,127 @@
+"""The batches of a Produce that belong to a transaction, and the word they need before the append.
+
+Versions: up to 10 a producer does not know TRANSACTION_ABORTABLE, from 12 on its partitions are
+added to the transaction by their leaders (KIP-890). What a producer tries again after is told as
+NOT_ENOUGH_REPLICAS, as in Kafka: older ones know no better word that makes them wait and ask the
+same broker.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from broker.errors import ErrorCode, KafkaError
+from broker.log.producers.verification import TransactionAppend
+from broker.model import TopicPartition
+from broker.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, read_header
+from broker.server.coordinators.transaction_verifier import (
+    Producer,
+    TransactionVerifier,
+    Verified,
+    Wish,
+)
+from broker.server.network.later import ITEMS_PER_STEP, Steps
+
+FIRST_VERSION_WITH_ABORTABLE = 11
+FIRST_VERSION_THAT_ADDS = 12
+ATTRIBUTES_LOW_BYTE = 22
+
+TRIED_AGAIN = {
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+}
+
+
+Placed = tuple[TopicPartition | None, memoryview | bytes | None]
+"""A batch with its partition, None for one that is not here."""
+
+
+class Guarded(NamedTuple):
+    """What the coordinator's word comes to: with what to append, or why not at all."""
+
+    appends: Mapping[TopicPartition, TransactionAppend]
+    refusals: Mapping[TopicPartition, KafkaError]
+
+
+UNGUARDED = Guarded({}, {})
+"""Of a request outside transactions."""
+
+
+def is_transactional(batch: memoryview | bytes) -> bool:
+    """Judge by the batch itself, not by what the request says of it (CVE-2018-17196)."""
+    return len(batch) > ATTRIBUTES_LOW_BYTE and bool(
+        batch[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_FLAG
+    )
+
+
+def verify_batches(
+    verifier: TransactionVerifier,
+    transactional_id: str,
+    batches: Iterable[Placed],
+    *,
+    api_version: int,
+    timestamp_ms: int,
+) -> Steps[Guarded]:
+    """Ask for the batches that begin a transaction in their partition.
+
+    What else is wrong with one the append says. Raises INVALID_PRODUCER_ID_MAPPING when they are of
+    several producers.
+    """
+    producer: tuple[int, int] | None = None
+    sequences: dict[TopicPartition, int] = {}
+    for number, (place, batch) in enumerate(batches, 1):
+        if not number % ITEMS_PER_STEP:
+            yield None
+        if batch is None or len(batch) < HEADER_BYTES or not is_transactional(batch):
+            continue
+        header = read_header(batch)
+        its_producer = header.producer_id, header.producer_epoch
+        if producer not in {None, its_producer}:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+                "Transactional records contained more than one producer ID",
+            )
+        producer = its_producer
+        if place is not None:
+            sequences[place] = header.base_sequence
+    if producer is None:
+        return UNGUARDED
+    wish = wish_of(api_version)
+    verified: Verified = yield from verifier.verify(
+        Producer(transactional_id, *producer), sequences, wish, timestamp_ms
+    )
+    return Guarded(
+        {
+            place: TransactionAppend(guard)
+            for place, guard in verified.items()
+            if not isinstance(guard, ErrorCode)
+        },
+        {
+            place: _refusal_of(code, wish)
+            for place, code in verified.items()
+            if isinstance(code, ErrorCode)
+        },
+    )
+
+
+def wish_of(api_version: int) -> Wish:
+    """Return what a Produce in this version may ask for."""
+    if api_version >= FIRST_VERSION_THAT_ADDS:
+        return Wish.ADD
+    is_known = api_version >= FIRST_VERSION_WITH_ABORTABLE
+    return Wish.VERIFY_OR_ABORT if is_known else Wish.VERIFY
+
+
+def _refusal_of(code: ErrorCode, wish: Wish) -> KafkaError:
+    if code is ErrorCode.INVALID_TXN_STATE:
+        return KafkaError(code, "Partition was not added to the transaction")
+    # A producer with an epoch for each transaction knows that the one before may not be quite over.
+    is_early = code is ErrorCode.CONCURRENT_TRANSACTIONS and wish is not Wish.ADD
+    if code in TRIED_AGAIN or is_early:
+        return KafkaError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            "Unable to verify the partition has been added to the transaction. "
+            f"Underlying error: {code.name}",
+        )
+    return KafkaError(code)

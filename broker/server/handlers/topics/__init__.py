@@ -1,0 +1,1 @@
+"""Topics: which there are, and what is deleted from them; changes go to the controller."""

@@ -1,0 +1,102 @@
+"""DescribeTopicPartitions (key 75), version 0: topics page by page, with a cursor (KIP-966)."""
+
+from bisect import bisect_left
+
+from broker.errors import ErrorCode
+from broker.metadata.image import NO_LEADER, TopicImage
+from broker.metadata.topic_names import INTERNAL_TOPICS, code_of_unknown
+from broker.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    TopicRequest,
+)
+from broker.server.cluster import authorized_operations
+from broker.server.cluster.cluster_view import offline_replicas
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import ITEMS_PER_STEP, Steps
+
+MAX_PARTITIONS_PER_PAGE = 2_000  # max.request.partition.size.limit
+
+
+class DescribeTopicPartitions:
+    """Describes topics as the metadata has them."""
+
+    def __init__(self, metadata: ClusterMetadata) -> None:
+        self._metadata = metadata
+
+    def handle(
+        self, context: RequestContext, request: DescribeTopicPartitionsRequest
+    ) -> Steps[Answer]:
+        """Describe topics in the order of their names, from the cursor, up to a page."""
+        by_name = self._metadata.image.topics.by_name
+        asked = {topic.name for topic in request.topics}
+        cursor = request.cursor or Cursor(topic_name="", partition_index=0)
+        if cursor.partition_index < 0:
+            return DescribeTopicPartitionsResponse(topics=[*map(_refused, request.topics)])
+        names = sorted(asked or by_name)
+        start = bisect_left(names, cursor.topic_name)
+        left = max(1, min(request.response_partition_limit, MAX_PARTITIONS_PER_PAGE))
+        topics: list[DescribeTopicPartitionsResponseTopic] = []
+        for number, name in enumerate(names[start:], 1):
+            if not number % ITEMS_PER_STEP:
+                yield None
+            first_partition = cursor.partition_index if name == cursor.topic_name else 0
+            image = by_name.get(name)
+            if image is None:
+                topics.append(_unknown(name))
+                continue
+            if left == 0:
+                return DescribeTopicPartitionsResponse(
+                    topics=topics, next_cursor=Cursor(topic_name=name, partition_index=0)
+                )
+            end = min(len(image.partitions), first_partition + left)
+            topics.append(self._describe(image, range(first_partition, end)))
+            left -= max(0, end - first_partition)
+            if end < len(image.partitions):
+                return DescribeTopicPartitionsResponse(
+                    topics=topics, next_cursor=Cursor(topic_name=name, partition_index=end)
+                )
+        return DescribeTopicPartitionsResponse(topics=topics)
+
+    def _describe(self, image: TopicImage, wanted: range) -> DescribeTopicPartitionsResponseTopic:
+        return DescribeTopicPartitionsResponseTopic(
+            name=image.name,
+            topic_id=image.topic_id,
+            topic_authorized_operations=authorized_operations.ON_TOPIC,
+            is_internal=image.name in INTERNAL_TOPICS,
+            partitions=[
+                DescribeTopicPartitionsResponsePartition(
+                    error_code=ErrorCode.LEADER_NOT_AVAILABLE
+                    if partition.leader == NO_LEADER
+                    else ErrorCode.NONE,
+                    partition_index=partition.partition,
+                    leader_id=partition.leader,
+                    leader_epoch=partition.leader_epoch,
+                    replica_nodes=list(partition.replicas),
+                    isr_nodes=list(partition.isr),
+                    eligible_leader_replicas=list(partition.elr),
+                    last_known_elr=list(partition.last_known_elr),
+                    offline_replicas=offline_replicas(self._metadata.image.brokers, partition),
+                )
+                for partition in map(image.partitions.__getitem__, wanted)
+            ],
+        )
+
+
+def _refused(topic: TopicRequest) -> DescribeTopicPartitionsResponseTopic:
+    """Say beside a topic that the request is wrong: there is no place for it at the top."""
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.INVALID_REQUEST, name=topic.name
+    )
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code_of_unknown(name),
+        name=name,
+        topic_authorized_operations=authorized_operations.ON_TOPIC,
+    )

@@ -1,0 +1,44 @@
+"""AddOffsetsToTxn (key 25), versions 0-4: a transaction will commit offsets of a group (KIP-98).
+
+What it takes in is the group's partition of the offsets topic, which gets a marker like any other.
+"""
+
+from broker.coordinator.partitioning import partition_for
+from broker.errors import ErrorCode, KafkaError
+from broker.metadata.topic_names import CONSUMER_OFFSETS
+from broker.model import TopicPartition
+from broker.protocol.messages.add_offsets_to_txn import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+)
+from broker.server.cluster.auto_topics import AutoTopics
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.coordinators.transactions import Transactions
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import Steps
+
+
+class AddOffsetsToTxn:
+    """Asks the transactional id's shard."""
+
+    def __init__(
+        self, metadata: ClusterMetadata, auto_topics: AutoTopics, transactions: Transactions
+    ) -> None:
+        self._metadata = metadata
+        self._auto_topics = auto_topics
+        self._transactions = transactions
+
+    def handle(self, context: RequestContext, request: AddOffsetsToTxnRequest) -> Steps[Answer]:
+        """Put the request to the shard; a group may be the first of all to need the topic."""
+        yield from self._auto_topics.ensure([CONSUMER_OFFSETS])
+        offsets = self._metadata.image.topics.by_name.get(CONSUMER_OFFSETS)
+        if offsets is None:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        number = partition_for(request.group_id, len(offsets.partitions))
+        partition = TopicPartition(CONSUMER_OFFSETS, number)
+        response: AddOffsetsToTxnResponse = yield self._transactions.ask(
+            context,
+            request.transactional_id,
+            lambda shard, token, who, now: shard.add_offsets(token, who, request, partition, now),
+        )
+        return response

@@ -1,0 +1,120 @@
+"""AddPartitionsToTxn (key 24), versions 0-5: partitions a transaction will write to (KIP-98).
+
+Up to v3 a producer asks for one transaction. From v4 on brokers ask for many at once, to add
+partitions or only to verify them (KIP-890); each transaction has its own answer. A transaction
+takes all partitions or none: beside one that there is not, the others are OPERATION_NOT_ATTEMPTED.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from broker.coordinator.output import RequestContext as ShardContext
+from broker.coordinator.transaction.add_partitions import told_in
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.coordinators.transactions import Transactions
+from broker.server.handlers.repeated import merged
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import Later, Steps, all_values, each, happened
+
+FIRST_VERSION_WITH_MANY = 4
+
+Refusal = Callable[[str, int], ErrorCode]
+"""What a topic's partition is refused with."""
+
+
+class AddPartitionsToTxn:
+    """Asks the shard of each transactional id."""
+
+    def __init__(self, metadata: ClusterMetadata, transactions: Transactions) -> None:
+        self._metadata = metadata
+        self._transactions = transactions
+
+    def handle(self, context: RequestContext, request: AddPartitionsToTxnRequest) -> Steps[Answer]:
+        """Add or verify the partitions of every transaction."""
+        if context.api_version < FIRST_VERSION_WITH_MANY:
+            result: AddPartitionsToTxnResult = yield self._ask(context, _single(request))
+            return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=result.topic_results)
+        questions = yield from each(request.transactions, partial(self._ask, context))
+        results = yield from all_values(questions)
+        return AddPartitionsToTxnResponse(results_by_transaction=results)
+
+    def _ask(self, context: RequestContext, wanted: AddPartitionsToTxnTransaction) -> Later:
+        by_name = self._metadata.image.topics.by_name
+
+        def refusal(name: str, index: int) -> ErrorCode:
+            image = by_name.get(name)
+            if image is None or index not in image.partitions:
+                return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return ErrorCode.OPERATION_NOT_ATTEMPTED
+
+        _name_once(wanted)
+        if _has_unknown(wanted, refusal):
+            return happened(_refused(wanted, refusal))
+        try:
+            return self._transactions.ask(
+                context,
+                wanted.transactional_id,
+                lambda shard, token, who, now: shard.add_partitions(token, who, wanted, now),
+            )
+        except KafkaError as error:
+            code = told_in(ShardContext(context.api_version), error.code)
+            return happened(_refused(wanted, lambda name, index: code))
+
+
+def _name_once(wanted: AddPartitionsToTxnTransaction) -> None:
+    """Name each partition once, however often the request does."""
+    if len(wanted.topics) > 1:
+        wanted.topics = merged(wanted.topics, lambda topic: topic.name, _merge)
+    for topic in wanted.topics:
+        if len(topic.partitions) > 1:
+            topic.partitions = list(dict.fromkeys(topic.partitions))
+
+
+def _merge(first: AddPartitionsToTxnTopic, other: AddPartitionsToTxnTopic) -> None:
+    first.partitions += other.partitions
+
+
+def _has_unknown(wanted: AddPartitionsToTxnTransaction, refusal: Refusal) -> bool:
+    return any(
+        refusal(topic.name, index) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        for topic in wanted.topics
+        for index in topic.partitions
+    )
+
+
+def _refused(wanted: AddPartitionsToTxnTransaction, refusal: Refusal) -> AddPartitionsToTxnResult:
+    """Refuse every partition: a transaction takes all of them or none."""
+    return AddPartitionsToTxnResult(
+        transactional_id=wanted.transactional_id,
+        topic_results=[
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnPartitionResult(
+                        partition_index=index, partition_error_code=refusal(topic.name, index)
+                    )
+                    for index in topic.partitions
+                ],
+            )
+            for topic in wanted.topics
+        ],
+    )
+
+
+def _single(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
+    return AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )

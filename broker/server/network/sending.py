@@ -1,0 +1,88 @@
+"""What one connection has to send: the parts of answers, in order, and how far they are sent."""
+
+import os
+import socket
+from collections import deque
+
+from broker.log.file_region import FileRegion
+
+MAX_PARTS_PER_SEND = 512  # below every system's IOV_MAX
+
+Part = bytes | bytearray | memoryview | FileRegion
+
+
+class Unsent:
+    """Invariant: `size_bytes` is the size of all parts together."""
+
+    __slots__ = ("_socket", "parts", "size_bytes")
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self.parts: deque[Part] = deque()
+        self.size_bytes = 0
+
+    def add(self, parts: list[Part]) -> None:
+        """Send these, too, behind what waits."""
+        self.parts += parts
+        self.size_bytes += sum(map(len, parts))
+
+    def send(self) -> bool:
+        """Send as much as the socket takes; tell whether that was all. Raises OSError."""
+        parts = self.parts
+        try:
+            while parts:
+                first = parts[0]
+                if isinstance(first, FileRegion):
+                    sent = self._send_region(first)
+                elif len(parts) == 1:
+                    sent = self._socket.send(first)
+                    if sent == self.size_bytes:
+                        parts.clear()
+                        self.size_bytes = 0
+                        return True
+                else:
+                    sent = self._socket.sendmsg(self._next_buffers())
+                self._drop(sent)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _next_buffers(self) -> list[bytes | bytearray | memoryview]:
+        buffers: list[bytes | bytearray | memoryview] = []
+        for part in self.parts:
+            if isinstance(part, FileRegion) or len(buffers) == MAX_PARTS_PER_SEND:
+                break
+            buffers.append(part)
+        return buffers
+
+    def _send_region(self, region: FileRegion) -> int:
+        sent = os.sendfile(self._socket.fileno(), region.fileno(), region.position, region.length)
+        if sent == 0:
+            # The file was truncated under the answer: the frame cannot be completed.
+            raise ConnectionAbortedError("the log was truncated while it was being sent")
+        return sent
+
+    def _drop(self, sent: int) -> None:
+        """Forget as many bytes as were sent."""
+        self.size_bytes -= sent
+        parts = self.parts
+        while sent > 0:
+            first = parts[0]
+            length = len(first)
+            if sent < length:
+                parts[0] = _without_start(first, sent)
+                return
+            parts.popleft()
+            sent -= length
+
+    def clear(self) -> None:
+        """Send nothing more."""
+        self.parts.clear()
+        self.size_bytes = 0
+
+
+def _without_start(part: Part, sent: int) -> Part:
+    """Return what is left of a part of which `sent` bytes are gone."""
+    if isinstance(part, FileRegion):
+        return FileRegion(part.file, part.position + sent, part.length - sent)
+    return memoryview(part)[sent:]

@@ -1,0 +1,189 @@
+"""Which tables are captured on one connection, and how each one's records are made.
+
+Owns what was read of the catalog; a table that the log describes and the catalog does not have yet
+makes it read again.
+"""
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import psycopg
+from psycopg import sql
+
+from connect.connectors.postgresql.catalog import (
+    Catalog,
+    TableInfo,
+    columns_of,
+    is_in_identity,
+    key_of,
+)
+from connect.connectors.postgresql.envelope import Style, Table
+from connect.connectors.postgresql.masks import Masks
+from connect.connectors.postgresql.names import (
+    field_adjustment,
+    schema_adjustment,
+    topic_name,
+)
+from connect.connectors.postgresql.pgoutput import Relation
+from connect.connectors.postgresql.rows import Described, RowReader, Shaping
+from connect.connectors.postgresql.selection import Patterns, Selection
+from connect.connectors.postgresql.values import Modes
+from millrace.connect import ConnectException
+
+log = logging.getLogger(__name__)
+
+_IDENTITY: Final = re.compile(r"([^:]+):\s*(DEFAULT|FULL|NOTHING|INDEX\s+(\S.*))", re.IGNORECASE)
+
+
+class Capture:
+    """Of one configuration on one connection."""
+
+    def __init__(
+        self,
+        parsed: Mapping[str, Any],
+        settings: Mapping[str, str],
+        connection: psycopg.Connection[Any],
+    ) -> None:
+        self._parsed = parsed
+        self._connection = connection
+        self.selection = Selection(parsed)
+        self._shaping = Shaping(
+            Modes.of(parsed),
+            self.selection,
+            Masks(settings),
+            schema_adjustment(parsed["schema.name.adjustment.mode"]),
+            field_adjustment(parsed["field.name.adjustment.mode"]),
+        )
+        self._style = Style(
+            parsed["topic.prefix"],
+            parsed["database.dbname"],
+            parsed["tombstones.on.delete"],
+            frozenset(parsed["skipped.operations"]),
+            parsed["skip.messages.without.change"],
+        )
+        self.catalog = Catalog(connection)
+
+    def look_again(self) -> None:
+        self.catalog = Catalog(self._connection)
+
+    def tables(self, *, is_via_root: bool) -> list[TableInfo]:
+        """Return the captured tables. Raises ConnectException when two have one topic."""
+        found = self.catalog.captured(self.selection, is_via_root=is_via_root)
+        topics: dict[str, str] = {}
+        for table in found:
+            topic = self._topic(table.schema, table.name)
+            if topic in topics:
+                raise ConnectException(
+                    f"Tables {topics[topic]} and {table.full_name} would share the topic {topic}, "
+                    "where each would overwrite the other's keys: leave one out by "
+                    "table.exclude.list, and give it a connector of its own"
+                )
+            topics[topic] = table.full_name
+        self._guard(len(found))
+        return found
+
+    def _guard(self, count: int) -> None:
+        limit = self._parsed["guardrail.collections.max"]
+        if not limit or count <= limit:
+            return
+        said = f"{count} tables are captured, more than guardrail.collections.max={limit}"
+        if self._parsed["guardrail.collections.limit.action"] == "fail":
+            raise ConnectException(said)
+        log.warning("%s", said)
+
+    def _topic(self, schema: str, table: str) -> str:
+        delimiter = self._parsed["topic.delimiter"]
+        return topic_name(self._parsed["topic.prefix"], schema, table, delimiter=delimiter)
+
+    def of_snapshot(self, table: TableInfo) -> Table:
+        columns = columns_of(self._connection, table.relation_id)
+        told = Relation(table.relation_id, table.schema, table.name, columns, table.identity)
+        return self._made(told, table)
+
+    def of_log(self, told: Relation) -> Table | None:
+        """Return a table as the log describes it; None when it is not captured.
+
+        Raises ConnectException when nothing tells its key.
+        """
+        table = self._known(told)
+        names = table.chain if table is not None else (f"{told.schema}.{told.table}",)
+        if not self.selection.has_table(told.schema, *names):
+            return None
+        return self._made(told, table)
+
+    def _known(self, told: Relation) -> TableInfo | None:
+        """Return what the catalog has of a table, under the name that the log has."""
+        is_typed = all(column.type_id in self.catalog.types for column in told.columns)
+        table = self.catalog.tables.get(told.relation_id)
+        is_named = table is not None and (table.schema, table.name) == (told.schema, told.table)
+        if not is_named or not is_typed:
+            self.look_again()
+            table = self.catalog.tables.get(told.relation_id)
+        if table is None:
+            return None
+        # It may have been renamed since.
+        chain = (f"{told.schema}.{told.table}", *table.chain[1:])
+        return replace(table, schema=told.schema, name=told.table, chain=chain)
+
+    def _made(self, told: Relation, table: TableInfo | None) -> Table:
+        key: Sequence[str] = key_of(self._connection, told.relation_id)
+        flagged = [column.name for column in told.columns if column.is_key]
+        if told.identity == "d" and flagged and set(key) != set(flagged):
+            # The primary key has changed since: the log has that of the moment.
+            key = flagged
+        name = f"{told.schema}.{told.table}"
+        columns = [column.name for column in told.columns]
+        if table is None and told.identity != "d" and not self._has_own_key(name, columns):
+            raise ConnectException(
+                f"Table {name} is gone, and what the log has of it does not tell its key, since "
+                "its replica identity is not the default one: name its key in message.key.columns, "
+                "or leave it out by table.exclude.list"
+            )
+        is_covered = table is None or is_in_identity(self._connection, table, key)
+        topic = self._topic(told.schema, told.table)
+        described = Described(
+            name, topic, told.columns, [one for one in key if one in columns], is_covered
+        )
+        reader = RowReader(described, self.catalog.types, self._shaping)
+        return Table(self._style, told, topic, reader)
+
+    def _has_own_key(self, name: str, columns: list[str]) -> bool:
+        return bool(self.selection.key_columns(name, columns))
+
+    def set_identities(self, tables: Sequence[TableInfo]) -> None:
+        """Set the replica identities that `replica.identity.autoset.values` wants."""
+        wanted = self._parsed["replica.identity.autoset.values"] or ""
+        changed = False
+        for entry in filter(str.strip, wanted.split(",")):
+            match = _IDENTITY.fullmatch(entry.strip())
+            if match is None:
+                raise ConnectException(
+                    f"replica.identity.autoset.values: {entry} is not table:DEFAULT, table:FULL, "
+                    "table:NOTHING or table:INDEX name"
+                )
+            patterns = Patterns([match[1].strip()])
+            for table in tables:
+                if patterns.match(table.full_name):
+                    changed |= self._set_identity(table, match[2], match[3])
+        if changed:
+            self.look_again()
+
+    def _set_identity(self, table: TableInfo, kind: str, index: str | None) -> bool:
+        word = kind.split()[0].upper()
+        if index is None and table.identity == word[0].lower():
+            return False
+        what = (
+            sql.SQL(word)
+            if index is None
+            else sql.SQL("USING INDEX {}").format(sql.Identifier(index))
+        )
+        self._connection.execute(
+            sql.SQL("ALTER TABLE {} REPLICA IDENTITY {}").format(
+                sql.Identifier(table.schema, table.name), what
+            )
+        )
+        log.warning("replica identity is set table=%s identity=%s", table.full_name, kind)
+        return True

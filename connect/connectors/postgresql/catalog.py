@@ -1,0 +1,137 @@
+"""What the server knows of its tables: their keys, columns, partitions and types.
+
+The log's own description of a table lacks the primary key, and its snapshot has no description at
+all: both take these from here, so that they agree.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psycopg
+
+from connect.connectors.postgresql.pgoutput import Column
+from connect.connectors.postgresql.selection import Selection
+from connect.connectors.postgresql.types import QUERY, Types
+
+_TABLES: Final = """
+SELECT c.oid, n.nspname, c.relname, c.relkind = 'p', c.relreplident::text, c.relpersistence = 'u',
+  CASE WHEN c.relispartition THEN i.inhparent END
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND c.relispartition
+WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND c.oid >= 16384
+  AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') ORDER BY 2, 3
+"""
+_COLUMNS: Final = """
+SELECT a.attname, false, a.atttypid, a.atttypmod FROM pg_attribute a
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+ORDER BY a.attnum
+"""
+# The primary key; without one the first unique index that tells rows apart, as the original does.
+_KEY: Final = """
+SELECT array_agg(a.attname::text ORDER BY k.place) FROM (
+  SELECT indrelid, indkey, indnkeyatts FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+  WHERE indrelid = %s AND indisvalid AND (indisprimary OR (
+    indisunique AND indpred IS NULL AND indexprs IS NULL AND NOT EXISTS (
+      SELECT FROM unnest(indkey::int2[]) WITH ORDINALITY AS n(number, place)
+      JOIN pg_attribute b ON b.attrelid = indrelid AND b.attnum = n.number
+      WHERE n.place <= indnkeyatts AND NOT b.attnotnull)))
+  ORDER BY indisprimary DESC, c.relname LIMIT 1) AS x
+CROSS JOIN LATERAL unnest(x.indkey::int2[]) WITH ORDINALITY AS k(number, place)
+JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = k.number
+WHERE k.place <= x.indnkeyatts
+"""
+_IDENTITY: Final = """
+SELECT a.attname::text FROM pg_index i
+CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(number, place)
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
+WHERE i.indrelid = %s AND i.indisreplident AND k.place <= i.indnkeyatts
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TableInfo:
+    """One table. A partition's `chain` has the tables it is part of behind itself."""
+
+    relation_id: int
+    schema: str
+    name: str
+    is_partitioned: bool
+    identity: str
+    is_unlogged: bool
+    chain: tuple[str, ...]
+    """`schema.table` of the table itself and of those it is part of, its root last."""
+
+    @property
+    def full_name(self) -> str:
+        return self.chain[0]
+
+    @property
+    def is_partition(self) -> bool:
+        return len(self.chain) > 1
+
+
+class Catalog:
+    """Owns what was read of the server's catalog at one moment."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.types = Types(connection.execute(QUERY).fetchall())
+        rows = connection.execute(_TABLES).fetchall()
+        parents = {row[0]: (f"{row[1]}.{row[2]}", row[6]) for row in rows}
+        self.tables: dict[int, TableInfo] = {}
+        for at, schema, name, is_partitioned, identity, is_unlogged, _ in rows:
+            chain = tuple(_chain(at, parents))
+            self.tables[at] = TableInfo(
+                at, schema, name, is_partitioned, identity, is_unlogged, chain
+            )
+
+    def captured(self, selection: Selection, *, is_via_root: bool) -> list[TableInfo]:
+        """Return the tables whose changes come under their own names, and are wanted."""
+        return [
+            table
+            for table in self.tables.values()
+            if (not table.is_partition if is_via_root else not table.is_partitioned)
+            and not table.is_unlogged
+            and selection.has_table(table.schema, *table.chain)
+        ]
+
+    def published_as(self, tables: Sequence[TableInfo], selection: Selection) -> list[TableInfo]:
+        """Return what a publication of these tables names: of partitions the root, if it is wanted.
+
+        So partitions that come later are published, too.
+        """
+        by_name = {table.full_name: table for table in self.tables.values()}
+        found: dict[str, TableInfo] = {}
+        for table in tables:
+            root = by_name[table.chain[-1]]
+            chosen = root if selection.has_table(root.schema, root.full_name) else table
+            found[chosen.full_name] = chosen
+        return list(found.values())
+
+
+def _chain(relation_id: int, parents: dict[int, tuple[str, int | None]]) -> Iterable[str]:
+    at: int | None = relation_id
+    while at is not None and at in parents:
+        name, at = parents[at]
+        yield name
+
+
+def columns_of(connection: psycopg.Connection[Any], relation_id: int) -> tuple[Column, ...]:
+    found = connection.execute(_COLUMNS, (relation_id,)).fetchall()
+    return tuple(Column(*row) for row in found)
+
+
+def key_of(connection: psycopg.Connection[Any], relation_id: int) -> tuple[str, ...]:
+    """Return the columns of a table's key, in the key's order; none when it has none."""
+    (found,) = connection.execute(_KEY, (relation_id,)).fetchone() or (None,)
+    return tuple(found or ())
+
+
+def is_in_identity(
+    connection: psycopg.Connection[Any], table: TableInfo, key: Sequence[str]
+) -> bool:
+    """Tell whether the log has the whole key of rows that are updated or deleted."""
+    if table.identity != "i":
+        return True
+    rows = connection.execute(_IDENTITY, (table.relation_id,)).fetchall()
+    return set(key) <= {name for (name,) in rows}

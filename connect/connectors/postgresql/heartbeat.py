@@ -1,0 +1,49 @@
+"""Heartbeats: a record now and then, whether or not anything changes, and SQL with each."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import psycopg
+
+from connect.connectors.postgresql.names import topic_name
+from millrace.connect import Schema, SourceRecord, Struct
+
+_KEY: Final = Schema.struct(
+    {"serverName": Schema.string()}, name="io.debezium.connector.common.ServerNameKey"
+)
+_VALUE: Final = Schema.struct(
+    {"ts_ms": Schema.int64()}, name="io.debezium.connector.common.Heartbeat"
+)
+
+
+class Heartbeat:
+    """Owns when the next one is due. With `heartbeat.interval.ms=0` none ever is."""
+
+    def __init__(self, parsed: Mapping[str, Any], now_ms: int) -> None:
+        self._interval_ms: int = parsed["heartbeat.interval.ms"]
+        self._query: str | None = parsed["heartbeat.action.query"]
+        self._prefix: str = parsed["topic.prefix"]
+        self._topic = parsed["topic.heartbeat.name"] or topic_name(
+            parsed["topic.heartbeat.prefix"], self._prefix, delimiter=parsed["topic.delimiter"]
+        )
+        self._next_ms = now_ms + self._interval_ms
+
+    def due(self, now_ms: int, timestamp_ms: int, lsn: int) -> SourceRecord | None:
+        """Return the record that is due; it comes behind all that was given."""
+        if not self._interval_ms or now_ms < self._next_ms:
+            return None
+        self._next_ms = now_ms + self._interval_ms
+        return SourceRecord(
+            topic=self._topic,
+            key_schema=_KEY,
+            key=Struct(_KEY, {"serverName": self._prefix}),
+            value_schema=_VALUE,
+            value=Struct(_VALUE, {"ts_ms": timestamp_ms}),
+            source_partition={"server": self._prefix},
+            source_offset={"lsn": lsn},
+        )
+
+    def act(self, connection: psycopg.Connection[Any]) -> None:
+        """Run the query. Raises psycopg.Error."""
+        if self._query:
+            connection.execute(self._query.encode())

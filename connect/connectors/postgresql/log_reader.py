@@ -1,0 +1,110 @@
+"""The log of one connection, transaction by transaction, as records."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import psycopg
+
+from connect.connectors.postgresql.capture import Capture
+from connect.connectors.postgresql.envelope import Origin, Table
+from connect.connectors.postgresql.pgoutput import (
+    Begin,
+    Change,
+    Commit,
+    Relation,
+    Truncate,
+    message_of,
+)
+from connect.connectors.postgresql.refusals import Refusals
+from millrace.connect import DataException, SourceRecord
+
+log = logging.getLogger(__name__)
+
+_CHANGES: Final = """
+SELECT lsn - '0/0', data FROM pg_logical_slot_peek_binary_changes(%s, NULL, %s,
+'proto_version', '1', 'publication_names', %s)
+"""
+_Waiting = tuple[int, Table, Change | None]
+"""Where a change is, and the table as it was then; no change: the table was emptied."""
+
+
+class LogReader:
+    """Owns what the log said of tables, and up to where it was read."""
+
+    def __init__(
+        self, parsed: Mapping[str, Any], capture: Capture, refusals: Refusals, seen: int
+    ) -> None:
+        self._told = parsed["slot.name"], parsed["max.batch.size"], parsed["publication.name"]
+        self._capture = capture
+        self._refusals = refusals
+        self._known: dict[int, tuple[Relation, Table | None]] = {}
+        self.seen = seen
+        """Up to where records were given."""
+        self.confirmable: int | None = None
+        """Up to where the server may forget, once all that was given is stored."""
+        self.was_quiet = True
+        """Whether the log had nothing at all."""
+
+    def read(self, connection: psycopg.Connection[Any]) -> list[SourceRecord]:
+        """Return the records of the next transactions. Raises psycopg.Error and DataException."""
+        self.was_quiet = True
+        return list(self._records(connection))
+
+    def _records(self, connection: psycopg.Connection[Any]) -> Iterator[SourceRecord]:
+        begin = Begin(0, 0)
+        waiting: list[_Waiting] = []
+        for lsn, data in connection.execute(_CHANGES, self._told, binary=True):
+            self.was_quiet = False
+            message = message_of(bytes(data))
+            match message:
+                case Begin():
+                    begin, waiting = message, []
+                case Relation():
+                    self._describe(message)
+                case Change():
+                    _, table = self._known[message.relation_id]
+                    if table is not None:
+                        waiting.append((int(lsn), table, message))
+                case Truncate():
+                    waiting += self._emptied(int(lsn), message)
+                case Commit() if message.end_lsn > self.seen:
+                    yield from self._of_transaction(begin, message, waiting)
+                    self.seen = self.confirmable = message.end_lsn
+                case Commit():
+                    self.confirmable = message.end_lsn
+                case _:
+                    log.debug("message is left out message=%s", message)
+
+    def _describe(self, told: Relation) -> None:
+        """Take note of a table, as it is from here on in the log."""
+        before = self._known.get(told.relation_id)
+        # Every batch begins with what is known; of a key, only the default identity tells.
+        if before is None or before[0] != told or told.identity != "d":
+            self._known[told.relation_id] = told, self._capture.of_log(told)
+
+    def _emptied(self, lsn: int, message: Truncate) -> Iterator[_Waiting]:
+        for relation_id in message.relation_ids:
+            _, table = self._known.get(relation_id, (None, None))
+            if table is not None:
+                yield lsn, table, None
+
+    def _of_transaction(
+        self, begin: Begin, commit: Commit, changes: list[_Waiting]
+    ) -> list[SourceRecord]:
+        records: list[SourceRecord] = []
+        for lsn, table, change in changes:
+            origin = Origin(begin.timestamp_ms, lsn, {"lsn": self.seen}, begin.transaction_id)
+            try:
+                if change is None:
+                    records += table.truncated(origin)
+                else:
+                    records += table.records(change, origin)
+            except DataException as error:
+                self._refusals.refuse(error)
+        if records:
+            # Only with its last record a transaction is behind us.
+            last = replace(records[-1], source_offset={"lsn": commit.end_lsn})
+            records[-1] = last
+        return records

@@ -1,0 +1,79 @@
+"""Columns whose texts are shortened, starred out or hashed: `column.truncate.*`, `column.mask.*`.
+
+Pure. The hashes are those of the original: a digest of the salt and the text, in hex, cut to the
+column's length. `column.mask.hash.ALGORITHM...` digests what Java serialises for a text,
+`column.mask.hash.v2.ALGORITHM...` the text itself.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from connect.connectors.postgresql.selection import Patterns, patterns_in
+from millrace.connect import ConfigException
+
+_TRUNCATE: Final = re.compile(r"column\.truncate\.to\.(\d{1,9})\.chars")
+_STARS: Final = re.compile(r"column\.mask\.with\.(\d{1,9})\.chars")
+_HASH: Final = re.compile(r"column\.mask\.hash\.(v2\.)?([^.]+)\.with\.salt\.(.+)")
+_PREFIXES: Final = ("column.truncate.", "column.mask.")
+
+Mask = Callable[[str | None, int], str | None]
+"""What becomes of a text of a column of so many characters; 0: of any length."""
+
+
+class Masks:
+    """The settings of one configuration that change texts."""
+
+    def __init__(self, settings: Mapping[str, str | None]) -> None:
+        """Raises ConfigException."""
+        self._masks: list[tuple[Patterns, Mask]] = []
+        for name, value in settings.items():
+            if name.startswith(_PREFIXES):
+                self._masks.append((Patterns(patterns_in(value or "")), _mask(name)))
+
+    def of(self, column: str) -> list[Mask]:
+        """Return what is done to the texts of a column, named `schema.table.column`."""
+        return [mask for patterns, mask in self._masks if patterns.match(column)]
+
+
+def _mask(name: str) -> Mask:
+    if match := _TRUNCATE.fullmatch(name):
+        length = int(match[1])
+        return lambda text, _: None if text is None else text[:length]
+    if match := _STARS.fullmatch(name):
+        stars = "*" * int(match[1])
+        return lambda text, _: stars
+    match = _HASH.fullmatch(name)
+    if match is None:
+        raise ConfigException(f"{name} is no setting: no length, or neither algorithm nor salt")
+    is_serialised, algorithm, salt = match[1] is None, match[2], match[3].encode()
+    try:
+        hashlib.new(algorithm.replace("-", "").lower())
+    except ValueError:
+        raise ConfigException(f"{name} names no known hash algorithm") from None
+
+    def hashed(text: str | None, length: int) -> str | None:
+        if text is None:
+            return None
+        octets = _serialised(text) if is_serialised else text.encode()
+        digest = hashlib.new(algorithm.replace("-", "").lower(), salt + octets)
+        return digest.hexdigest()[: length or None]
+
+    return hashed
+
+
+def _serialised(text: str) -> bytes:
+    """Return what Java's ObjectOutputStream writes for a text (Object Serialization, chapter 6)."""
+    octets = text.encode("utf-16-be", "surrogatepass")
+    modified = b"".join(_modified(octets[at : at + 2]) for at in range(0, len(octets), 2))
+    if len(modified) < 1 << 16:
+        return b"\xac\xed\x00\x05t" + len(modified).to_bytes(2, "big") + modified
+    return b"\xac\xed\x00\x05|" + len(modified).to_bytes(8, "big") + modified
+
+
+def _modified(unit: bytes) -> bytes:
+    """Return a unit of UTF-16 in Java's modified UTF-8: no zero, surrogates by themselves."""
+    if unit == b"\0\0":
+        return b"\xc0\x80"
+    return unit.decode("utf-16-be", "surrogatepass").encode("utf-8", "surrogatepass")

@@ -1,0 +1,60 @@
+"""The snapshot: the rows of the captured tables at the moment that the slot begins.
+
+Rows are read by COPY, whose texts are those that the log has.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from connect.connectors.postgresql.catalog import TableInfo
+from connect.connectors.postgresql.envelope import Table
+from connect.connectors.postgresql.selection import Selection
+from connect.connectors.postgresql.settings import OVERRIDE
+from millrace.connect import DataException
+
+Row = tuple[Table, tuple[str | None, ...]]
+
+
+def begin(connection: psycopg.Connection[Any], snapshot: str | None) -> None:
+    """Begin to read at the moment of a snapshot; without one, at this moment."""
+    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    if snapshot is not None:
+        connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot))
+
+
+def rows_of(
+    connection: psycopg.Connection[Any],
+    tables: Sequence[tuple[TableInfo, Table]],
+    selection: Selection,
+    settings: Mapping[str, str],
+) -> Iterator[Row]:
+    """Give every row. Raises DataException for one that is no text."""
+    for info, table in tables:
+        if not selection.is_in_snapshot(*info.chain):
+            continue
+        with connection.cursor() as cursor, cursor.copy(_asked(info, table, settings)) as copy:
+            try:
+                for row in copy.rows():
+                    yield table, row
+            except UnicodeError as error:
+                raise DataException(
+                    f"Table {info.full_name} has a text that is none in the database's encoding: "
+                    f"{error}"
+                ) from None
+
+
+def _asked(info: TableInfo, table: Table, settings: Mapping[str, str]) -> sql.Composed:
+    names = [sql.Identifier(column.name) for column in table.relation.columns]
+    # A table that others inherit from has its own rows alone: the others' come under their names.
+    where = sql.SQL("{}" if info.is_partitioned else "ONLY {}").format(
+        sql.Identifier(info.schema, info.name)
+    )
+    listed = [one.strip() for one in settings.get(OVERRIDE, "").split(",")]
+    override = settings.get(f"{OVERRIDE}.{info.full_name}")
+    if override is not None and info.full_name in listed:
+        where = sql.SQL("({}) AS millrace_override").format(sql.SQL(override.strip().rstrip(";")))
+    columns = sql.SQL(", ").join(names) if names else sql.SQL("")
+    return sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT").format(columns, where)

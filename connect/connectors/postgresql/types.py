@@ -1,0 +1,67 @@
+"""PostgreSQL's types: what a column's type is in the end, behind domains and arrays. Pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+QUERY: Final = """
+SELECT t.oid, t.typname, t.typtype::text, t.typcategory::text, t.typelem, t.typbasetype,
+  t.typtypmod, t.typdelim::text,
+  (SELECT array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_enum e
+   WHERE e.enumtypid = t.oid)
+FROM pg_type t WHERE t.typtype IN ('b', 'd', 'e', 'r', 'm') OR t.typcategory = 'A'
+"""
+_VECTORS: Final = (22, 30)
+"""int2vector and oidvector count as arrays, and are not written like arrays."""
+
+
+class Type(NamedTuple):
+    """What a value is: of a type by name, with its modifier; the element of an array of it."""
+
+    name: str
+    modifier: int = -1
+    labels: tuple[str, ...] = ()
+    """Of an enum."""
+    element: "Type | None" = None
+    delimiter: str = ","
+
+
+TEXT: Final = Type("text")
+
+
+class _Row(NamedTuple):
+    name: str
+    kind: str
+    category: str
+    element: int
+    base: int
+    modifier: int
+    delimiter: str
+    labels: list[str] | None
+
+
+class Types:
+    """What pg_type has."""
+
+    def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._rows: Mapping[int, _Row] = {row[0]: _Row(*row[1:]) for row in rows}
+
+    def __contains__(self, type_id: int) -> bool:
+        return type_id in self._rows
+
+    def of(self, type_id: int, modifier: int) -> Type:
+        """Return what a column's type is; one that is not known is a text."""
+        row = self._rows.get(type_id)
+        while row is not None and row.kind == "d":
+            # A domain's own modifier counts: a column of a domain has none.
+            type_id, modifier = row.base, row.modifier
+            row = self._rows.get(type_id)
+        if row is None:
+            return TEXT
+        if row.category == "A" and row.element and type_id not in _VECTORS:
+            element = self.of(row.element, modifier)
+            return Type(row.name, modifier, (), element, self._delimiter(row.element))
+        return Type(row.name, modifier, tuple(row.labels or ()))
+
+    def _delimiter(self, type_id: int) -> str:
+        row = self._rows.get(type_id)
+        return "," if row is None else row.delimiter
