@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from broker.config.internal_topics import InternalTopic, read_internal_topics
+from broker.config.known_settings import KNOWN_SETTINGS
 from broker.config.listeners import (
     Endpoint,
     parse_endpoint,
@@ -33,7 +34,13 @@ __all__ = ["BrokerConfig", "CleanerConfig", "Endpoint", "QuorumConfig", "Voter"]
 
 # Settings of features that are not implemented: the broker refuses to start with one of them.
 _NOT_YET = {
+    "alter.config.policy.class.name": "a policy for settings",
     "authorizer.class.name": "authorization",
+    "client.quota.callback.class": "quotas",
+    "create.topic.policy.class.name": "a policy for new topics",
+    "max.connection.creation.rate": "a limit on new connections",
+    "max.connections.per.ip.overrides": "a limit on the connections of one address",
+    "queued.max.request.bytes": "a limit on the bytes of waiting requests",
     "remote.log.storage.system.enable": "tiered storage",
     "sasl.jaas.config": "SASL",
     "ssl.keystore.location": "TLS",
@@ -181,7 +188,7 @@ class BrokerConfig:
 
 def _refuse_what_is_not_built(given: Mapping[str, str]) -> None:
     for name, what in _NOT_YET.items():
-        if given.get(name, "") not in {"", "false"}:
+        if given.get(name, "") not in {"", "false", KNOWN_SETTINGS[name].default}:
             raise invalid(f"{name}: {what} is not supported yet")
 
 

@@ -82,6 +82,12 @@ def test_log_dirs_wins_over_log_dir() -> None:
         {"inter_broker_listener_name": "NOSUCH"},
         {"authorizer_class_name": "org.example.Authorizer"},
         {"transaction_two_phase_commit_enable": "true"},
+        {"max_connection_creation_rate": "10"},
+        {"max_connections_per_ip_overrides": "127.0.0.1:5"},
+        {"client_quota_callback_class": "org.example.Quotas"},
+        {"create_topic_policy_class_name": "org.example.Policy"},
+        {"alter_config_policy_class_name": "org.example.Policy"},
+        {"queued_max_request_bytes": "1048576"},
         {"log_dirs": "/a,/a"},
         {"node_id": "-1"},
         {"group_min_session_timeout_ms": "10", "group_max_session_timeout_ms": "5"},
@@ -92,6 +98,10 @@ def test_a_bad_value_is_refused(settings: dict[str, str]) -> None:
     with pytest.raises(KafkaError) as refused:
         config(**settings)
     assert refused.value.code == ErrorCode.INVALID_CONFIG
+
+
+def test_what_is_not_built_may_be_given_with_its_default() -> None:
+    config(max_connection_creation_rate="2147483647", queued_max_request_bytes="-1")
 
 
 def test_one_node_alone_has_both_roles_and_opens_no_controller_port() -> None:

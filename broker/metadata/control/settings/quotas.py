@@ -1,4 +1,8 @@
-"""AlterClientQuotas and DescribeClientQuotas: quotas of users, clients and addresses (KIP-546)."""
+"""AlterClientQuotas and DescribeClientQuotas: quotas of users, clients and addresses (KIP-546).
+
+A quota that brokers do not enforce cannot be set: whoever sets one counts on it. One that is stored
+already, by an older node or another program, is described and can be taken away.
+"""
 
 from ipaddress import ip_address
 
@@ -38,6 +42,9 @@ USER_AND_CLIENT_QUOTAS: dict[str, int | None] = {
     "controller_mutation_rate": None,
 }
 IP_QUOTAS: dict[str, int | None] = {"connection_creation_rate": INT32_MAX}
+
+ENFORCED: frozenset[str] = frozenset()
+"""The quotas that brokers enforce: none. Only these can be set."""
 
 EXACT, DEFAULT, ANY = range(3)  # match types of a filter
 
@@ -123,6 +130,7 @@ def _alter(view: ClusterView, entity: QuotaEntity, operations: list[OpData]) -> 
         key = operation.key
         if not operation.remove:
             _validate_value(entity, key, operation.value)
+            _validate_enforced(key)
         is_change = key in current if operation.remove else current.get(key) != operation.value
         if is_change:
             records.append(
@@ -154,6 +162,15 @@ def _validate_value(entity: QuotaEntity, key: str, value: float) -> None:
         )
     if value % 1.0 > MAX_FRACTION:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} cannot be a fractional value.")
+
+
+def _validate_enforced(key: str) -> None:
+    if key not in ENFORCED:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"{key} cannot be set: quotas are not supported yet, and nobody would be held to it. "
+            "Quotas that are set can be removed.",
+        )
 
 
 # --- describe ---
