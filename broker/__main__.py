@@ -1,7 +1,13 @@
 """`python -m broker COMMAND ...`: the node and the command-line tools, by name."""
 
 import sys
+from collections.abc import Callable
+from difflib import get_close_matches
 from importlib import import_module
+from typing import TextIO
+
+from broker.cli.ending import run_tool
+from broker.cli.examples import EXAMPLES
 
 COMMANDS = {
     "start": "start a broker node",
@@ -30,14 +36,29 @@ COMMANDS = {
 
 def main(arguments: list[str]) -> int:
     """Run one command and return its exit status."""
-    if not arguments or arguments[0] not in COMMANDS:
-        width = max(map(len, COMMANDS))
-        for name, what in COMMANDS.items():
-            print(f"  {name:{width}}  {what}", file=sys.stderr)  # noqa: T201 - this is the usage text
+    name, *rest = arguments or [""]
+    if name in {"--help", "-h", "help"}:
+        _print_usage(sys.stdout)
+        return 0
+    if name not in COMMANDS:
+        found = get_close_matches(name, COMMANDS, n=1)
+        meant = f"; did you mean {found[0]}?" if found else ""
+        print(f"millrace broker: no command {name!r}{meant}\n", file=sys.stderr)  # noqa: T201 - the command line's
+        _print_usage(sys.stderr)
         return 2
-    module = import_module(f"broker.cli.{arguments[0].replace('-', '_')}")
-    status: int = module.main(arguments[1:])
-    return status
+    module = import_module(f"broker.cli.{name.replace('-', '_')}")
+    tool: Callable[[list[str]], int] = module.main
+    # A node stops by itself when it is told to.
+    return tool(rest) if name == "start" else run_tool(tool, rest)
+
+
+def _print_usage(to: TextIO) -> None:
+    width = max(map(len, COMMANDS))
+    lines = ["usage: millrace broker COMMAND [ARGUMENTS]", ""]
+    lines += ["Run a node, or one of Kafka's command-line tools.", ""]
+    lines += [f"  {name:{width}}  {what}" for name, what in COMMANDS.items()]
+    lines += ["", "examples:", *(f"  {line}" for line in EXAMPLES["broker start"])]
+    print("\n".join(lines), file=to)
 
 
 if __name__ == "__main__":

@@ -153,6 +153,8 @@ def main() -> None:
     if task is not None:
         job, (*standard, _) = task
         _become(job, standard)
+        # What has been loaded ahead is run anew, under the name of a program.
+        sys.modules.pop(f"{job.module}.__main__", None)
         runpy.run_module(job.module, run_name="__main__", alter_sys=True)
 
 

@@ -5,12 +5,18 @@ arguments that is told with the usage, `ToolFailed` one that is told by its mess
 """
 
 import argparse
+import re
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
 from broker.cli.admin.settings import AdminSettings, admin_settings, read_properties
+from broker.cli.examples import EXAMPLES
+
+HELP_WIDTH = 80
 
 
 class ToolFailed(Exception):  # noqa: N818 -- the outcome of a tool, told as it is
@@ -21,19 +27,36 @@ class ToolParser(argparse.ArgumentParser):
     """An argument parser whose mistakes end the tool with Kafka's exit status."""
 
     def error(self, message: str) -> NoReturn:
-        """Tell a mistake with the usage."""
-        print(message, file=sys.stderr)
+        """Tell a mistake with the usage, and the flag that was meant."""
+        print(message + self._meant(message), file=sys.stderr)
         self.print_usage(sys.stderr)
         raise SystemExit(1)
+
+    def _meant(self, message: str) -> str:
+        unknown = re.match(r"unrecognized arguments: (--[^ =]+)", message)
+        if unknown is None:
+            return ""
+        found = get_close_matches(unknown[1], self._option_string_actions, n=1)
+        return f" (did you mean {found[0]}?)" if found else ""
 
 
 def tool_parser(name: str, description: str) -> ToolParser:
     """Make the parser of one tool, with `--help` and `--version`."""
-    parser = ToolParser(prog=f"millrace {name}", description=description)
+    parser = ToolParser(
+        prog=f"millrace {name}",
+        description=textwrap.fill(description, HELP_WIDTH),
+    )
+    add_examples(parser, name)
     parser.add_argument(
         "--version", action="version", version=_version(), help="show the version of Millrace"
     )
     return parser
+
+
+def add_examples(parser: argparse.ArgumentParser, name: str) -> None:
+    """Have `--help` end with two ways to use the tool."""
+    parser.epilog = "examples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[name])
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
 
 
 def add_connection(

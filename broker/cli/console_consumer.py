@@ -26,13 +26,13 @@ from broker.cli.clients.formatters import (
     make_formatter,
 )
 from broker.cli.clients.settings import collect_settings
+from broker.cli.ending import INTERRUPTED
 from broker.errors import KafkaError
 from broker.server.clock import Clock, Random, SystemClock, system_random
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
-INTERRUPTED = 130
 POLL_SECONDS = 0.2
 RECORDS_AT_ONCE = 500
 METADATA_MAX_AGE_MS = 300_000
@@ -224,8 +224,7 @@ def _consume(options: argparse.Namespace, settings: dict[str, str], formatter: F
     except KeyboardInterrupt:
         status = INTERRUPTED
     except BrokenPipeError:
-        print("Unable to write to standard out, closing consumer.", file=sys.stderr)
-        # What is left in the buffer has no reader either.
+        # Nobody reads on. What is left in the buffer has no reader either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     finally:
         sys.stdout.flush()

@@ -18,8 +18,11 @@ from broker.cli.arguments import (
     use_new_names,
 )
 from broker.cli.clients.line_reader import LineReader, LineRecord
+from broker.cli.clients.partitioner import PACKAGE, Partitioner, take_partitioner
 from broker.cli.clients.settings import collect_settings
+from broker.cli.ending import INTERRUPTED
 from broker.errors import KafkaError
+from broker.server.clock import system_random
 
 if TYPE_CHECKING:
     from confluent_kafka import Message, Producer
@@ -27,7 +30,8 @@ if TYPE_CHECKING:
     from broker.cli.clients.produced_topic import ProducedTopic
 
 LINE_READER = "org.apache.kafka.tools.LineMessageReader"
-INTERRUPTED = 130
+BY_HASH = -1
+"""A partition that librdkafka chooses by the key."""
 FLUSH_SECONDS = 1
 READER_PROPERTIES = (
     "parse.key=false, parse.headers=false, ignore.error=false, key.separator=\\t, "
@@ -69,7 +73,12 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> ToolParser:
     parser = tool_parser(
-        "console-producer", "Read data from standard input and publish it to Kafka."
+        "console-producer",
+        "Read data from standard input and publish it to Kafka. A line with a key goes to the "
+        "partition that its key hashes to. Lines without keys go to one partition, drawn at "
+        "random, until batch.size bytes (16 KB) have gone there, then to the next one drawn: few "
+        "lines are in one partition. --command-property partitioner.class="
+        f"{PACKAGE}.RoundRobinPartitioner sends each line to the next partition.",
     )
     parser.add_argument("--topic", help="the topic to produce messages to")
     parser.add_argument(
@@ -150,9 +159,10 @@ def _publish(options: argparse.Namespace) -> int:
     properties |= collect_settings(None, options.reader_property)
     reader = LineReader(properties)
     settings = producer_settings(options)
+    partitioner = take_partitioner(settings, system_random())
     producer = make_producer(settings)
     topic = ProducedTopic(producer, options.topic, settings)
-    publisher = _Publisher(producer, options.topic, topic)
+    publisher = _Publisher(producer, options.topic, topic, partitioner)
     try:
         with told():
             _send_lines(publisher, reader, is_sync=options.sync)
@@ -175,10 +185,13 @@ def _send_lines(publisher: "_Publisher", reader: LineReader, *, is_sync: bool) -
 class _Publisher:
     """Sends records, and counts those that were not delivered."""
 
-    def __init__(self, producer: "Producer", name: str, topic: "ProducedTopic") -> None:
+    def __init__(
+        self, producer: "Producer", name: str, topic: "ProducedTopic", partitioner: Partitioner
+    ) -> None:
         self._producer = producer
         self._name = name
         self._topic = topic
+        self._partitioner = partitioner
         self.failed_count = 0
 
     def send(self, record: LineRecord) -> None:
@@ -186,12 +199,15 @@ class _Publisher:
         if failure is not None:
             self._failed(record.key, record.value, failure)
             return
+        size_bytes = len(record.key or b"") + len(record.value or b"")
+        chosen = self._partitioner.partition(record.key, size_bytes, self._topic.partition_count)
         while True:
             try:
                 self._producer.produce(
                     self._name,
                     value=record.value,
                     key=record.key,
+                    partition=BY_HASH if chosen is None else chosen,
                     headers=record.headers or None,
                     on_delivery=self._delivered,
                 )

@@ -18,6 +18,7 @@ from broker.cli.arguments import (
 )
 from broker.cli.clients.performance import ConsumerStats, date_text, metric_lines
 from broker.cli.clients.settings import collect_settings
+from broker.cli.ending import INTERRUPTED
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.topic_names import code_of_unknown
 from broker.server.clock import SystemClock, system_random
@@ -25,7 +26,6 @@ from broker.server.clock import SystemClock, system_random
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, TopicPartition
 
-INTERRUPTED = 130
 POLL_SECONDS = 0.1
 RECORDS_AT_ONCE = 10_000
 STATISTICS_INTERVAL_MS = 200

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from broker.cli.arguments import ToolFailed, ToolParser, tool_parser, use_new_names
 from broker.cli.clients.performance import ProducerStats, metric_lines
 from broker.cli.clients.settings import collect_settings
+from broker.cli.ending import INTERRUPTED
 from broker.errors import KafkaError
 from broker.server.clock import Random, SystemClock, random_uuid
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from broker.cli.clients.produced_topic import ProducedTopic
 
-INTERRUPTED = 130
 TRANSACTION_DURATION_MS = 3_000
 STATISTICS_INTERVAL_MS = 200
 POLL_SECONDS = 0.05

@@ -20,6 +20,7 @@ from broker.cli.admin.replica_logs import fetch_replicas
 from broker.cli.admin.settings import AdminSettings, admin_settings
 from broker.cli.admin.topics import TopicDescription
 from broker.cli.arguments import ToolFailed, check_required, tool_parser
+from broker.cli.ending import INTERRUPTED
 from broker.cli.replica_comparison import (
     Held,
     ReplicaComparison,
@@ -34,7 +35,6 @@ from broker.protocol.messages.fetch import PartitionData
 from broker.server.clock import SystemClock
 
 LATEST = -1
-INTERRUPTED = 130
 TIMEOUT_MS = 30_000
 DEPRECATED = "This tool is deprecated and may be removed in a future major release."
 

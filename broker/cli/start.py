@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from broker.cli.arguments import add_examples
 from broker.config.broker_config import BrokerConfig
 from broker.config.sources import collect_settings
 from broker.errors import KafkaError
@@ -60,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Run one Kafka-compatible broker node. Settings have Kafka's own names; they "
         "come from the file, then from KAFKA_ variables, then from --override.",
     )
+    add_examples(parser, "broker start")
     parser.add_argument(
         "properties", nargs="?", type=Path, help="a server.properties file, as Kafka's"
     )

@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from broker.cli.arguments import add_examples
 from broker.config.broker_config import BrokerConfig
 from broker.config.listeners import NON_ROUTABLE, parse_address
 from broker.config.sources import collect_settings
@@ -62,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="millrace storage", description="Prepare the directories of a node."
     )
+    add_examples(parser, "storage")
     commands = parser.add_subparsers(required=True, metavar="{format,info,random-uuid}")
     _add_format(commands.add_parser("format", help="format the log directories"))
     info = commands.add_parser("info", help="tell what is in the log directories")

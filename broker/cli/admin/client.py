@@ -3,7 +3,8 @@
 A request goes to any node, to the controller, or to one broker. The nodes come from Metadata (from
 DescribeCluster when the tool was given controllers, KIP-919). A lost connection and NOT_CONTROLLER
 are asked again, at growing intervals, until `default.api.timeout.ms` is over; then the error says
-what was wrong the last time. Every other error is the answer.
+what was wrong the last time. Every other error is the answer. While no node has ever answered the
+time is over after ten seconds, unless that setting is given.
 """
 
 import time
@@ -74,6 +75,7 @@ class AdminClient:
         self.settings = settings
         self._clock: Clock = clock or SystemClock()
         self._connections: dict[tuple[str, int], Connection] = {}
+        self._has_connected = False
         self._nodes: ClusterNodes | None = None
 
     # --- what one can ask ---
@@ -151,7 +153,8 @@ class AdminClient:
         retried: Collection[ErrorCode] = (ErrorCode.NOT_CONTROLLER,),
     ) -> Outcome:
         """Try until it works or the time is over; `attempt` takes the deadline."""
-        deadline_ms = self._clock.now_ms() + self.settings.api_timeout_ms
+        start_ms = self._clock.now_ms()
+        deadline_ms = start_ms + self.settings.api_timeout_ms
         backoff_ms = self.settings.retry_backoff_ms
         while True:
             try:
@@ -165,6 +168,9 @@ class AdminClient:
                     raise
                 failure = error
             self._nodes = None
+            if not self._has_connected:
+                give_up_ms = start_ms + self.settings.first_contact_timeout_ms
+                deadline_ms = min(deadline_ms, give_up_ms)
             if self._clock.now_ms() + backoff_ms >= deadline_ms:
                 raise failure
             time.sleep(backoff_ms / 1000)
@@ -215,14 +221,22 @@ class AdminClient:
 
     def _connect(self, address: tuple[str, int], deadline_ms: int) -> Connection:
         if address not in self._connections:
-            until_ms = min(deadline_ms, self._clock.now_ms() + self.settings.request_timeout_ms)
+            until_ms = min(deadline_ms, self._clock.now_ms() + self._connect_timeout_ms)
             try:
                 connection = Connection(address, self.settings, self._clock, until_ms)
             except TimeoutError as error:
                 where = f"{address[0]}:{address[1]}"
                 raise ConnectionFailed(f"{where} did not answer in time") from error
             self._connections[address] = connection
+            self._has_connected = True
         return self._connections[address]
+
+    @property
+    def _connect_timeout_ms(self) -> int:
+        if self._has_connected:
+            return self.settings.request_timeout_ms
+        # Addresses that swallow everything leave the last one its share of the time.
+        return self.settings.first_contact_timeout_ms // len(self.settings.bootstrap)
 
     def _forget(self, connection: Connection) -> None:
         connection.close()

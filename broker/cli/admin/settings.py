@@ -22,6 +22,8 @@ class AdminSettings:
     client_id: str = "millrace-admin"
     request_timeout_ms: int = 30_000
     api_timeout_ms: int = 60_000
+    first_contact_timeout_ms: int = 10_000
+    """How long to look for a first node that answers: a mistyped address is told soon."""
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
 
@@ -54,6 +56,9 @@ def admin_settings(
             properties, "request.timeout.ms", min(defaults.request_timeout_ms, api_timeout_ms)
         ),
         api_timeout_ms=api_timeout_ms,
+        first_contact_timeout_ms=api_timeout_ms
+        if "default.api.timeout.ms" in properties
+        else min(defaults.first_contact_timeout_ms, api_timeout_ms),
         retry_backoff_ms=_number(properties, "retry.backoff.ms", defaults.retry_backoff_ms),
         retry_backoff_max_ms=_number(
             properties, "retry.backoff.max.ms", defaults.retry_backoff_max_ms

@@ -1,6 +1,7 @@
 """Makes clients of confluent-kafka from Kafka's settings, and tells their errors as a tool does."""
 
 import json
+import logging
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +17,10 @@ from broker.cli.clients.settings import (
     set_producer_defaults,
     translate,
 )
+from broker.server.clock import Clock, SystemClock
 
+AGAIN_AFTER_MS = 10_000
+TOLD_AS_ERRORS = ("FAIL ", "ERROR ")
 Client = TypeVar("Client", Consumer, Producer)
 Callbacks = dict[str, Callable[..., Any]]
 UNKNOWN_SETTING = re.compile('No such configuration property: "([^"]+)"')
@@ -47,7 +51,7 @@ def _made(
     known: dict[str, Any] = translate(settings) | (more or {})
     while True:
         try:
-            return kind({**known, "error_cb": tell_error})
+            return kind({**known, "error_cb": tell_error, "logger": _LOGGER})
         except KafkaException as error:
             unknown = UNKNOWN_SETTING.search(_text(error))
             if unknown is None or unknown[1] not in known:
@@ -77,12 +81,42 @@ def error_text(error: KafkaError) -> str:
 
 def tell_error(error: KafkaError) -> None:
     """Tell what goes wrong within a client, which goes on trying."""
-    warn(error_text(error))
+    _TELLER.tell(error_text(error))
 
 
 def warn(text: str) -> None:
     """Tell something that does not end the tool."""
     print(f"WARN {text}", file=sys.stderr, flush=True)
+
+
+class Teller:
+    """Tells the same again after ten seconds only: the library tries again all the time."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._told_ms: dict[str, int] = {}
+
+    def tell(self, text: str) -> None:
+        kind = re.sub(r"\d+", "#", text)
+        now_ms = self._clock.now_ms()
+        if now_ms - self._told_ms.get(kind, -AGAIN_AFTER_MS) >= AGAIN_AFTER_MS:
+            self._told_ms[kind] = now_ms
+            warn(text)
+
+
+class _LogLines(logging.Handler):
+    """Tells the lines of the library's log, without what comes as an error too."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if record.levelno >= logging.WARNING and not text.startswith(TOLD_AS_ERRORS):
+            _TELLER.tell(text)
+
+
+_TELLER = Teller(SystemClock())
+_LOGGER = logging.getLogger("librdkafka")
+_LOGGER.propagate = False
+_LOGGER.addHandler(_LogLines())
 
 
 def last_statistics(statistics: list[str], poll: Callable[[], object]) -> dict[str, object]:

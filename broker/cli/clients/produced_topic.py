@@ -32,11 +32,12 @@ class ProducedTopic:
         self._producer = producer
         self._topic = topic
         self._clock = SystemClock()
-        self._is_there = False
+        self.partition_count = 0
+        """How many partitions it has; 0 until it was seen."""
 
     def failure(self) -> str | None:
         """Wait for the topic; returns why a record cannot be taken, None when it can."""
-        if self._is_there:
+        if self.partition_count:
             return None
         give_up_ms = self._clock.now_ms() + self.max_block_ms
         while True:
@@ -45,7 +46,6 @@ class ProducedTopic:
                 return f"Topic {self._topic} not present in metadata after {self.max_block_ms} ms."
             error = self._asked(left_ms)
             if error is None:
-                self._is_there = True
                 return None
             if error.code() == KafkaError.TOPIC_EXCEPTION:
                 return f"Invalid topics: [{self._topic}]"
@@ -58,5 +58,8 @@ class ProducedTopic:
             found = self._producer.list_topics(self._topic, timeout=timeout_ms / 1000)
         except KafkaException as raised:
             return KafkaError(raised.args[0].code())
-        error = found.topics[self._topic].error
-        return error if isinstance(error, KafkaError) else None
+        topic = found.topics[self._topic]
+        if isinstance(topic.error, KafkaError):
+            return topic.error
+        self.partition_count = len(topic.partitions)
+        return None

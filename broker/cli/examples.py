@@ -1,0 +1,101 @@
+"""Two ways to use each tool, which its `--help` shows."""
+
+from collections.abc import Mapping
+
+_AT = "--bootstrap-server localhost:9092"
+
+EXAMPLES: Mapping[str, tuple[str, str]] = {
+    "topics": (
+        f"millrace topics {_AT} --create --topic orders --partitions 6",
+        f"millrace topics {_AT} --describe --topic orders",
+    ),
+    "configs": (
+        f"millrace configs {_AT} --describe --entity-type topics --entity-name orders",
+        f"millrace configs {_AT} --alter --topic orders --add-config retention.ms=3600000",
+    ),
+    "groups": (
+        f"millrace groups {_AT} --list",
+        f"millrace groups {_AT} --list --group-type consumer",
+    ),
+    "consumer-groups": (
+        f"millrace consumer-groups {_AT} --describe --group billing",
+        f"millrace consumer-groups {_AT} --reset-offsets --group billing --topic orders "
+        "--to-earliest --dry-run",
+    ),
+    "transactions": (
+        f"millrace transactions {_AT} list",
+        f"millrace transactions {_AT} describe --transactional-id billing-1",
+    ),
+    "get-offsets": (
+        f"millrace get-offsets {_AT} --topic orders",
+        f"millrace get-offsets {_AT} --topic-partitions orders:0-3 --time earliest",
+    ),
+    "delete-records": (
+        f"millrace delete-records {_AT} --offset-json-file before.json",
+        f"millrace delete-records {_AT} --offset-json-file before.json --command-config "
+        "admin.properties",
+    ),
+    "broker-api-versions": (
+        f"millrace broker-api-versions {_AT}",
+        f"millrace broker-api-versions {_AT} --command-config admin.properties",
+    ),
+    "console-producer": (
+        f"echo hello | millrace console-producer {_AT} --topic orders",
+        f"millrace console-producer {_AT} --topic orders --reader-property parse.key=true "
+        "--reader-property key.separator=:",
+    ),
+    "console-consumer": (
+        f"millrace console-consumer {_AT} --topic orders --from-beginning --max-messages 10",
+        f"millrace console-consumer {_AT} --topic orders --group billing --formatter-property "
+        "print.key=true",
+    ),
+    "producer-perf-test": (
+        f"millrace producer-perf-test {_AT} --topic orders --num-records 100000 "
+        "--record-size 1000 --throughput -1",
+        f"millrace producer-perf-test {_AT} --topic orders --num-records 6000 --record-size 100 "
+        "--throughput 100 --transaction-duration-ms 1000",
+    ),
+    "consumer-perf-test": (
+        f"millrace consumer-perf-test {_AT} --topic orders --num-records 100000",
+        f"millrace consumer-perf-test {_AT} --topic orders --num-records 100000 "
+        "--show-detailed-stats",
+    ),
+    "metadata-quorum": (
+        f"millrace metadata-quorum {_AT} describe --status",
+        f"millrace metadata-quorum {_AT} describe --replication --human-readable",
+    ),
+    "features": (
+        f"millrace features {_AT} describe",
+        f"millrace features {_AT} upgrade --feature transaction.version=2 --dry-run",
+    ),
+    "leader-election": (
+        f"millrace leader-election {_AT} --election-type preferred --all-topic-partitions",
+        f"millrace leader-election {_AT} --election-type preferred --topic orders --partition 0",
+    ),
+    "reassign-partitions": (
+        f"millrace reassign-partitions {_AT} --generate --topics-to-move-json-file topics.json "
+        "--broker-list 1,2,3",
+        f"millrace reassign-partitions {_AT} --execute --reassignment-json-file plan.json",
+    ),
+    "replica-verification": (
+        "millrace replica-verification --broker-list localhost:9092",
+        "millrace replica-verification --broker-list localhost:9092 --topics-include orders "
+        "--time -1",
+    ),
+    "cluster": (
+        f"millrace cluster cluster-id {_AT}",
+        f"millrace cluster list-endpoints {_AT}",
+    ),
+    "broker start": (
+        "millrace broker start --override log.dirs=/var/lib/millrace",
+        "millrace broker start server.properties --override num.partitions=6",
+    ),
+    "storage": (
+        "millrace storage random-uuid",
+        "millrace storage format --cluster-id ID --config server.properties",
+    ),
+    "dump-log": (
+        "millrace dump-log --files orders-0/00000000000000000000.log --print-data-log",
+        "millrace dump-log --files orders-0/00000000000000000000.index --index-sanity-check",
+    ),
+}
