@@ -11,8 +11,8 @@ import sys
 from aiohttp import web
 
 from common.http.serving import Site
-from schemas.registry.compatibility import LEVELS
 from schemas.registry.leader import Identity, Leadership
+from schemas.registry.records import LEVELS
 from schemas.registry.rest.app import build_app
 from schemas.registry.topic import SchemaTopic
 

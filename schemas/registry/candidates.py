@@ -1,14 +1,21 @@
 """A schema as a request brings it, and what it is once it is parsed."""
 
 import json
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
 from schemas.registry import refusals
-from schemas.registry.compatibility import Earlier
-from schemas.registry.domain import Registry
+from schemas.registry.domain import Place, Registry
+from schemas.registry.metadata import checked_metadata, checked_rule_set
+from schemas.registry.questions import Ask, Named, Parse
 from schemas.registry.records import AVRO, Content, Entry, Reference, sorted_json
-from schemas.registry.schema_types import Named, ParsedSchema, parse
+from schemas.registry.refusals import RegistryError
 from schemas.registry.subjects import parse_subject
+
+LATEST: Final = -1
+_REFERENCES_LIMIT: Final = 1_000
+_REFERENCES_CHARACTERS: Final = 8 << 20
 
 
 class SchemaRequest(NamedTuple):
@@ -34,7 +41,7 @@ class SchemaRequest(NamedTuple):
 class Candidate(NamedTuple):
     """A valid schema, and the content it would be stored as."""
 
-    schema: ParsedSchema
+    question: Parse
     content: Content
 
 
@@ -42,98 +49,173 @@ def read_request(body: Any, *, is_normalized: bool) -> SchemaRequest:
     """Read a request's JSON. Raises RegistryError, 42201, for what is none."""
     if not isinstance(body, dict) or not isinstance(body.get("schema"), str) or not body["schema"]:
         raise refusals.invalid_schema("Empty schema")
-    for name in ("metadata", "ruleSet"):
-        if not isinstance(body.get(name), dict | None):
-            raise refusals.invalid_schema(f"Invalid {name}: not an object")
+    schema_type = body.get("schemaType") or AVRO
+    if not isinstance(schema_type, str):
+        raise refusals.invalid_schema("Invalid schemaType: not a text")
     content = Content(
         body["schema"],
-        str(body.get("schemaType") or AVRO),
+        schema_type,
         _references(body.get("references")),
-        sorted_json(body.get("metadata")),
-        sorted_json(body.get("ruleSet")),
+        sorted_json(checked_metadata(body.get("metadata"))),
+        sorted_json(checked_rule_set(body.get("ruleSet"))),
     )
     schema_id, version = _number(body, "id"), _number(body, "version")
     return SchemaRequest(content, schema_id, version, is_normalized)
 
 
 def _references(given: Any) -> tuple[Reference, ...]:
-    try:
-        return tuple(
-            Reference(str(each["name"]), str(each["subject"]), int(each["version"]))
-            for each in given or ()
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        raise refusals.invalid_schema("Invalid references: not a list")
+    if len(given) > _REFERENCES_LIMIT:
+        raise refusals.invalid_schema(f"Invalid references: more than {_REFERENCES_LIMIT}")
+    return tuple(_reference(each) for each in given)
+
+
+def _reference(given: Any) -> Reference:
+    if not isinstance(given, dict):
+        raise refusals.invalid_schema("Invalid reference: not an object")
+    name, subject, version = (given.get(member) for member in Reference._fields)
+    if not isinstance(name, str) or not isinstance(subject, str):
+        raise refusals.invalid_schema("Invalid reference: it needs the texts 'name' and 'subject'")
+    if not isinstance(version, int) or not (version == LATEST or 1 <= version < 2**31):
+        raise refusals.invalid_schema(
+            f"Invalid reference to subject \"{subject}\": 'version' is a number from 1 on, or -1 "
+            "for the newest"
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise refusals.invalid_schema(f"Invalid references: {error!r}") from error
+    return Reference(name, subject, version)
+
+
+def _is_integer(number: Any) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)
 
 
 def _number(body: dict[str, Any], name: str) -> int | None:
     """Read an id or version; what clients send for none is not one."""
     number = body.get(name)
     lowest = 0 if name == "id" else 1
-    if number is None or (isinstance(number, int) and number < lowest):
+    if number is None or (_is_integer(number) and number < lowest):
         return None
-    if not isinstance(number, int) or number >= 2**31:
-        raise refusals.invalid_schema(f"Invalid {name}: {number}")
-    return number
+    if not _is_integer(number) or number >= 2**31:
+        raise refusals.invalid_schema(f"Invalid {name}: not a number below 2^31")
+    return int(number)
 
 
-def candidate(registry: Registry, subject: str, request: SchemaRequest) -> Candidate:
-    """Parse the schema of a request. Raises RegistryError, 42201."""
+def candidate(registry: Registry, subject: str, request: SchemaRequest, ask: Ask) -> Candidate:
+    """Find out what a request would store. Raises RegistryError, 42201, and Unanswered."""
     asked = request.content
-    schema = parse(asked.schema_type, asked.schema, named_by(registry, subject, asked))
+    references = tuple(_with_version(registry, subject, each) for each in asked.references)
+    asked = replace(asked, references=references)
+    question = Parse(asked.schema_type, asked.schema, named_by(registry, subject, asked))
+    parsed = ask(question)
     is_normalized = request.is_normalized or registry.config_in_scope(subject).get("normalize")
-    text = schema.normalized() if is_normalized else schema.canonical
-    content = Content(text, asked.schema_type, asked.references, asked.metadata, asked.rule_set)
-    return Candidate(schema, content)
+    text = parsed.normalized if is_normalized else parsed.canonical
+    return Candidate(question, replace(asked, schema=text))
+
+
+def _with_version(registry: Registry, subject: str, reference: Reference) -> Reference:
+    """Give a reference to the newest version, which is -1, the number of that version."""
+    if reference.version != LATEST:
+        return reference
+    target = parse_subject(subject).relative(reference.subject).qualified
+    newest = registry.latest(target)
+    if newest is None:
+        raise _no_reference(reference)
+    return reference._replace(version=newest.version)
+
+
+def _no_reference(reference: Reference) -> RegistryError:
+    return refusals.invalid_schema(
+        f'No schema reference found for subject "{reference.subject}" and version '
+        f"{reference.version}"
+    )
 
 
 def named_by(registry: Registry, subject: str, content: Content) -> Named:
     """Return what a schema refers to, each after what it needs itself. Raises RegistryError."""
-    found: dict[tuple[str, int], tuple[str, str]] = {}
-    _collect(registry, subject, content, found, ())
+    found: dict[Place, tuple[str, str]] = {}
+    size = 0
+    # A stack of its own: a chain of references may be longer than Python's.
+    waiting: list[tuple[str, Reference | None, Iterator[Reference]]] = [
+        (subject, None, iter(content.references))
+    ]
+    on_the_way: set[Place] = set()
+    while waiting:
+        at, reached_by, references = waiting[-1]
+        reference = next(references, None)
+        if reference is None:
+            waiting.pop()
+            if reached_by is not None:
+                place = (at, reached_by.version)
+                text = _referred(registry, place, reached_by).content.schema
+                found[place] = (reached_by.name, text)
+                size += len(text)
+                _check_size(len(found), size)
+            continue
+        place = (parse_subject(at).relative(reference.subject).qualified, reference.version)
+        if place not in found and place not in on_the_way:
+            on_the_way.add(place)
+            entry = _referred(registry, place, reference)
+            waiting.append((place[0], reference, iter(entry.content.references)))
     return tuple(found.values())
 
 
-def _collect(
-    registry: Registry,
-    subject: str,
-    content: Content,
-    found: dict[tuple[str, int], tuple[str, str]],
-    on_the_way: tuple[tuple[str, int], ...],
-) -> None:
-    for reference in content.references:
-        target = parse_subject(subject).relative(reference.subject).qualified
-        place = (target, reference.version)
-        if place in found or place in on_the_way:
+def _referred(registry: Registry, place: Place, reference: Reference) -> Entry:
+    entry = registry.version(*place, with_deleted=True)
+    if entry is None:
+        raise _no_reference(reference)
+    return entry
+
+
+def _check_size(count: int, size: int) -> None:
+    if count > _REFERENCES_LIMIT or size > _REFERENCES_CHARACTERS:
+        raise refusals.invalid_schema(
+            f"The schema refers to more than {_REFERENCES_LIMIT} others or to more than "
+            f"{_REFERENCES_CHARACTERS} characters"
+        )
+
+
+def question_about(registry: Registry, entry: Entry) -> Parse:
+    """Return the question that parses a stored version. Raises RegistryError."""
+    content = entry.content
+    return Parse(content.schema_type, content.schema, named_by(registry, entry.subject, content))
+
+
+def known_version(
+    registry: Registry, subject: str, new: Candidate, ask: Ask, *, with_deleted: bool = False
+) -> Entry | None:
+    """Return the newest version of a subject that is this schema.
+
+    A Protobuf schema is also the same as one whose text another registry has written otherwise.
+    """
+    found = registry.find(subject, new.content, with_deleted=with_deleted)
+    if found is not None or new.content.schema_type != "PROTOBUF":
+        return found
+    canonical = ask(new.question).canonical
+    for entry in reversed(registry.versions(subject, with_deleted=with_deleted)):
+        if replace(entry.content, schema=new.content.schema) != new.content:
             continue
-        entry = registry.version(*place, with_deleted=True)
-        if entry is None:
-            raise refusals.invalid_schema(
-                f'No schema reference found for subject "{reference.subject}" and version '
-                f"{reference.version}"
-            )
-        _collect(registry, target, entry.content, found, (*on_the_way, place))
-        found[place] = (reference.name, entry.content.schema)
-
-
-def parsed(registry: Registry, entry: Entry) -> ParsedSchema:
-    """Parse a stored version. Raises RegistryError when another registry stored what is invalid."""
-    named = named_by(registry, entry.subject, entry.content)
-    return parse(entry.content.schema_type, entry.content.schema, named)
+        try:
+            if ask(question_about(registry, entry)).canonical == canonical:
+                return entry
+        except RegistryError:
+            continue  # What does not compile here is not this schema.
+    return None
 
 
 def earlier_versions(
     registry: Registry, versions: list[Entry], new: Candidate, group: str | None
-) -> list[Earlier]:
-    """Parse those versions that the new one is compared with, oldest first.
+) -> tuple[tuple[int, Parse], ...]:
+    """Return those versions that the new one is compared with, oldest first.
 
     With `compatibilityGroup` these are the ones with the same value of that metadata property.
     """
-    return [
-        Earlier(entry.version, entry.content.schema_type, parsed(registry, entry))
+    return tuple(
+        (entry.version, question_about(registry, entry))
         for entry in versions
         if group is None or _property(entry.content, group) == _property(new.content, group)
-    ]
+    )
 
 
 def _property(content: Content, name: str) -> Any:

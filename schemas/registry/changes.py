@@ -7,10 +7,17 @@ RegistryError. Nothing is changed here: the records change the registry when the
 from typing import Any, Final, NamedTuple
 
 from schemas.registry import refusals
-from schemas.registry.candidates import Candidate, SchemaRequest, candidate, earlier_versions
-from schemas.registry.compatibility import LEVELS, incompatibilities
-from schemas.registry.domain import MODES, READWRITE, Registry
+from schemas.registry.candidates import (
+    Candidate,
+    SchemaRequest,
+    candidate,
+    earlier_versions,
+    known_version,
+)
+from schemas.registry.domain import CONFIG_MEMBERS, MODES, READWRITE, Registry
+from schemas.registry.questions import Ask, Compare
 from schemas.registry.records import (
+    LEVELS,
     Content,
     Entry,
     Json,
@@ -23,7 +30,6 @@ from schemas.registry.subjects import DEFAULT_CONTEXT, parse_subject, qualified_
 
 IMPORTING: Final = ("IMPORT", "FORWARD")
 _READ_ONLY: Final = ("READONLY", "READONLY_OVERRIDE")
-_CONFIG_MEMBERS: Final = {"normalize": bool, "alias": str, "compatibilityGroup": str}
 
 
 class Change(NamedTuple):
@@ -36,24 +42,28 @@ class Change(NamedTuple):
 # --- schemas ---
 
 
-def known_entry(registry: Registry, subject: str, request: SchemaRequest) -> Entry | None:
+def known_entry(registry: Registry, subject: str, request: SchemaRequest, ask: Ask) -> Entry | None:
     """Return the version that registering this again gives; such a request changes nothing."""
-    found = registry.find(subject, candidate(registry, subject, request).content)
+    new = candidate(registry, subject, request, ask)
+    found = known_version(registry, subject, new, ask)
     if found is None or request.schema_id not in (None, found.schema_id):
         return None
     return found if request.version in (None, found.version) else None
 
 
-def register(registry: Registry, subject: str, request: SchemaRequest) -> Change:
-    """Add a version to a subject, with the id of its content or a new one."""
+def register(registry: Registry, subject: str, request: SchemaRequest, ask: Ask) -> Change:
+    """Add a version to a subject, with the id of its content or a new one.
+
+    Raises Unanswered while it is not known what the schema is (see `questions`).
+    """
     _check_may_register(registry, subject, request)
-    known = known_entry(registry, subject, request)
+    known = known_entry(registry, subject, request, ask)
     if known is not None:
         return Change([], known)
-    new = candidate(registry, subject, request)
+    new = candidate(registry, subject, request, ask)
     is_import = registry.mode_in_scope(subject) in IMPORTING
     if not is_import:
-        _check_compatible(registry, subject, new)
+        _check_compatible(registry, subject, new, ask)
     entry = Entry(
         subject,
         _version_for(registry, subject, request, is_import=is_import),
@@ -72,18 +82,25 @@ def _check_may_register(registry: Registry, subject: str, request: SchemaRequest
         raise refusals.not_permitted(f"{where} is not in read-write mode")
 
 
-def _check_compatible(registry: Registry, subject: str, new: Candidate) -> None:
-    messages = check(registry, subject, new, registry.versions(subject))
+def _check_compatible(registry: Registry, subject: str, new: Candidate, ask: Ask) -> None:
+    messages = check(registry, subject, new, registry.versions(subject), ask)
     if messages:
         raise refusals.incompatible_schema(subject, messages)
 
 
-def check(registry: Registry, subject: str, new: Candidate, versions: list[Entry]) -> list[str]:
+def check(
+    registry: Registry, subject: str, new: Candidate, versions: list[Entry], ask: Ask
+) -> list[str]:
     """Say what stands against a schema beside these versions of its subject."""
     config = registry.config_in_scope(subject)
-    earlier = earlier_versions(registry, versions, new, config.get("compatibilityGroup"))
     level = config["compatibilityLevel"]
-    return incompatibilities(level, new.content.schema_type, new.schema, earlier)
+    if level == "NONE":
+        return []
+    earlier = earlier_versions(registry, versions, new, config.get("compatibilityGroup"))
+    if not level.endswith("_TRANSITIVE"):
+        earlier = earlier[-1:]
+    messages: list[str] = ask(Compare(level, new.question, earlier)) if earlier else []
+    return messages
 
 
 def _version_for(
@@ -228,9 +245,7 @@ def _config_members(body: Json) -> Json:
             if level is not None and level not in LEVELS:
                 raise refusals.invalid_compatibility_level()
             members["compatibilityLevel"] = level
-        elif name in _CONFIG_MEMBERS and (
-            value is None or isinstance(value, _CONFIG_MEMBERS[name])
-        ):
+        elif name in CONFIG_MEMBERS and (value is None or isinstance(value, CONFIG_MEMBERS[name])):
             members[name] = value
         elif value is not None:
             raise refusals.RegistryError(422, f"The setting '{name}' is not supported here")

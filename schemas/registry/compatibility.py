@@ -10,15 +10,6 @@ from typing import Final, NamedTuple
 
 from schemas.registry.schema_types import ParsedSchema
 
-LEVELS: Final = (
-    "NONE",
-    "BACKWARD",
-    "BACKWARD_TRANSITIVE",
-    "FORWARD",
-    "FORWARD_TRANSITIVE",
-    "FULL",
-    "FULL_TRANSITIVE",
-)
 _SHOWN_CHARACTERS: Final = 10 * 1024
 _OTHER_TYPE: Final = "Incompatible because of different schema type"
 

@@ -9,10 +9,19 @@ and the lower version of the subject that sorts first is what the id answers wit
 higher than all that were ever seen here; what is deleted softly keeps its version.
 """
 
+import logging
 from collections.abc import Iterable
 from typing import Any, Final
 
-from schemas.registry.records import Content, Entry, Json, entry_from, parse_object
+from schemas.registry.records import (
+    LEVELS,
+    Content,
+    Entry,
+    Json,
+    entry_from,
+    number_from,
+    parse_object,
+)
 from schemas.registry.subjects import (
     DEFAULT_CONTEXT,
     GLOBAL_CONTEXT,
@@ -21,11 +30,19 @@ from schemas.registry.subjects import (
     qualified_context,
 )
 
+# A list in which one is missing lets a single record stop every instance, at each start again.
+_STRANGE: Final = (
+    *(AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError),
+)
+_LOGGED_CHARACTERS: Final = 200
 READWRITE: Final = "READWRITE"
 MODES: Final = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
+CONFIG_MEMBERS: Final = {"normalize": bool, "alias": str, "compatibilityGroup": str}
 _GLOBAL: Final = qualified_context(GLOBAL_CONTEXT)
 
 Place = tuple[str, int]
+
+log = logging.getLogger(__name__)
 
 
 class Registry:
@@ -36,6 +53,8 @@ class Registry:
         self._subjects: dict[str, dict[int, Entry]] = {}
         self._by_id: dict[tuple[str, int], set[Place]] = {}
         self._ids: dict[tuple[str, Content], set[int]] = {}
+        self._guids: dict[str, set[tuple[str, Content]]] = {}
+        """By guid: what has it, in which context."""
         self._users: dict[Place, set[Place]] = {}
         """By what is referred to: the versions that refer to it."""
         self._highest_ids: dict[str, int] = {}
@@ -46,32 +65,34 @@ class Registry:
     # --- records ---
 
     def replay(self, key: bytes | None, value: bytes | None) -> None:
-        """Apply one record; what no registry can have written is passed over."""
+        """Apply one record; what no registry can have written is logged and passed over."""
         parsed_key = parse_object(key)
-        if parsed_key is None:
+        parsed_value = parse_object(value)
+        if parsed_key is None or (parsed_value is None and value is not None):
+            _log_strange(key, "not a JSON object")
             return
         try:
-            self._replay(parsed_key, parse_object(value))
-        except (AttributeError, KeyError, TypeError, ValueError):
+            self._replay(parsed_key, parsed_value)
+        except _STRANGE as error:
             # Whoever wrote this was no registry; it must not keep one from starting.
-            return
+            _log_strange(key, repr(error))
 
     def _replay(self, key: Json, value: Json | None) -> None:
         subject = None if key.get("subject") is None else str(key["subject"])
         match key.get("keytype"):
             case "SCHEMA":
                 self._put(
-                    (str(key["subject"]), int(key["version"])),
+                    (str(key["subject"]), number_from(key["version"])),
                     None if value is None else entry_from(key, value),
                 )
             case "DELETE_SUBJECT" if value is not None:
-                self._delete_up_to(str(key["subject"]), int(value["version"]))
+                self._delete_up_to(str(key["subject"]), number_from(value["version"]))
             case "CLEAR_SUBJECT" if value is not None:
                 self._forget_deleted(subject or "")
             case "CONFIG":
-                _put_or_drop(self._configs, subject, _without_subject(value))
+                _put_or_drop(self._configs, subject, _config_from(value))
             case "MODE":
-                _put_or_drop(self._modes, subject, None if value is None else str(value["mode"]))
+                _put_or_drop(self._modes, subject, None if value is None else _mode_from(value))
             case "CONTEXT":
                 change = self._contexts.discard if value is None else self._contexts.add
                 change(str(key["context"]))
@@ -95,6 +116,7 @@ class Registry:
             for target in _targets(entry):
                 self._users.setdefault(target, set()).add(place)
             self._ids.setdefault((context, entry.content), set()).add(entry.schema_id)
+            self._guids.setdefault(entry.content.guid, set()).add((context, entry.content))
             highest = self._highest_ids.get(context, 0)
             self._highest_ids[context] = max(highest, entry.schema_id)
 
@@ -104,8 +126,15 @@ class Registry:
             self._ids[context, old.content].discard(old.schema_id)
             if not self._ids[context, old.content]:
                 del self._ids[context, old.content]
+                self._forget_guid(context, old.content)
         if not places:
             del self._by_id[context, old.schema_id]
+
+    def _forget_guid(self, context: str, content: Content) -> None:
+        known = self._guids[content.guid]
+        known.discard((context, content))
+        if not known:
+            del self._guids[content.guid]
 
     def _delete_up_to(self, subject: str, last: int) -> None:
         for version, entry in list(self._subjects.get(subject, {}).items()):
@@ -198,9 +227,8 @@ class Registry:
     def with_guid(self, guid: str) -> list[tuple[str, Entry]]:
         """Return one version per context whose content has this guid."""
         found: dict[str, Entry] = {}
-        for (context, content), ids in self._ids.items():
-            if content.guid == guid:
-                found[context] = self.with_id(context, min(ids))[0]
+        for context, content in self._guids.get(guid, ()):
+            found[context] = self.with_id(context, min(self._ids[context, content]))[0]
         return sorted(found.items())
 
     def referenced_by(
@@ -278,7 +306,28 @@ def _put_or_drop(settings: dict[str | None, Any], subject: str | None, value: An
         settings[subject] = value
 
 
-def _without_subject(value: Json | None) -> Json | None:
+def _config_from(value: Json | None) -> Json | None:
+    """Read a CONFIG record. Raises ValueError for what this registry cannot follow."""
     if value is None:
         return None
-    return {name: member for name, member in value.items() if name not in ("subject", "offset")}
+    config = {name: member for name, member in value.items() if name not in ("subject", "offset")}
+    if config.get("compatibilityLevel", "NONE") not in LEVELS:
+        raise ValueError("not a compatibility level")
+    for name, kind in CONFIG_MEMBERS.items():
+        if not isinstance(config.get(name), kind | None):
+            raise ValueError(f"{name} is not of its type")
+    return config
+
+
+def _mode_from(value: Json) -> str:
+    mode = value["mode"]
+    if mode not in MODES:
+        raise ValueError("not a mode")
+    return str(mode)
+
+
+def _log_strange(key: bytes | None, reason: str) -> None:
+    log.warning(
+        "registry passes over a record key=%r reason=%s",
+        *((key or b"")[:_LOGGED_CHARACTERS], reason[:_LOGGED_CHARACTERS]),
+    )

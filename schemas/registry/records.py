@@ -14,11 +14,21 @@ None is left out and means the whole registry. Values leave out what is empty.
 
 import hashlib
 import json
+import math
 import uuid
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 AVRO: Final = "AVRO"
+LEVELS: Final = (
+    "NONE",
+    "BACKWARD",
+    "BACKWARD_TRANSITIVE",
+    "FORWARD",
+    "FORWARD_TRANSITIVE",
+    "FULL",
+    "FULL_TRANSITIVE",
+)
 _TENANT: Final = "default"
 
 Json = dict[str, Any]
@@ -127,9 +137,12 @@ def context_record(context: str) -> Record:
 
 
 def entry_from(key: Json, value: Json) -> Entry:
-    """Read a SCHEMA record. Raises KeyError, TypeError or ValueError for what is none."""
+    """Read a SCHEMA record.
+
+    Raises KeyError, TypeError, AttributeError, ValueError or OverflowError for what is none.
+    """
     references = tuple(
-        Reference(str(each["name"]), str(each["subject"]), int(each["version"]))
+        Reference(str(each["name"]), str(each["subject"]), number_from(each["version"], -1))
         for each in value.get("references") or ()
     )
     content = Content(
@@ -139,8 +152,18 @@ def entry_from(key: Json, value: Json) -> Entry:
         sorted_json(value.get("metadata")),
         sorted_json(value.get("ruleSet")),
     )
-    subject, version = str(key["subject"]), int(key["version"])
-    return Entry(subject, version, int(value["id"]), content, bool(value.get("deleted")))
+    subject, version = str(key["subject"]), number_from(key["version"])
+    entry = Entry(subject, version, number_from(value["id"]), content, bool(value.get("deleted")))
+    content.digest()  # Shows whether metadata and rules have their shape.
+    return entry
+
+
+def number_from(value: Any, lowest: int = 0) -> int:
+    """Read an id or a version. Raises TypeError or ValueError for anything else."""
+    number = int(value)
+    if not lowest <= number < 2**31:
+        raise ValueError("not an id or a version")
+    return number
 
 
 def compact_json(value: Any) -> str:
@@ -157,13 +180,40 @@ def sorted_json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
+def read_json(data: bytes | str) -> Any:
+    """Read JSON as RFC 8259 has it. Raises ValueError for anything else.
+
+    Python's reader also takes NaN, numbers that become infinite, halves of surrogate pairs and
+    bytes that are no UTF-8; what is read here can be written again for every client.
+    """
+    text = data if isinstance(data, str) else data.decode()
+    try:
+        value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+        if "\\u" in text:
+            compact_json(value).encode()
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    return value
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is not a number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError("a number is too large")
+    return number
+
+
 def parse_object(data: bytes | None) -> Json | None:
     """Return a JSON object, None for anything else."""
     if data is None:
         return None
     try:
-        parsed = json.loads(data)
-    except (ValueError, RecursionError):
+        parsed = read_json(data)
+    except ValueError:
         return None
     return parsed if isinstance(parsed, dict) else None
 

@@ -123,6 +123,10 @@ def schema_too_large() -> RegistryError:
     return RegistryError(42209, "Register operation failed because schema is too large")
 
 
+def too_many_requests() -> RegistryError:
+    return RegistryError(429, "HTTP 429 Too Many Requests: wait for the schemas that are checked")
+
+
 def store_error(reason: str) -> RegistryError:
     return RegistryError(50001, f"Error in the backend data store: {reason}")
 

@@ -10,10 +10,13 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from schemas.registry.domain import Registry
 from schemas.registry.forwarding import Writes
+from schemas.registry.judge import Judge
 from schemas.registry.leader import Identity, Leadership
+from schemas.registry.questions import Answer, Question
 from schemas.registry.records import Record
-from schemas.registry.rest.answers import CONTENT_TYPE, TOPIC_KEY, WRITES_KEY, registry_errors
+from schemas.registry.rest.answers import JUDGES_KEY, TOPIC_KEY, WRITES_KEY, registry_errors
 from schemas.registry.rest.app import add_routes
+from schemas.registry.rest.negotiation import CONTENT_TYPE
 from schemas.registry.topic import SchemaTopic
 
 Log = list[tuple[bytes, bytes | None]]
@@ -45,6 +48,16 @@ class MemoryTopic(SchemaTopic):
         return offset
 
 
+class JudgeAtOnce:
+    """Answers in this process."""
+
+    def __init__(self) -> None:
+        self._judge = Judge()
+
+    async def answer(self, question: Question, client: str) -> Answer:
+        return self._judge.answer(question)
+
+
 def leading() -> Leadership:
     leadership = Leadership("nowhere:1", "schema-registry", Identity("127.0.0.1", 1))
     leadership._follow(leadership.identity)
@@ -67,7 +80,9 @@ def with_client(check: Callable[[TestClient], Awaitable[None]], log: Log | None 
         app = web.Application(middlewares=[registry_errors])
         app[TOPIC_KEY] = MemoryTopic([] if log is None else log)
         app[WRITES_KEY] = Writes(app[TOPIC_KEY], leading())
+        app[JUDGES_KEY] = JudgeAtOnce()
         add_routes(app, {})
+        await app[TOPIC_KEY].catch_up()
         async with TestClient(TestServer(app)) as client:
             await check(client)
 

@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
 from schemas.registry import changes
 from schemas.registry.candidates import SchemaRequest
 from schemas.registry.domain import Registry
+from schemas.registry.judge import Judge
+from schemas.registry.questions import Answers, Question
 from schemas.registry.records import Content, Entry, Reference
 from schemas.registry.refusals import RegistryError
 from tests.schemas.memory_topic import Log, MemoryTopic, compacted, folded
@@ -23,9 +26,15 @@ def entries(registry: Registry) -> list[Entry]:
     ]
 
 
+def judged(question: Question) -> Any:
+    answers = Answers()
+    answers.give(question, Judge().answer(question))
+    return answers.ask(question)
+
+
 async def register(topic: MemoryTopic, subject: str, schema: str) -> Entry:
     request = SchemaRequest(Content(schema))
-    entry = await topic.write(lambda registry: changes.register(registry, subject, request))
+    entry = await topic.write(lambda registry: changes.register(registry, subject, request, judged))
     assert isinstance(entry, Entry)
     return entry
 

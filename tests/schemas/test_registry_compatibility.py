@@ -2,7 +2,8 @@
 
 import pytest
 
-from schemas.registry.compatibility import LEVELS, Earlier, incompatibilities
+from schemas.registry.compatibility import Earlier, incompatibilities
+from schemas.registry.records import LEVELS
 from schemas.registry.schema_types import ParsedSchema, parse
 
 

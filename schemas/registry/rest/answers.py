@@ -1,22 +1,23 @@
 """What all handlers share: reading names, numbers and bodies, and answering as Confluent does."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from aiohttp import web
 from aiokafka.errors import KafkaError
 
 from schemas.registry.domain import Registry
 from schemas.registry.forwarding import ForwardedAnswer, Writes
-from schemas.registry.records import compact_json
+from schemas.registry.questions import Answer, Answers, Ask, Question, Unanswered
+from schemas.registry.records import compact_json, read_json
 from schemas.registry.refusals import (
     RegistryError,
     invalid_subject,
     invalid_version,
     store_error,
 )
+from schemas.registry.rest.negotiation import CONTENT_TYPE, SENT, answered_type
 from schemas.registry.subjects import (
     DEFAULT_CONTEXT,
     is_valid,
@@ -25,16 +26,24 @@ from schemas.registry.subjects import (
 )
 from schemas.registry.topic import SchemaTopic
 
-CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
-_JSON: Final = "application/json"
-_ACCEPTED: Final = (
-    CONTENT_TYPE,
-    "application/vnd.schemaregistry+json",
-    _JSON,
-    "application/octet-stream",
-)
+
+class Answering(Protocol):
+    """Answers questions about schemas."""
+
+    async def answer(self, question: Question, client: str) -> Answer:
+        """Return the answer. Raises RegistryError, 429, when the client has to come again."""
+
+
 TOPIC_KEY: Final = web.AppKey("topic", SchemaTopic)
 WRITES_KEY: Final = web.AppKey("writes", Writes)
+JUDGES_KEY: Final = web.AppKey("judges", Answering)
+_ANSWERS: Final = web.RequestKey("answers", Answers)
+
+NOT_NEGOTIATED: Final = ("/", "/metrics")
+"""Paths that answer with types of their own."""
+
+_DIGITS: Final = 10
+_SHOWN_CHARACTERS: Final = 100
 
 LOAD_SECONDS = 10.0
 """How long a request waits for the topic to be read; then the store is at fault, not the caller."""
@@ -55,15 +64,14 @@ def answer_text(request: web.Request, text: str) -> web.Response:
 
 
 def _answered_type(request: web.Request) -> str:
-    accepted = request.headers.get("Accept", "*/*")
-    return _JSON if _JSON in accepted and "schemaregistry" not in accepted else CONTENT_TYPE
+    return answered_type(request.headers.get("Accept", "*/*")) or CONTENT_TYPE
 
 
 @web.middleware
 async def registry_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Turn every refusal into Confluent's error body."""
     try:
-        _check_content_type(request)
+        _check_content_types(request)
         return await handler(request)
     except ForwardedAnswer as forwarded:
         return forwarded.response
@@ -93,13 +101,41 @@ def when_loaded(handler: Handler) -> Handler:
     return wait_and_handle
 
 
+def settled(handler: Handler) -> Handler:
+    """Return the handler that is called again whenever a question of it has been answered.
+
+    A question is about a schema (see `questions`); it is answered elsewhere, and meanwhile others
+    are served here.
+    """
+
+    async def settle_and_handle(request: web.Request) -> web.StreamResponse:
+        answers = request[_ANSWERS] = Answers()
+        while True:
+            try:
+                return await handler(request)
+            except Unanswered as missing:
+                client = request.remote or ""
+                answer = await request.app[JUDGES_KEY].answer(missing.question, client)
+                answers.give(missing.question, answer)
+
+    return settle_and_handle
+
+
+def ask_of(request: web.Request) -> Ask:
+    """Return what a handler asks about schemas with."""
+    return request[_ANSWERS].ask
+
+
 def _refusal(request: web.Request, error: RegistryError) -> web.Response:
     body = {"error_code": error.error_code, "message": str(error)}
     return answer(request, body, error.http_status)
 
 
-def _check_content_type(request: web.Request) -> None:
-    if request.can_read_body and request.content_type not in _ACCEPTED:
+def _check_content_types(request: web.Request) -> None:
+    is_own = request.path not in NOT_NEGOTIATED
+    if is_own and answered_type(request.headers.get("Accept", "*/*")) is None:
+        raise RegistryError(406, "HTTP 406 Not Acceptable")
+    if request.can_read_body and request.content_type not in SENT:
         raise RegistryError(415, "HTTP 415 Unsupported Media Type")
 
 
@@ -107,16 +143,16 @@ def registry_of(request: web.Request) -> Registry:
     return request.app[TOPIC_KEY].registry
 
 
-async def read_json(request: web.Request) -> Any:
+async def read_body(request: web.Request) -> Any:
     """Read the body. Raises RegistryError, 42201, for what is no JSON."""
     try:
-        return json.loads(await request.read())
-    except (ValueError, RecursionError) as error:
+        return read_json(await request.read())
+    except ValueError as error:
         raise RegistryError(42201, f"Malformed JSON: {error}") from error
 
 
 async def read_object(request: web.Request) -> dict[str, Any]:
-    body = await read_json(request)
+    body = await read_body(request)
     if not isinstance(body, dict):
         raise RegistryError(42201, "Malformed JSON: not an object")
     return body
@@ -211,14 +247,23 @@ def version_of(request: web.Request) -> int | None:
     text = request.match_info["version"].strip()
     if text.lower() == "latest" or text == "-1":
         return None
-    if not (text.isascii() and text.removeprefix("+").isdigit() and 1 <= int(text) < 2**31):
-        raise invalid_version(request.match_info["version"])
-    return int(text)
+    number = _number(text.removeprefix("+"))
+    if number is None or number < 1:
+        raise invalid_version(request.match_info["version"][:_SHOWN_CHARACTERS])
+    return number
 
 
 def id_of(request: web.Request) -> int:
     """Return the id of the path; what is no number is not found, as with Confluent's."""
-    text = request.match_info["schema_id"]
-    if not (text.isascii() and text.isdigit() and int(text) < 2**31):
+    number = _number(request.match_info["schema_id"])
+    if number is None:
         raise web.HTTPNotFound
-    return int(text)
+    return number
+
+
+def _number(text: str) -> int | None:
+    """Read digits below 2^31; Python refuses to read thousands of them."""
+    if not (text.isascii() and text.isdigit() and len(text.lstrip("0")) <= _DIGITS):
+        return None
+    number = int(text[-_DIGITS:])
+    return number if number < 2**31 else None

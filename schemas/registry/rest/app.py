@@ -9,9 +9,17 @@ from aiohttp import web
 
 from common.http.neighbours import parse_neighbours
 from schemas.registry.forwarding import Writes
+from schemas.registry.judging.pool import Judges
 from schemas.registry.leader import Leadership
 from schemas.registry.rest import schemas, settings, subjects
-from schemas.registry.rest.answers import TOPIC_KEY, WRITES_KEY, registry_errors, when_loaded
+from schemas.registry.rest.answers import (
+    JUDGES_KEY,
+    TOPIC_KEY,
+    WRITES_KEY,
+    registry_errors,
+    settled,
+    when_loaded,
+)
 from schemas.registry.rest.front import front_page
 from schemas.registry.rest.metrics import Metrics
 from schemas.registry.topic import SchemaTopic
@@ -22,23 +30,26 @@ log = logging.getLogger(__name__)
 
 
 def build_app(topic: SchemaTopic, leadership: Leadership, neighbours: str = "") -> web.Application:
+    judges = Judges()
     metrics = Metrics(topic, leadership)
     middlewares = [metrics.count, registry_errors]
     app = web.Application(middlewares=middlewares, client_max_size=_BODY_LIMIT_BYTES)
     app[TOPIC_KEY] = topic
     app[WRITES_KEY] = Writes(topic, leadership)
+    app[JUDGES_KEY] = judges
     add_routes(app, parse_neighbours(neighbours))
     app.router.add_get("/metrics", metrics.get_metrics)
     app.cleanup_ctx.append(_follow)
+    app.on_cleanup.append(lambda _: judges.close())
     return app
 
 
 def add_routes(app: web.Application, neighbours: Mapping[str, str]) -> None:
     """Add everything that is the registry's interface."""
     for method, path, handler in (*subjects.ROUTES, *schemas.ROUTES, *settings.ROUTES):
-        when_known = when_loaded(handler)
+        when_known = when_loaded(settled(handler))
         app.router.add_route(method, path, when_known)
-        app.router.add_route(method, "/contexts/{context}" + path, when_known)
+        app.router.add_route(method, "/contexts/{context:[^/]+}" + path, when_known)
     app.router.add_get("/", front_page(neighbours))
     for method, path, handler in settings.SERVER_ROUTES:
         app.router.add_route(method, path, handler)

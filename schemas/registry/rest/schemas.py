@@ -4,10 +4,12 @@ from aiohttp import web
 
 from schemas.registry import refusals
 from schemas.registry.domain import Registry
+from schemas.registry.questions import Ask
 from schemas.registry.records import Entry, Json, content_members
 from schemas.registry.rest.answers import (
     answer,
     answer_text,
+    ask_of,
     flag,
     id_of,
     page,
@@ -31,7 +33,9 @@ async def get_schemas(request: web.Request) -> web.Response:
     ):
         versions = registry.versions(subject, with_deleted=with_deleted)
         entries += versions[-1:] if flag(request, "latestOnly") else versions
-    return answer(request, [entry_body(registry, entry) for entry in page(request, entries)])
+    ask = ask_of(request)
+    bodies = [entry_body(registry, entry, "", ask) for entry in page(request, entries)]
+    return answer(request, bodies)
 
 
 async def get_types(request: web.Request) -> web.Response:
@@ -50,17 +54,17 @@ def _subject_in_query(request: web.Request) -> str:
     return qualified(request, request.query.get("subject", ""))
 
 
-def _schema_body(registry: Registry, entry: Entry, how: str) -> Json:
+def _schema_body(registry: Registry, entry: Entry, how: str, ask: Ask) -> Json:
     return {
         "guid": entry.content.guid,
         **content_members(entry.content),
-        "schema": text_of(registry, entry, how),
+        "schema": text_of(registry, entry, how, ask),
     }
 
 
 async def get_schema(request: web.Request) -> web.Response:
     entry, registry = _entry_with_id(request), registry_of(request)
-    body = _schema_body(registry, entry, request.query.get("format", ""))
+    body = _schema_body(registry, entry, request.query.get("format", ""), ask_of(request))
     if "subject" in request.query:
         body = {"subject": entry.subject, "version": entry.version, **body}
     if flag(request, "fetchMaxId"):
@@ -71,7 +75,7 @@ async def get_schema(request: web.Request) -> web.Response:
 async def get_schema_text(request: web.Request) -> web.Response:
     entry = _entry_with_id(request)
     how = request.query.get("format", "")
-    return answer_text(request, text_of(registry_of(request), entry, how))
+    return answer_text(request, text_of(registry_of(request), entry, how, ask_of(request)))
 
 
 def _all_with_id(request: web.Request) -> list[Entry]:
@@ -98,7 +102,7 @@ async def get_by_guid(request: web.Request) -> web.Response:
     if not found:
         raise refusals.schema_not_found(guid)
     how = request.query.get("format", "")
-    return answer(request, _schema_body(registry, found[0][1], how))
+    return answer(request, _schema_body(registry, found[0][1], how, ask_of(request)))
 
 
 async def get_guid_ids(request: web.Request) -> web.Response:

@@ -6,21 +6,24 @@ from schemas.registry import changes, refusals
 from schemas.registry.candidates import (
     SchemaRequest,
     candidate,
-    parsed,
+    known_version,
+    question_about,
     read_request,
 )
 from schemas.registry.domain import Registry
+from schemas.registry.questions import Ask, Write
 from schemas.registry.records import Entry, Json, content_members
 from schemas.registry.refusals import RegistryError
 from schemas.registry.rest.answers import (
     WRITES_KEY,
     answer,
     answer_text,
+    ask_of,
     flag,
     new_subject_of,
     page,
     path_context,
-    read_json,
+    read_body,
     read_subject_of,
     registry_of,
     subject_of,
@@ -29,7 +32,7 @@ from schemas.registry.rest.answers import (
 from schemas.registry.subjects import DEFAULT_CONTEXT, parse_subject, qualified_context
 
 
-def entry_body(registry: Registry, entry: Entry, how: str = "") -> Json:
+def entry_body(registry: Registry, entry: Entry, how: str, ask: Ask) -> Json:
     """Describe a version, its schema in the form asked for."""
     return {
         "subject": entry.subject,
@@ -37,17 +40,19 @@ def entry_body(registry: Registry, entry: Entry, how: str = "") -> Json:
         "id": entry.schema_id,
         "guid": entry.content.guid,
         **content_members(entry.content),
-        "schema": text_of(registry, entry, how),
+        "schema": text_of(registry, entry, how, ask),
         **({"deleted": True} if entry.is_deleted else {}),
     }
 
 
-def text_of(registry: Registry, entry: Entry, how: str) -> str:
-    return parsed(registry, entry).formatted(how) if how.strip() else entry.content.schema
+def text_of(registry: Registry, entry: Entry, how: str, ask: Ask) -> str:
+    if not how.strip():
+        return entry.content.schema
+    return str(ask(Write(question_about(registry, entry), how)))
 
 
 async def _read_schema(request: web.Request) -> SchemaRequest:
-    return read_request(await read_json(request), is_normalized=flag(request, "normalize"))
+    return read_request(await read_body(request), is_normalized=flag(request, "normalize"))
 
 
 async def get_subjects(request: web.Request) -> web.Response:
@@ -96,13 +101,13 @@ def _same_name_elsewhere(registry: Registry, subject: str) -> list[str]:
 async def get_version(request: web.Request) -> web.Response:
     entry = _named_version(request, with_deleted=flag(request, "deleted"))
     how = request.query.get("format", "")
-    return answer(request, entry_body(registry_of(request), entry, how))
+    return answer(request, entry_body(registry_of(request), entry, how, ask_of(request)))
 
 
 async def get_version_schema(request: web.Request) -> web.Response:
     entry = _named_version(request, with_deleted=flag(request, "deleted"))
     how = request.query.get("format", "")
-    return answer_text(request, text_of(registry_of(request), entry, how))
+    return answer_text(request, text_of(registry_of(request), entry, how, ask_of(request)))
 
 
 async def get_referenced_by(request: web.Request) -> web.Response:
@@ -122,9 +127,9 @@ async def get_metadata(request: web.Request) -> web.Response:
     with_deleted = flag(request, "deleted")
     for entry in reversed(registry.versions(subject, with_deleted=with_deleted)):
         properties = content_members(entry.content).get("metadata", {}).get("properties") or {}
-        if wanted.items() <= properties.items():
+        if all(properties.get(name) == value for name, value in wanted.items()):
             how = request.query.get("format", "")
-            return answer(request, entry_body(registry, entry, how))
+            return answer(request, entry_body(registry, entry, how, ask_of(request)))
     if not registry.has_subject(subject, with_deleted=with_deleted):
         raise refusals.subject_not_found(subject)
     raise refusals.schema_not_found()
@@ -132,15 +137,15 @@ async def get_metadata(request: web.Request) -> web.Response:
 
 async def register(request: web.Request) -> web.Response:
     subject, new = new_subject_of(request), await _read_schema(request)
-    registry = registry_of(request)
-    known = changes.known_entry(registry, subject, new)
+    registry, ask = registry_of(request), ask_of(request)
+    known = changes.known_entry(registry, subject, new, ask)
     if known is None:
         decided = await request.app[WRITES_KEY].write(
-            request, lambda registry: changes.register(registry, subject, new)
+            request, lambda registry: changes.register(registry, subject, new, ask)
         )
         assert isinstance(decided, Entry), decided
         known = decided
-    body = entry_body(registry, known, request.query.get("format") or new.form)
+    body = entry_body(registry, known, request.query.get("format") or new.form, ask)
     del body["subject"]
     return answer(request, body)
 
@@ -149,11 +154,11 @@ async def look_up(request: web.Request) -> web.Response:
     registry, subject = registry_of(request), read_subject_of(request)
     with_deleted, asked = flag(request, "deleted"), await _read_schema(request)
     for each in _same_name_elsewhere(registry, subject):
-        content = candidate(registry, each, asked).content
-        entry = registry.find(each, content, with_deleted=with_deleted)
+        new = candidate(registry, each, asked, ask_of(request))
+        entry = known_version(registry, each, new, ask_of(request), with_deleted=with_deleted)
         if entry is not None:
             how = request.query.get("format") or asked.form
-            return answer(request, entry_body(registry, entry, how))
+            return answer(request, entry_body(registry, entry, how, ask_of(request)))
     if not registry.has_subject(subject, with_deleted=with_deleted):
         raise refusals.subject_not_found(subject)
     raise refusals.schema_not_found()
@@ -193,8 +198,8 @@ async def check_compatibility(request: web.Request) -> web.Response:
         versions = registry.versions(subject)
     is_verbose = flag(request, "verbose")
     try:
-        new = candidate(registry, subject, await _read_schema(request))
-        messages = changes.check(registry, subject, new, versions)
+        new = candidate(registry, subject, await _read_schema(request), ask_of(request))
+        messages = changes.check(registry, subject, new, versions, ask_of(request))
     except RegistryError as error:
         if not is_verbose or error.error_code != 42201:
             raise
@@ -205,15 +210,15 @@ async def check_compatibility(request: web.Request) -> web.Response:
 
 ROUTES = [
     ("GET", "/subjects", get_subjects),
-    ("POST", "/subjects/{subject}", look_up),
-    ("DELETE", "/subjects/{subject}", delete_subject),
-    ("GET", "/subjects/{subject}/metadata", get_metadata),
-    ("GET", "/subjects/{subject}/versions", get_versions),
-    ("POST", "/subjects/{subject}/versions", register),
-    ("GET", "/subjects/{subject}/versions/{version}", get_version),
-    ("DELETE", "/subjects/{subject}/versions/{version}", delete_version),
-    ("GET", "/subjects/{subject}/versions/{version}/schema", get_version_schema),
-    ("GET", "/subjects/{subject}/versions/{version}/referencedby", get_referenced_by),
-    ("POST", "/compatibility/subjects/{subject}/versions", check_compatibility),
-    ("POST", "/compatibility/subjects/{subject}/versions/{version}", check_compatibility),
+    ("POST", "/subjects/{subject:[^/]+}", look_up),
+    ("DELETE", "/subjects/{subject:[^/]+}", delete_subject),
+    ("GET", "/subjects/{subject:[^/]+}/metadata", get_metadata),
+    ("GET", "/subjects/{subject:[^/]+}/versions", get_versions),
+    ("POST", "/subjects/{subject:[^/]+}/versions", register),
+    ("GET", "/subjects/{subject:[^/]+}/versions/{version}", get_version),
+    ("DELETE", "/subjects/{subject:[^/]+}/versions/{version}", delete_version),
+    ("GET", "/subjects/{subject:[^/]+}/versions/{version}/schema", get_version_schema),
+    ("GET", "/subjects/{subject:[^/]+}/versions/{version}/referencedby", get_referenced_by),
+    ("POST", "/compatibility/subjects/{subject:[^/]+}/versions", check_compatibility),
+    ("POST", "/compatibility/subjects/{subject:[^/]+}/versions/{version}", check_compatibility),
 ]

@@ -4,18 +4,17 @@ A package parses each kind. For Avro a package also tells what can read what; fo
 Protobuf the rules are here (`json_rules`, `proto_rules`).
 """
 
-from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
+from schemas.registry.questions import Named
 from schemas.registry.records import AVRO
 from schemas.registry.refusals import RegistryError, invalid_schema
 
 JSON = "JSON"
 PROTOBUF = "PROTOBUF"
+_DEPTH_LIMIT = 200
+_MEMBERS_LIMIT = 50_000
 SCHEMA_TYPES = (JSON, PROTOBUF, AVRO)
-
-Named = tuple[tuple[str, str], ...]
-"""Names and texts of the schemas that one refers to, each after those it refers to itself."""
 
 
 class ParsedSchema(Protocol):
@@ -38,7 +37,6 @@ class ParsedSchema(Protocol):
         """
 
 
-@lru_cache(maxsize=1000)
 def parse(schema_type: str, text: str, named: Named) -> ParsedSchema:
     """Parse a schema. Raises RegistryError, 42201, for what is none."""
     match schema_type:
@@ -58,6 +56,25 @@ def parse(schema_type: str, text: str, named: Named) -> ParsedSchema:
             pass
     known = ", ".join(SCHEMA_TYPES)
     raise invalid_schema(f"Invalid schema type {schema_type}, known: {known}")
+
+
+def check_shape(document: Any, *, members: int = _MEMBERS_LIMIT) -> None:
+    """Raise ValueError for a document that nests too deeply or has too many members in one place.
+
+    What reads it later, here and in clients, is recursive, and some of it quadratic.
+    """
+    level: list[Any] = [document]
+    for _ in range(_DEPTH_LIMIT):
+        inner: list[Any] = []
+        for each in level:
+            if isinstance(each, dict | list):
+                if len(each) > members:
+                    raise ValueError(f"more than {members} members in one place")
+                inner += each.values() if isinstance(each, dict) else each
+        if not inner:
+            return
+        level = inner
+    raise ValueError(f"nested more than {_DEPTH_LIMIT} levels deep")
 
 
 def unknown_format(how: str, schema_type: str) -> RegistryError:

@@ -5,20 +5,23 @@ white space, members in a fixed order, simple types as plain names, a name witho
 where that is the enclosing one. So the same schema has the same id whoever registers it.
 """
 
-import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaIncompatibilityType
+from avro.compatibility import SchemaIncompatibilityType
 from avro.errors import IgnoredLogicalType
 from avro.name import Names
 from avro.schema import Schema, make_avsc_object
 
-from schemas.registry.records import compact_json
+from schemas.registry.questions import Named
+from schemas.registry.records import compact_json, read_json
 from schemas.registry.refusals import invalid_schema
-from schemas.registry.schema_types import Named, ParsedSchema, unknown_format
+from schemas.registry.schema_types import ParsedSchema, check_shape, unknown_format
+from schemas.registry.schema_types.avro_rules import Checker
 
+_MEMBERS_LIMIT = 10_000
+"""The package compares the name of each field with all before it."""
 _NAMED = ("record", "error", "enum", "fixed")
 _MEMBERS = ("doc", "fields", "symbols", "default", "size", "items", "values")
 _FIELD_MEMBERS = ("doc", "default")
@@ -50,8 +53,9 @@ class AvroSchema(ParsedSchema):
 
     def __init__(self, text: str, named: Named) -> None:
         try:
-            self._json = json.loads(text)
-            self._named = [json.loads(each) for _, each in named]
+            self._json = read_json(text)
+            self._named = [read_json(each) for _, each in named]
+            check_shape(self._json, members=_MEMBERS_LIMIT)
             self.parsed = _parse(self._json, self._named)
             self._canonical = compact_json(_Writer().write(self._json, ""))
         # The package raises its own errors, and KeyError, TypeError and others for odd shapes.
@@ -73,8 +77,7 @@ class AvroSchema(ParsedSchema):
 
     def cannot_read(self, written: ParsedSchema) -> list[str]:
         assert isinstance(written, AvroSchema), written
-        checker = ReaderWriterCompatibilityChecker()  # type: ignore[no-untyped-call]
-        result = checker.get_compatibility(self.parsed, written.parsed)
+        result = Checker().get_compatibility(self.parsed, written.parsed)
         types = list(dict.fromkeys(result.incompatibilities))
         return [_sentence(each, result.messages, result.locations) for each in types]
 

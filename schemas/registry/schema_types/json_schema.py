@@ -8,9 +8,10 @@ from typing import Any
 from jsonschema.exceptions import SchemaError, UndefinedTypeCheck, ValidationError, best_match
 from jsonschema.validators import Draft7Validator, extend, validator_for
 
-from schemas.registry.records import compact_json
+from schemas.registry.questions import Named
+from schemas.registry.records import compact_json, read_json
 from schemas.registry.refusals import invalid_schema
-from schemas.registry.schema_types import Named, ParsedSchema, unknown_format
+from schemas.registry.schema_types import ParsedSchema, check_shape, unknown_format
 from schemas.registry.schema_types.json_loader import json_key, load
 from schemas.registry.schema_types.json_rules import differences
 
@@ -23,11 +24,12 @@ class JsonSchema(ParsedSchema):
 
     def __init__(self, text: str, named: Named) -> None:
         try:
-            self._json = json.loads(text)
+            self._json = read_json(text)
             if not isinstance(self._json, dict | bool):
                 raise ValueError("not an object")
             _check(self._json)
-            self.root = load(self._json, {name: json.loads(each) for name, each in named})
+            check_shape(self._json)
+            self.root = load(self._json, {name: read_json(each) for name, each in named})
             self._canonical = compact_json(self._json)
         except SchemaError as error:
             reason = error.message

@@ -10,8 +10,9 @@ from typing import Final
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
+from schemas.registry.questions import Named
 from schemas.registry.refusals import invalid_schema
-from schemas.registry.schema_types import Named, ParsedSchema, unknown_format
+from schemas.registry.schema_types import ParsedSchema, unknown_format
 from schemas.registry.schema_types.proto_compiler import (
     MAIN,
     compiled,

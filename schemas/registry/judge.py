@@ -1,0 +1,90 @@
+"""Answers questions about schemas: parses, writes, compares. Pure, and as slow as its input."""
+
+import logging
+from collections import OrderedDict
+from typing import Final
+
+from schemas.registry import refusals
+from schemas.registry.compatibility import Earlier, incompatibilities
+from schemas.registry.questions import (
+    Answer,
+    Compare,
+    Parse,
+    Parsed,
+    Question,
+    Refused,
+    Write,
+)
+from schemas.registry.refusals import RegistryError
+from schemas.registry.schema_types import ParsedSchema, parse
+
+_REMEMBERED_CHARACTERS: Final = 1 << 20
+
+log = logging.getLogger(__name__)
+
+
+class Judge:
+    """Remembers the schemas that it has parsed last, up to so many characters of text."""
+
+    def __init__(self, remembered_characters: int = _REMEMBERED_CHARACTERS) -> None:
+        self._limit = remembered_characters
+        self._size = 0
+        self._known: OrderedDict[Parse, ParsedSchema] = OrderedDict()
+
+    def answer(self, question: Question) -> Answer:
+        """Return the answer; a refusal is one."""
+        try:
+            return self._answer(question)
+        except RegistryError as error:
+            return Refused(error.error_code, str(error))
+        except RecursionError:
+            return refused_as("it is nested too deeply")
+        except MemoryError:
+            self._known.clear()
+            self._size = 0
+            return refused_as("it takes too much memory")
+        # The packages raise what they meet where they do not expect it; it is about the schema.
+        except Exception as error:
+            log.exception("registry could not judge a schema kind=%s", type(question).__name__)
+            return refused_as(f"{type(error).__name__}: {error}")
+
+    def _answer(self, question: Question) -> Answer:
+        match question:
+            case Parse():
+                schema = self._parsed(question)
+                return Parsed(schema.canonical, schema.normalized())
+            case Write():
+                return self._parsed(question.schema).formatted(question.how)
+            case Compare():
+                return self._compare(question)
+
+    def _compare(self, question: Compare) -> list[str]:
+        earlier = [
+            Earlier(version, each.schema_type, self._parsed(each))
+            for version, each in question.earlier
+        ]
+        schema = question.schema
+        return incompatibilities(question.level, schema.schema_type, self._parsed(schema), earlier)
+
+    def _parsed(self, question: Parse) -> ParsedSchema:
+        known = self._known.get(question)
+        if known is not None:
+            self._known.move_to_end(question)
+            return known
+        schema = parse(question.schema_type, question.text, question.named)
+        self._known[question] = schema
+        self._size += _size(question)
+        while self._size > self._limit:
+            forgotten, _ = self._known.popitem(last=False)
+            self._size -= _size(forgotten)
+        return schema
+
+
+def refused_as(reason: str) -> Refused:
+    """Return the answer for a schema that cannot be judged."""
+    error = refusals.invalid_schema(f"Invalid schema, details: {reason}")
+    return Refused(error.error_code, str(error))
+
+
+def _size(question: Parse) -> int:
+    return len(question.text) + sum(len(text) for _, text in question.named)

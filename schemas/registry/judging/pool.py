@@ -1,0 +1,175 @@
+"""Has questions answered by processes: few, started when they are needed, given up when slow."""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from schemas.registry.judge import refused_as
+from schemas.registry.judging.memory import AnswerMemory
+from schemas.registry.judging.places import Places
+from schemas.registry.judging.process import LENGTH_BYTES
+from schemas.registry.questions import (
+    Answer,
+    Question,
+    answer_from,
+    digest,
+    to_bytes,
+)
+
+_START: Final = (
+    "import sys; sys.path[:] = sys.argv[2:]; "
+    "from schemas.registry.judging.process import main; main(float(sys.argv[1]))"
+)
+_END_SECONDS: Final = 5.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is spent on questions."""
+
+    processes: int = 2
+    answer_seconds: float = 10.0
+    """Processor time: a machine with much to do must not refuse what it would take elsewhere."""
+    wait_seconds: float = 60.0
+    idle_seconds: float = 30.0
+    waiting: int = 100
+    client_waiting: int = 16
+    waiting_seconds: float = 60.0
+    memory_bytes: int = 8 << 20
+
+
+class Judges:
+    """Answers questions one after the other for each client."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self.memory = AnswerMemory(self.limits.memory_bytes)
+        self._places = Places(
+            self.limits.processes,
+            waiting=self.limits.waiting,
+            client_waiting=self.limits.client_waiting,
+            seconds=self.limits.waiting_seconds,
+        )
+        self._idle: list[_Process] = []
+
+    async def answer(self, question: Question, client: str) -> Answer:
+        """Return the answer. Raises RegistryError, 429, when the client has to come again."""
+        data = to_bytes(question)
+        key = digest(data)
+        known = self.memory.get(key)
+        if known is not None:
+            return answer_from(known)
+        async with self._places.place(client):
+            # Another request of this client may have asked the same.
+            answer = self.memory.get(key) or await self._judge(data)
+        if answer is None:
+            return refused_as("the process that checks it has died")
+        if answer:
+            self.memory.put(key, answer)
+            return answer_from(answer)
+        log.warning(
+            "registry gave up a schema kind=%s bytes=%d seconds=%g",
+            *(type(question).__name__, len(data), self.limits.answer_seconds),
+        )
+        seconds = f"{self.limits.answer_seconds:g}"
+        return refused_as(f"it takes longer than {seconds} s to check")
+
+    async def _judge(self, data: bytes) -> bytes | None:
+        """Return the answer: empty when it takes too long, None when the process has died."""
+        while True:
+            is_used = bool(self._idle)
+            process = self._idle.pop() if is_used else await _start(self.limits.answer_seconds)
+            process.stay()
+            try:
+                async with asyncio.timeout(self.limits.wait_seconds):
+                    answer = await process.ask(data)
+            except TimeoutError:
+                process.kill()
+                return b""
+            except (OSError, EOFError) as error:
+                if await process.ended() == -signal.SIGPROF:
+                    return b""
+                if is_used:
+                    continue  # It had ended, as one does that has grown large.
+                log.warning("registry lost a process that checks schemas error=%r", error)
+                return None
+            except BaseException:
+                process.kill()
+                raise
+            self._idle.append(process)
+            process.end_when_idle(self.limits.idle_seconds, self._idle.remove)
+            return answer
+
+    async def close(self) -> None:
+        """End all processes."""
+        while self._idle:
+            process = self._idle.pop()
+            process.stay()
+            process.kill()
+            await process.wait()
+
+
+class _Process:
+    """One process; it answers one question at a time."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._ending: asyncio.TimerHandle | None = None
+
+    async def ask(self, data: bytes) -> bytes:
+        """Return the answer. Raises OSError or EOFError when the process is gone."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None, self
+        assert stdout is not None, self
+        stdin.write(len(data).to_bytes(LENGTH_BYTES, "big") + data)
+        await stdin.drain()
+        length = await stdout.readexactly(LENGTH_BYTES)
+        return await stdout.readexactly(int.from_bytes(length, "big"))
+
+    def end_when_idle(self, seconds: float, forget: "Callable[[_Process], None]") -> None:
+        def end() -> None:
+            forget(self)
+            self.kill()
+
+        self._ending = asyncio.get_running_loop().call_later(seconds, end)
+
+    def stay(self) -> None:
+        if self._ending is not None:
+            self._ending.cancel()
+            self._ending = None
+
+    def kill(self) -> None:
+        if self._process.returncode is None:
+            self._process.kill()
+
+    async def wait(self) -> int:
+        """Wait for the end; returns the status, negative for a signal."""
+        return await self._process.wait()
+
+    async def ended(self) -> int:
+        """Return the status of a process whose pipes are closed.
+
+        Popen's `kill` polls first, and so can take the status before asyncio's watcher reads it;
+        therefore a process that ends by itself is waited for.
+        """
+        try:
+            async with asyncio.timeout(_END_SECONDS):
+                return await self.wait()
+        except TimeoutError:
+            self.kill()
+            return await self.wait()
+
+
+async def _start(answer_seconds: float) -> _Process:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", _START, str(answer_seconds), *sys.path),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    return _Process(process)

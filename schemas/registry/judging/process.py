@@ -1,0 +1,54 @@
+"""The process that answers: questions on stdin, answers on stdout, each after its length.
+
+It ends at the end of its input, after an answer that left it large, and by SIGPROF when a question
+has taken too much processor time. It runs in a thread with a large stack, because schemas nest.
+"""
+
+import os
+import resource
+import signal
+import sys
+import threading
+from typing import BinaryIO, Final
+
+from schemas.registry.judge import Judge
+from schemas.registry.questions import answer_to_bytes, question_from
+
+LENGTH_BYTES: Final = 4
+_STACK_BYTES: Final = 256 << 20
+_RECURSION_LIMIT: Final = 10_000
+_ADDRESS_SPACE_BYTES: Final = 2 << 30
+_LOOK_SECONDS: Final = 1.0
+_LARGE_KILOBYTES: Final = 160 << 10
+
+
+def main(answer_seconds: float) -> None:
+    """Answer until the input ends, each question within so much processor time."""
+    threading.stack_size(_STACK_BYTES)
+    sys.setrecursionlimit(_RECURSION_LIMIT)
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE_BYTES, _ADDRESS_SPACE_BYTES))
+    # What the packages print must not be taken for an answer.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    thread = threading.Thread(target=_serve, args=(sys.stdin.buffer, answers, answer_seconds))
+    # Ctrl-C in a terminal is for the registry, which then ends this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    registry = os.getppid()
+    thread.start()
+    while thread.is_alive():
+        thread.join(_LOOK_SECONDS)
+        if os.getppid() != registry:
+            os._exit(1)  # A registry that was killed cannot give up what takes long.
+
+
+def _serve(questions: BinaryIO, answers: BinaryIO, answer_seconds: float) -> None:
+    judge = Judge()
+    while header := questions.read(LENGTH_BYTES):
+        question = question_from(questions.read(int.from_bytes(header, "big")))
+        signal.setitimer(signal.ITIMER_PROF, answer_seconds)
+        data = answer_to_bytes(judge.answer(question))
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        answers.write(len(data).to_bytes(LENGTH_BYTES, "big") + data)
+        answers.flush()
+        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > _LARGE_KILOBYTES:
+            return

@@ -1,0 +1,136 @@
+"""What is asked about schemas that come from outside, and what is answered.
+
+Parsing and comparing what a stranger sends can take long, so the decisions of the registry do not
+do it: they ask. `Unanswered` ends a decision whose question has no answer yet; the shell has the
+question answered by another process (see `judging`) and decides again. A question holds all that it
+is about, so its answer stays right whatever the registry learns meanwhile.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from schemas.registry.refusals import RegistryError
+
+Named = tuple[tuple[str, str], ...]
+"""Names and texts of the schemas that one refers to, each after those it refers to itself."""
+
+
+class Parse(NamedTuple):
+    """Is this a schema? The answer is a `Parsed`."""
+
+    schema_type: str
+    text: str
+    named: Named = ()
+
+
+class Parsed(NamedTuple):
+    """A valid schema: the text that is stored, and the one for `normalize=true`."""
+
+    canonical: str
+    normalized: str
+
+
+class Write(NamedTuple):
+    """How is this schema written in another format? The answer is a text."""
+
+    schema: Parse
+    how: str
+
+
+class Compare(NamedTuple):
+    """What stands against a schema beside earlier versions, oldest first? A list of sentences."""
+
+    level: str
+    schema: Parse
+    earlier: tuple[tuple[int, Parse], ...]
+
+
+Question = Parse | Write | Compare
+Ask = Callable[[Question], Any]
+"""Return the answer. Raises RegistryError when that is a refusal, Unanswered when there is none."""
+
+
+class Unanswered(Exception):  # noqa: N818  # Not an error: the shell answers and decides again.
+    """Ends a decision that needs an answer."""
+
+    def __init__(self, question: Question) -> None:
+        super().__init__(type(question).__name__)
+        self.question = question
+
+
+class Answers:
+    """Answers given so far; `ask` raises what it has none for."""
+
+    def __init__(self) -> None:
+        self._known: dict[Question, Any] = {}
+
+    def give(self, question: Question, answer: Any) -> None:
+        self._known[question] = answer
+
+    def ask(self, question: Question) -> Any:
+        """Return an answer. Raises RegistryError for a refusal, Unanswered where there is none."""
+        if question not in self._known:
+            raise Unanswered(question)
+        answer = self._known[question]
+        if isinstance(answer, Refused):
+            raise answer.error()
+        return answer
+
+
+class Refused(NamedTuple):
+    """The answer that something is no schema, or cannot be judged."""
+
+    error_code: int
+    message: str
+
+    def error(self) -> RegistryError:
+        return RegistryError(self.error_code, self.message)
+
+
+Answer = Parsed | str | list[str] | Refused
+
+
+def to_bytes(question: Question) -> bytes:
+    return json.dumps([type(question).__name__, *question]).encode()
+
+
+def question_from(data: bytes) -> Question:
+    name, *parts = json.loads(data)
+    if name == "Parse":
+        return _parse(parts)
+    if name == "Write":
+        return Write(_parse(parts[0]), parts[1])
+    return Compare(parts[0], _parse(parts[1]), tuple((at, _parse(each)) for at, each in parts[2]))
+
+
+def _parse(parts: list[Any]) -> Parse:
+    schema_type, text, named = parts
+    return Parse(schema_type, text, tuple((name, each) for name, each in named))
+
+
+def answer_to_bytes(answer: Answer) -> bytes:
+    match answer:
+        case Parsed():
+            told: list[Any] = ["parsed", *answer]
+        case Refused():
+            told = ["refused", *answer]
+        case _:
+            told = ["plain", answer]
+    return json.dumps(told).encode()
+
+
+def answer_from(data: bytes) -> Answer:
+    kind, *parts = json.loads(data)
+    if kind == "parsed":
+        return Parsed(*parts)
+    if kind == "refused":
+        return Refused(*parts)
+    plain: str | list[str] = parts[0]
+    return plain
+
+
+def digest(data: bytes) -> bytes:
+    """Return what stands for a question among the answers that are remembered."""
+    return hashlib.sha256(data).digest()

@@ -1,0 +1,170 @@
+"""Processes that check schemas: a slow one is given up, and nobody else waits for it."""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from schemas.registry.judging.memory import AnswerMemory
+from schemas.registry.judging.places import Places
+from schemas.registry.judging.pool import Judges, Limits
+from schemas.registry.questions import Compare, Parse, Parsed, Refused, Write
+from schemas.registry.refusals import RegistryError
+
+STRING = Parse("AVRO", '{"type": "string"}')
+PATTERN = '{"patternProperties":{"^a":{"type":"string"}},"additionalProperties":false}'
+
+
+def nested_choices(depth: int) -> str:
+    """Make a JSON Schema whose parts are compared with each other at every level."""
+    schema: Any = {"type": "string"}
+    for level in range(depth):
+        schema = {"anyOf": [{"properties": {str(each): schema}} for each in range(level + 2)]}
+    return json.dumps(schema)
+
+
+def endless() -> Compare:
+    """Ask something that takes minutes of processor time."""
+    names = ",".join(f'"{number}":{{"type":"string"}}' for number in range(3000))
+    choices = ",".join(f'{{"properties":{{"{number}":true,{names}}}}}' for number in range(60))
+    schema = f'{{"anyOf":[{choices}]}}'
+    return Compare("FULL", Parse("JSON", schema), ((1, Parse("JSON", f"{schema} ")),))
+
+
+def judging(check: Callable[[Judges], Awaitable[None]], limits: Limits | None = None) -> None:
+    async def run() -> None:
+        judges = Judges(limits)
+        try:
+            await check(judges)
+        finally:
+            await judges.close()
+
+    asyncio.run(run())
+
+
+def test_questions_are_answered_by_another_process() -> None:
+    async def check(judges: Judges) -> None:
+        assert await judges.answer(STRING, "a") == Parsed('"string"', '"string"')
+        refused = await judges.answer(Parse("AVRO", "\ud800"), "a")
+        assert isinstance(refused, Refused)
+        assert refused.error_code == 42201
+        proto = Parse("PROTOBUF", 'syntax = "proto3"; message A { int32 a = 1; }')
+        assert isinstance(await judges.answer(Write(proto, "serialized"), "a"), str)
+        old = Parse("JSON", '{"type":"string"}')
+        messages = await judges.answer(
+            Compare("BACKWARD", Parse("JSON", '{"type":"null"}'), ((4, old),)), "a"
+        )
+        assert isinstance(messages, list)
+        assert "TYPE_CHANGED" in messages[0]
+        assert "{oldSchemaVersion: 4}" in messages
+
+    judging(check)
+
+
+def test_slow_question_is_given_up_and_others_are_answered_meanwhile() -> None:
+    async def check(judges: Judges) -> None:
+        await judges.answer(STRING, "friend")
+        slow = asyncio.ensure_future(judges.answer(endless(), "stranger"))
+        waits = []
+        while not slow.done():
+            started = time.monotonic()
+            number = len(waits)
+            schema = Parse("AVRO", f'{{"type":"fixed","name":"F{number}","size":1}}')
+            assert isinstance(await judges.answer(schema, "friend"), Parsed)
+            waits.append(time.monotonic() - started)
+        refused = await slow
+        assert isinstance(refused, Refused)
+        assert "takes longer than 1 s to check" in refused.message
+        assert len(waits) > 3
+        assert isinstance(await judges.answer(STRING, "stranger"), Parsed)
+
+    judging(check, Limits(answer_seconds=1.0))
+
+
+def test_process_ends_when_it_is_idle_and_another_takes_its_place() -> None:
+    async def check(judges: Judges) -> None:
+        await judges.answer(STRING, "a")
+        (process,) = judges._idle
+        assert await asyncio.wait_for(process.wait(), 10) != 0
+        assert judges._idle == []
+        assert isinstance(await judges.answer(Parse("AVRO", '"int"'), "a"), Parsed)
+
+    judging(check, Limits(idle_seconds=0.05))
+
+
+def test_process_that_was_killed_is_replaced() -> None:
+    async def check(judges: Judges) -> None:
+        await judges.answer(STRING, "a")
+        os.kill(judges._idle[0]._process.pid, 9)
+        await judges._idle[0].wait()
+        assert isinstance(await judges.answer(Parse("AVRO", '"int"'), "a"), Parsed)
+
+    judging(check)
+
+
+def test_client_has_one_place_and_a_few_that_wait() -> None:
+    async def check() -> None:
+        places = Places(2, waiting=3, client_waiting=2, seconds=0.05)
+        async with places.place("a"):
+            with pytest.raises(RegistryError, match="429"):
+                async with places.place("a"):
+                    raise AssertionError("one place at a time")
+            async with places.place("b"):
+                with pytest.raises(RegistryError, match="429"):
+                    async with places.place("c"):
+                        raise AssertionError("two places in all")
+        async with places.place("a"):
+            pass
+        assert places._clients == {}
+
+    asyncio.run(check())
+
+
+def test_those_that_wait_beyond_the_limit_are_sent_away_at_once() -> None:
+    async def check() -> None:
+        places = Places(1, waiting=2, client_waiting=2, seconds=60)
+        async with places.place("a"):
+            waiting = asyncio.ensure_future(places.place("a").__aenter__())
+            await asyncio.sleep(0)
+            for client in ("a", "b"):
+                with pytest.raises(RegistryError) as told:
+                    async with places.place(client):
+                        raise AssertionError("too many wait")
+                assert told.value.http_status == 429
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        assert places._clients == {}
+
+    asyncio.run(check())
+
+
+def test_answers_are_remembered_up_to_a_number_of_bytes() -> None:
+    memory = AnswerMemory(10_000)
+    for number in range(1000):
+        memory.put(b"%d" % number, b"x" * 800)
+        assert memory.size_bytes <= 10_000
+    assert memory.get(b"999") == b"x" * 800
+    assert memory.get(b"0") is None
+    memory.put(b"large", b"x" * 20_000)
+    assert memory.get(b"large") is None
+    memory.put(b"999", b"y")
+    assert memory.get(b"999") == b"y"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        Parse("AVRO", '[{"type":"record","name":"R","fields":[]},' + '"int"' + "]"),
+        Parse("JSON", PATTERN),
+        Parse("JSON", nested_choices(3)),
+    ],
+)
+def test_ordinary_questions_are_quick(question: Parse) -> None:
+    async def check(judges: Judges) -> None:
+        assert isinstance(await judges.answer(question, "a"), Parsed)
+
+    judging(check)
