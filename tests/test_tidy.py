@@ -121,6 +121,7 @@ PLAIN_ENGLISH = (
     "broker/raft",
     "broker/records",
     "broker/replication",
+    "tests/sim",
 )
 """Files and folders whose docstrings and comments keep the rules below; add what is clean."""
 HEADLESS = re.compile(

@@ -1,9 +1,9 @@
 """`python -m tests.sim --seeds N`: many histories of every simulation, in several processes.
 
-All but the quorum play every seed, the quorum one for every four. It says how far it is as it goes,
-names each seed that fails and how, and ends with a line for each simulation: how many histories,
-how many events there were in them, and how long they took. `--planted` plants known bugs instead,
-and tells the first seed that finds each, and as what.
+Every simulation plays every seed, except that of the quorum, which plays one for every four. The
+command prints its progress, each seed that fails with the violation, and at the end a line for each
+simulation: the number of histories, the number of events, and the time. With `--planted` it plants
+known bugs instead, and prints the first seed that finds each bug, with the violation.
 """
 
 import argparse
@@ -37,39 +37,39 @@ CHUNK = 25
 PROGRESS_SECONDS = 10.0
 PLANTED_LIMIT = 1_000
 SHOWN_CHARACTERS = 300
-"""Of what was violated: whole states are in it."""
+"""The length of a printed violation, which may contain whole states."""
 
 
 def play_replication(seed: int) -> int:
-    """Every other history is on the real log, on a disk that forgets and tears."""
+    """Play on the real log over a lossy disk for odd seeds, on a log in memory for even ones."""
     simulation = ReplicaSimulation(seed, is_on_disk=seed % 2 == 1)
     simulation.run()
     return simulation.scheduler.event_count
 
 
 def play_quorum(seed: int) -> int:
-    """Even seeds are safety histories, odd ones liveness histories."""
+    """Play a safety history for even seeds, a liveness history for odd ones."""
     simulation = QuorumSimulation(seed)
     simulation.run(is_liveness=seed % 2 == 1)
     return simulation.scheduler.event_count
 
 
 def play_consumer_groups(seed: int) -> int:
-    """Every other history has members of both protocols."""
+    """Play a group with members of both protocols for every other seed."""
     world = (MigratingGroupWorld if seed % 2 else ConsumerGroupWorld)(seed=seed)
     world.run(EVENT_COUNT)
     return EVENT_COUNT
 
 
 def play_transactions(seed: int) -> int:
-    """Coordinators of transactions and of groups, over partitions that are a model."""
+    """Play coordinators of transactions and of groups, over modelled partitions."""
     simulation = TransactionSimulation(seed)
     simulation.run()
     return simulation.scheduler.event_count
 
 
 def play_transaction_data(seed: int) -> int:
-    """The partitions of transactions, with real logs."""
+    """Play the partitions of transactions, with real logs."""
     TransactionData(seed).run()
     return STEP_COUNT
 
@@ -90,12 +90,12 @@ PLANTED: list[tuple[Callable[[int], int], Callable[[pytest.MonkeyPatch], None]]]
     *((play_transactions, each) for each in transaction_mutations.MUTATIONS),
     *((play_transaction_data, each) for each in transaction_data_mutations.MUTATIONS),
 ]
-# A history of the quorum costs as much as three of the others.
+# A history of the quorum takes about as long as three of the others.
 SEEDS_FOR_ONE = {"quorum": 4}
 
 
 class Played(NamedTuple):
-    """What became of some histories of one simulation."""
+    """The result of some histories of one simulation."""
 
     events: int
     cpu_seconds: float
@@ -103,8 +103,8 @@ class Played(NamedTuple):
 
 
 def play(name: str, seeds: range) -> Played:
-    """Play some histories; a failure ends one of them, not all."""
-    # Logs tell of every torn tail that they cut.
+    """Play some histories; a failure ends only its own history."""
+    # Logs write a warning for every incomplete end that they truncate.
     logging.disable(logging.CRITICAL)
     events, failures, began = 0, [], time.process_time()
     for seed in seeds:
@@ -118,7 +118,7 @@ def play(name: str, seeds: range) -> Played:
 
 
 def play_all(names: list[str], first: int, seed_count: int, processes: int) -> int:
-    """Play every simulation with every seed; return how many histories failed."""
+    """Play every simulation with every seed; return the number of failed histories."""
     failure_count = 0
     with ProcessPoolExecutor(processes) as pool:
         for name in names:
@@ -151,7 +151,8 @@ def play_all(names: list[str], first: int, seed_count: int, processes: int) -> i
 def first_finding(
     play_seed: Callable[[int], int], mutation: Callable[[pytest.MonkeyPatch], None]
 ) -> str | None:
-    """Return which seed finds a planted bug, and as what; a standstill is told only beside that."""
+    """Return the seed that finds a planted bug, with the violation; a lack of progress alone does
+    not count."""
     stuck = ""
     with pytest.MonkeyPatch.context() as monkeypatch:
         mutation(monkeypatch)
@@ -174,7 +175,7 @@ def planted(index: int) -> str | None:
 
 
 def find_planted(processes: int) -> int:
-    """Tell of every planted bug which seed finds it; return how many were not found."""
+    """Print the seed that finds each planted bug; return the number of bugs that were not found."""
     missing = 0
     with ProcessPoolExecutor(processes) as pool:
         for (_, mutation), found in zip(
@@ -191,7 +192,7 @@ def _say(line: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run; see the module."""
+    """Run the command; see the module."""
     parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1_000)
     parser.add_argument("--first", type=int, default=0, metavar="SEED")

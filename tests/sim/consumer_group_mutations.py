@@ -1,4 +1,4 @@
-"""Bugs to plant in the coordinator of consumer groups: each is one rule left out or bent."""
+"""Bugs to plant in the coordinator of consumer groups: each omits or changes one rule."""
 
 from dataclasses import replace
 

@@ -1,18 +1,18 @@
-"""A seeded history of a consumer group: consumers that process, a coordinator that dies, a network.
+"""A seeded history of a consumer group: consumers, coordinator crashes and a faulty network.
 
-What a consumer holds it processes: it reads the committed offset, adds to it, commits. Answers are
-lost, consumers crash and come back, fall silent, leave, subscribe to something else; topics grow;
-the coordinator is killed at any step, before or after its records are committed, and another one is
-loaded from the log.
+A consumer processes the partitions that it holds: it reads the committed offset, adds to it, and
+commits. Answers are lost. Consumers crash and restart, stop sending heartbeats, leave, and change
+their subscriptions; topics get partitions; the coordinator is killed at any time, before or after
+the commit of its records, and another one is loaded from the log.
 
-Checked after every event, by what the *consumers* confirmed, not by what the coordinator thinks:
+Checked after every event, by what the *consumers* confirmed and not by the coordinator's state:
 
 - Two consumers that are members never hold the same partition.
-- The epochs of the group never go back.
-- A commit that was accepted was of a member that holds the partition, and never steps back.
-- The group's own invariants (`ConsumerGroup.check`), and that the log says what the shard knows.
+- The epochs of the group never decrease.
+- An accepted commit comes from a member that holds the partition, and never decreases the offset.
+- The group's own invariants hold (`ConsumerGroup.check`), and the log equals the shard's state.
 
-At the end faults stop, and all must come to rest with every partition held by exactly one.
+At the end the faults stop, and every partition must be held by exactly one consumer.
 """
 
 import random
@@ -43,12 +43,12 @@ SUBSCRIPTIONS = [
 
 
 class CoordinatorLostError(Exception):
-    """The coordinator died with this request; no answer came."""
+    """The coordinator crashed before it answered this request."""
 
 
 @dataclass
 class SimulatedConsumer(Consumer):
-    """A consumer that processes what it holds, and gives up before it takes."""
+    """A consumer that processes its partitions, and revokes before it takes new ones."""
 
     positions: dict = field(default_factory=dict)
     wanted: frozenset | None = None
@@ -59,7 +59,7 @@ class SimulatedConsumer(Consumer):
         self.positions.clear()
 
     def live(self, world: "ConsumerGroupWorld", *, is_answer_lost: bool) -> None:
-        """Send one heartbeat and, if its answer comes, act on it."""
+        """Send one heartbeat and, if the answer arrives, act on it."""
         request = self.request()
         if request.member_epoch > 0 and world.random.random() < 0.1:
             world.late_heartbeats.append((self, request))
@@ -83,7 +83,7 @@ class SimulatedConsumer(Consumer):
             self.follow(world)
 
     def follow(self, world: "ConsumerGroupWorld") -> None:
-        """Give up what is not wanted any more; only then take the rest (KIP-848)."""
+        """Revoke the unwanted partitions first, then take the new ones (KIP-848)."""
         if self.wanted is None or self.wanted == self.owned:
             return
         if self.owned - self.wanted:
@@ -94,7 +94,7 @@ class SimulatedConsumer(Consumer):
             self.owned = self.wanted
 
     def process(self, world: "ConsumerGroupWorld") -> None:
-        """Go on with one partition, from where the group is, and commit."""
+        """Process one partition from the committed offset on, and commit."""
         if not self.owned or self.member_epoch <= 0:
             return
         each = world.random.choice(sorted(self.owned))
@@ -113,13 +113,13 @@ class SimulatedConsumer(Consumer):
             world.note_commit(self, each, self.positions[each])
         else:
             assert code in {ErrorCode.STALE_MEMBER_EPOCH, *BEGIN_ANEW}, code
-            # What is not committed is processed again, by whoever holds the partition then.
+            # The next holder of the partition processes uncommitted records again.
             self.positions.pop(each)
 
 
 @dataclass
 class ConsumerGroupWorld(ConsumerScenario):
-    """A group, the consumers around it, and all that goes wrong."""
+    """A group, its consumers, and the faults."""
 
     config: GroupConfig = field(default_factory=lambda: GroupConfig(consumer=ConsumerGroupConfig()))
     accepted: dict = field(default_factory=dict)
@@ -163,7 +163,7 @@ class ConsumerGroupWorld(ConsumerScenario):
         self.accepted[partition] = offset
 
     def members_now(self) -> list[SimulatedConsumer]:
-        """Those who are members by the coordinator, in an epoch it knows."""
+        """The living consumers whose member epoch the coordinator accepts."""
         group = self.consumer_group
         if group is None:
             return []
@@ -179,7 +179,7 @@ class ConsumerGroupWorld(ConsumerScenario):
             )
         ]
 
-    # What happens.
+    # Events.
 
     def run(self, event_count: int) -> None:
         events = [
@@ -213,7 +213,7 @@ class ConsumerGroupWorld(ConsumerScenario):
         self.advance(self.random.choice([10, 500, 1_000, 5_000, 5_000, 20_000, 46_000]))
 
     def lose_coordinator(self) -> None:
-        """What the next request writes is never committed, and its answer never sent."""
+        """Crash the coordinator in the next request, before commit and answer."""
         self.is_doomed = True
         try:
             self.random.choice([self.beat_one, self.process_one, self.leave_one])()
@@ -237,7 +237,7 @@ class ConsumerGroupWorld(ConsumerScenario):
             self.arrive()
 
     def come_back(self) -> None:
-        """A process starts again: a static one under its name, another under its own."""
+        """Restart a stopped static member under its instance id."""
         away = [each for each in self.consumers if not each.is_alive and each.instance_id]
         if away:
             gone = self.random.choice(away)
@@ -245,7 +245,7 @@ class ConsumerGroupWorld(ConsumerScenario):
             self.arrive(instance_id=gone.instance_id)
 
     def heartbeat_late(self) -> None:
-        """A heartbeat of an epoch that is over comes again, from a connection that is gone."""
+        """Deliver a duplicate of a heartbeat with an old member epoch."""
         for consumer, request in self.late_heartbeats:
             if request.member_epoch < consumer.member_epoch:
                 self.late_heartbeats.remove((consumer, request))
@@ -254,7 +254,7 @@ class ConsumerGroupWorld(ConsumerScenario):
                 return
 
     def commit_late(self) -> None:
-        """A commit comes when its partition is no longer the member's, and the group knows it."""
+        """Deliver a delayed commit of a partition that the member has lost."""
         group = self.consumer_group
         for late in self.late_commits:
             consumer, member_id, epoch, each, offset = late
@@ -282,7 +282,7 @@ class ConsumerGroupWorld(ConsumerScenario):
             chosen = self.random.choice(SUBSCRIPTIONS)
             consumer.topics, consumer.regex = chosen["topics"], chosen.get("regex", "")
 
-    # What must hold.
+    # Invariants.
 
     def check(self) -> None:
         group = self.consumer_group
@@ -298,14 +298,14 @@ class ConsumerGroupWorld(ConsumerScenario):
                 held[partition] = consumer
 
     def read_along(self) -> GroupShard:
-        """Give what a coordinator would know that began now: one that has read all of the log."""
+        """Return a standby shard that has replayed the whole log."""
         for key, value in self.log[self.read_count :]:
             self.standby.replay(key, value)
         self.read_count = len(self.log)
         return self.standby
 
     def come_to_rest(self) -> None:
-        """No more faults: everyone beats every second."""
+        """Check that the group becomes stable without faults."""
         for _ in range(90):
             for consumer in self.living:
                 consumer.live(self, is_answer_lost=False)

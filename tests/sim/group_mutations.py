@@ -1,4 +1,4 @@
-"""Bugs to plant in the coordinator of classic groups: each is one rule left out."""
+"""Bugs to plant in the coordinator of classic groups: each omits one rule."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ original_put = OffsetStore.put
 
 
 def keep_the_generation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let members join a generation that has been already."""
+    """Let members join an earlier generation."""
 
     def begin(group: ClassicGroup, timestamp_ms: int) -> None:
         original_begin(group, timestamp_ms)
@@ -24,7 +24,7 @@ def keep_the_generation(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def commit_with_a_generation_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the commit of a member that has not heard of the new generation."""
+    """Accept the commit of a member of an earlier generation."""
 
     def committing(state: step.Step, context: Any, request: Any) -> ClassicGroup:
         group = state.shard.groups.get(request.group_id)
@@ -36,7 +36,7 @@ def commit_with_a_generation_that_is_over(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def forget_the_last_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the first offset that was committed."""
+    """Keep the first committed offset."""
 
     def put(store: OffsetStore, group_id: str, partition: Any, committed: Any) -> None:
         if store.get(group_id, partition.topic, partition.partition) is None:
@@ -46,27 +46,27 @@ def forget_the_last_commit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write_nothing_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answer, and lose it all with the coordinator."""
+    """Write no records, so that a coordinator's crash loses its state."""
     monkeypatch.setattr(step.Step, "append", lambda self, record: None)
 
 
 def let_sessions_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Never notice that a member has died."""
+    """Ignore session timeouts."""
     monkeypatch.setattr(step.Step, "restart_session", lambda self, group, member: None)
 
 
 def wait_for_no_one_to_sync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep a leader that has died without assigning."""
+    """Keep a leader that crashed before it sent the assignment."""
     monkeypatch.setattr(sync, "on_sync_deadline", lambda step, group: None)
 
 
 def stay_stable_when_a_member_dies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the others with what they have."""
+    """Do not rebalance when a member crashes."""
     monkeypatch.setattr(liveness, "rebalance", lambda step, group, reason: None)
 
 
 def answer_a_new_generation_with_old_shares(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a member go on with what it was assigned before."""
+    """Answer with the assignment of the previous generation."""
     monkeypatch.setattr(rebalance, "reset_assignments", lambda step, group, code: None)
 
 

@@ -1,8 +1,8 @@
 """A coordinator of classic groups under a seeded driver; its invariants hold after every event.
 
-Members come, change, crash and come back; the coordinator is killed and loaded again from its
-records, all of them or less what it wrote last and nobody was told of; time jumps. What was
-acknowledged to be committed is what the coordinator knows, until it expires.
+Members join, change, crash and return; the coordinator is killed and loaded from its records,
+either all of them or without the last ones, which were not acknowledged; time jumps. An
+acknowledged commit is what the coordinator knows until it expires.
 """
 
 import random
@@ -33,17 +33,18 @@ PROTOCOL_SETS = [
 
 
 class SimulatedClient(Client):
-    """A client that does what its answers tell it to."""
+    """A client that follows the answers it gets."""
 
     def share_of(self, member) -> bytes:
-        # A static member keeps its share over restarts, so the share is the instance's.
+        # A static member keeps its assignment after a restart, so the assignment has its instance
+        # id.
         return f"{member.group_instance_id or member.member_id}@{self.generation_id}".encode()
 
     def start_over(self) -> None:
         self.member_id, self.generation_id, self.assignment = "", -1, None
 
     def take_answers(self) -> None:
-        """Act on whatever has been answered since."""
+        """Act on all new answers."""
         if self.join_token in self.scenario.replies:
             self._take_join()
         if self.sync_token in self.scenario.replies:
@@ -87,7 +88,7 @@ class SimulatedClient(Client):
         return self.join_token is None and self.sync_token is None
 
     def step(self) -> None:
-        """Do the next thing a healthy client does."""
+        """Take the next action of a healthy client."""
         if not self.is_idle:
             return
         if self.generation_id < 0:
@@ -97,7 +98,7 @@ class SimulatedClient(Client):
         self._take_code(code)
 
     def drop_connection(self, *, is_noticed: bool) -> None:
-        """Lose the connection; the coordinator may learn of it, or the answers go nowhere."""
+        """Lose the connection; the coordinator notices it, or its answers are lost."""
         for token in (self.join_token, self.sync_token):
             if token is None:
                 continue
@@ -146,7 +147,7 @@ class GroupWorld(Scenario):
                 del self.replies[token]
         return output
 
-    # What happens.
+    # Events.
 
     def event(self) -> None:
         actions = [
@@ -245,7 +246,7 @@ class GroupWorld(Scenario):
             self.note_commit(client.group_id, topic, 0, offset, code)
 
     def is_member(self, client: SimulatedClient) -> bool:
-        """Whether a commit of it may count: it is of this generation."""
+        """True if the client is a member of the current generation."""
         group = self.groups.get(client.group_id)
         if group is None or not group.members:
             return client.generation_id < 0
@@ -258,7 +259,7 @@ class GroupWorld(Scenario):
             self.committed[group_id, topic, partition] = offset
 
     def known_commits(self) -> dict[tuple[str, str, int], int]:
-        """Give what the coordinator knows of what was committed."""
+        """Return the offsets that the coordinator has."""
         found = {place: self.shard.state.offsets.get(*place) for place in self.committed}
         return {place: known.offset for place, known in found.items() if known is not None}
 
@@ -275,7 +276,7 @@ class GroupWorld(Scenario):
         self.committed = {place: self.committed[place] for place in known}
 
     def coordinator_loses_what_it_wrote_last(self) -> None:
-        """It dies after it has written, before that is committed and anybody is told."""
+        """The coordinator crashes after its append, before the commit and the answers."""
         kept = len(self.log)
         self.is_dying = True
         for _ in range(self.choice.randint(1, 3)):
@@ -305,22 +306,22 @@ class GroupWorld(Scenario):
     def time_passes(self) -> None:
         self.advance(self.choice.choice([0, 1, 500, 3_000, 3_000, 10_000, 70_000]))
 
-    # What must hold.
+    # Invariants.
 
     def check_join_answer(self, group_id: str, answer) -> None:
-        """At most one member of a generation is told to assign."""
+        """Check that at most one member of a generation has to compute the assignment."""
         if answer.leader == answer.member_id and not answer.skip_assignment:
             leaders = self.leaders.setdefault((group_id, answer.generation_id), set())
             leaders.add(answer.member_id)
             assert len(leaders) == 1, (answer.generation_id, leaders)
 
     def check_assignment(self, client: SimulatedClient) -> None:
-        """Whoever gets an assignment gets its own share of the generation it asked for."""
+        """Check that a client gets its own assignment of its generation."""
         owner = client.instance_id or client.member_id
         assert client.assignment == f"{owner}@{client.generation_id}".encode()
 
     def check(self) -> None:
-        # No reply is lost: what is owed is parked, and nothing else is.
+        # No reply is lost: the parked requests are exactly the unanswered ones.
         assert self.owed | self.unheard == set(self.shard.state.parked)
         assert self.known_commits() == self.committed
         for group in self.groups.values():
@@ -341,7 +342,7 @@ class GroupWorld(Scenario):
             assert member.assignment == f"{owner}@{group.generation_id}".encode(), group
 
     def check_deadlines(self, group) -> None:
-        """No state can last for ever without a member's doing: something will end it."""
+        """Check that a deadline ends each state that waits for members."""
         timers = self.shard.state.timers
         if group.state is GroupState.PREPARING_REBALANCE:
             assert Deadline(DeadlineKind.JOIN, group.group_id) in timers, group
@@ -355,7 +356,7 @@ class GroupWorld(Scenario):
             assert is_waiting or session in timers, (member_id, group)
 
     def check_log(self) -> None:
-        """Replaying all records on a fresh shard gives the persisted state again."""
+        """Check that a replay of all records restores the persisted state."""
         fresh = self.reloaded_shard().state
         assert fresh.offsets == self.shard.state.offsets
         persisted = {name: group for name, group in self.groups.items() if group.is_persisted}
@@ -367,7 +368,7 @@ class GroupWorld(Scenario):
                 assert persisted_part(loaded) == persisted_part(group)
 
     def settle(self) -> None:
-        """Without faults every member that lives ends up in a stable group with the others."""
+        """Check that without faults all living clients become members of a stable group."""
         for _ in range(100):
             self.advance(2_000)
             for client in self.clients:
@@ -386,7 +387,7 @@ class GroupWorld(Scenario):
 
 
 def persisted_part(group) -> tuple:
-    """What a group record says."""
+    """Return the fields of a group record."""
     members = [
         (
             member.member_id,

@@ -1,13 +1,14 @@
-"""Seeded histories of a group in which consumers of both protocols come and go.
+"""Seeded histories of a group in which consumers of both protocols join and leave.
 
-The group changes its kind as they do (KIP-848, online migration): up when a consumer joins members
-of the classic protocol, down when the last consumer has gone. A group's classic ones are eager, and
-give up all they hold before they join again, or cooperative: they hold on while they join, say what
-they have, and give up what the next assignment lacks (KIP-429). Whoever leads them deals out the
-topic in turn; of cooperative ones nobody gets what another still has.
+The group changes its kind with them (KIP-848, online migration): it is upgraded when a consumer
+joins members of the classic protocol, and downgraded when the last consumer has left. The classic
+members of a group are eager and give up all partitions before they join again, or cooperative: they
+keep their partitions while they join, report them, and give up what the next assignment lacks
+(KIP-429). Their leader assigns the partitions of the topic in turn; of cooperative members, none
+gets a partition that another one still has.
 
-Checked beside what `ConsumerGroupWorld` checks: a group id is of one kind only. The generation of
-the one kind goes on where the epoch of the other has been.
+Checked in addition to `ConsumerGroupWorld`: a group id is of one kind only. The generation of one
+kind continues where the epoch of the other kind ended.
 """
 
 from dataclasses import dataclass, field
@@ -40,7 +41,7 @@ START_OVER = {
 
 @dataclass(eq=False)
 class SimulatedClassic(Client):
-    """A consumer of the classic protocol that processes what it holds."""
+    """A consumer of the classic protocol that processes its partitions."""
 
     is_cooperative: bool = False
     owned: frozenset = frozenset()
@@ -53,7 +54,7 @@ class SimulatedClassic(Client):
         return self.generation_id
 
     def say(self) -> None:
-        """Put what it has into what it offers."""
+        """Put its owned partitions into its subscription."""
         owned = [TopicPartition(topic=TOPIC, partitions=sorted(each[1] for each in self.owned))]
         message = ConsumerProtocolSubscription(
             topics=[TOPIC],
@@ -82,7 +83,7 @@ class SimulatedClassic(Client):
             self.member_id, self.generation_id = "", -1
 
     def live(self, world: "MigratingGroupWorld", *, is_answer_lost: bool = False) -> None:
-        """Take the next step of the protocol."""
+        """Take the next action of the protocol."""
         if self.join_token is not None:
             if not self.is_waiting_to_join:
                 self._take_join()
@@ -120,7 +121,7 @@ class SimulatedClassic(Client):
                 for topic in decode_assignment(answer.assignment).assigned_partitions
                 for index in topic.partitions
             )
-            # Whoever gave something up joins again, so that another can have it.
+            # A member that gave up partitions joins again, so that another member can get them.
             self.has_to_join |= bool(self.owned - assigned)
             self.owned = assigned
             for partition in set(self.positions) - assigned:
@@ -137,7 +138,7 @@ class SimulatedClassic(Client):
         return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=topics), 1)
 
     def owned_by_others(self, member) -> set[int]:
-        """Return what the members said they have, but for this one."""
+        """Return the partitions that the other members reported."""
         return {
             index
             for each in self.members
@@ -161,7 +162,7 @@ class SimulatedClassic(Client):
             world.note_commit(self, each, self.positions[each])
         else:
             self.positions.pop(each, None)
-            # While it joins, it is the join that tells whether it is still a member.
+            # During a join, the answer to the join shows whether it is still a member.
             if self.join_token is None and self.sync_token is None:
                 self.on_code(code)
 
@@ -194,7 +195,7 @@ class MigratingGroupWorld(ConsumerGroupWorld):
         self.consumers.append(client)
 
     def change_one(self) -> None:
-        """All read the one topic."""
+        """Do nothing: all members read the same topic."""
 
     def grow(self) -> None:
         count = len(self.image.topics.by_name[TOPIC].partitions)
@@ -208,7 +209,7 @@ class MigratingGroupWorld(ConsumerGroupWorld):
                 self.on_connection_lost(client)
 
     def on_connection_lost(self, client: SimulatedClassic) -> None:
-        """What it was waiting for does not come; it asks again."""
+        """Drop the pending requests of a client, so that it sends them again."""
         was_waiting = client.join_token is not None or client.sync_token is not None
         if was_waiting:
             client.has_to_join = True
@@ -232,12 +233,12 @@ class MigratingGroupWorld(ConsumerGroupWorld):
     def check(self) -> None:
         assert not self.groups.keys() & self.consumer_groups.keys()
         if self.group is not None:
-            # A generation that nobody got to know may be begun once more after a reload.
+            # A generation that no member got to know may start once more after a reload.
             self.group_epoch = min(self.group_epoch, self.group.generation_id)
         super().check()
         either = self.group or self.consumer_group
         if either is not None and not either.members:
-            # What takes the place of a group without members counts from the beginning.
+            # A group that replaces one without members starts with epoch 0.
             self.group_epoch = 0
 
     def is_at_rest(self) -> bool:
@@ -256,7 +257,7 @@ class MigratingGroupWorld(ConsumerGroupWorld):
 
     def come_to_rest(self) -> None:
         for each in self.living:
-            # A partition more is noticed by who leads, as it joins again to say so.
+            # The leader notices the new partition, and joins again.
             if isinstance(each, SimulatedClassic):
                 each.has_to_join = True
         super().come_to_rest()

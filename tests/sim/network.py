@@ -1,4 +1,4 @@
-"""A network that delays, loses, duplicates and reorders, with links cut in one direction each."""
+"""A network that delays, loses, duplicates and reorders messages, with cuts in one direction."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,28 +9,28 @@ from tests.sim.scheduler import Scheduler
 
 @dataclass
 class Weather:
-    """How bad the network is, as chances between 0 and 1."""
+    """The faults of the network, as probabilities."""
 
     loss: float = 0.0
     duplication: float = 0.0
     slowness: float = 0.0
-    """How often a message takes up to `slow_ms` instead of `delay_ms`, and so is overtaken."""
+    """The share of messages that take up to `slow_ms` instead of `delay_ms` and are overtaken."""
     delay_ms: int = 4
     slow_ms: int = 80
 
 
 class SimulatedNetwork:
-    """Carries envelopes; `deliver` gets them at the other end."""
+    """Carries envelopes, and calls `deliver` with each at its destination."""
 
     def __init__(self, scheduler: Scheduler, deliver: Callable[[Envelope], None]) -> None:
         self.weather = Weather()
         self.cut: set[tuple[int, int]] = set()
-        """Directed links (source, destination) that let nothing through."""
+        """The cut links as (source, destination)."""
         self._scheduler = scheduler
         self._deliver = deliver
 
     def send(self, envelope: Envelope) -> None:
-        """Put a message on its way."""
+        """Send a message."""
         random, weather = self._scheduler.random, self.weather
         copies = 1 + (random.random() < weather.duplication)
         for _ in range(copies):

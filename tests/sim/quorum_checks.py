@@ -1,7 +1,7 @@
-"""What must hold after every event of a quorum's history.
+"""The invariants of a quorum's history, checked after every event.
 
-`Ledger` is what the outside world knows: the batches that some node has called committed, byte for
-byte. Every node's log is compared with it as far as both go.
+`Ledger` has the batches that any node has called committed, byte for byte. Every node's log is
+compared with it, as far as both extend.
 """
 
 from broker.raft.config import majority_of
@@ -26,7 +26,7 @@ class Ledger:
         self.end_offset = 0
         self.values: list[bytes] = []
         self.value_counts: dict[int, int] = {0: 0}
-        """How many values there are below an offset where a batch ends."""
+        """The number of values below the end offset of each batch."""
 
     def add(self, batch: RecordBatch) -> None:
         if batch.base_offset != self.end_offset:
@@ -39,7 +39,7 @@ class Ledger:
 
 
 class Checker:
-    """Looks at one node after each event that touched it, and at the whole."""
+    """Checks a node after each of its events, and the whole cluster."""
 
     def __init__(self, nodes: dict[int, SimulatedNode], voters: tuple[int, ...]) -> None:
         self.nodes = nodes
@@ -51,7 +51,7 @@ class Checker:
         self.incarnations: dict[int, int] = {}
         self.high_watermarks: dict[int, int] = {}
         self.verified: dict[int, int] = dict.fromkeys(nodes, 0)
-        """Up to where a node's log was seen to be equal to the ledger."""
+        """By node: the offset up to which its log was checked to equal the ledger."""
         self.acknowledged: dict[int, bytes] = {}
         self.election_count = 0
 
@@ -72,9 +72,9 @@ class Checker:
         self._check_majority()
 
     def note_told(self, node: SimulatedNode) -> None:
-        """Take note of epoch and vote when others are about to hear of them.
+        """Note epoch and vote before a node sends them.
 
-        What only the process knew when it died was never promised to anybody.
+        A crashed process may lose an epoch or a vote that it has not sent.
         """
         quorum = node.node.quorum
         self.epochs[node.node_id] = quorum.leader_epoch
@@ -87,7 +87,7 @@ class Checker:
                 )
 
     def _check_log(self, node: SimulatedNode) -> None:
-        """Compare what is new in a log, or came after a cut, with what is committed."""
+        """Compare the new part of a log, or the part after a truncation, with the ledger."""
         log, node_id = node.log, node.node_id
         verified = min(self.verified[node_id], log.end_offset)
         if log.start_offset > verified:
@@ -104,7 +104,7 @@ class Checker:
         self.verified[node_id] = verified
 
     def _check_snapshot(self, node: SimulatedNode) -> None:
-        """The log begins with a snapshot whose end some committed batch ends at."""
+        """Check that the log starts with a snapshot that ends at the end of a committed batch."""
         if node.log.start_offset not in self.ledger.value_counts:
             raise Violation(f"node {node.node_id} starts at {node.log.start_offset}")
 
@@ -140,7 +140,7 @@ class Checker:
             self._extend(node, high_watermark)
 
     def _extend(self, node: SimulatedNode, high_watermark: int) -> None:
-        """Take what a node calls committed into the ledger."""
+        """Add the records that a node calls committed to the ledger."""
         while self.ledger.end_offset < high_watermark:
             for batch in split_batches(node.log.read(self.ledger.end_offset, READ_BYTES)):
                 if batch.base_offset >= high_watermark:
@@ -180,7 +180,7 @@ class Checker:
         self.acknowledged[end_offset] = value
 
     def _check_majority(self) -> None:
-        """What is committed is on the disks of a majority, whatever else happens to them."""
+        """Check that the committed records are on the disks of a majority."""
         durable = [
             min(self.verified[voter], self.nodes[voter].durable_offset) for voter in self.voters
         ]
@@ -189,7 +189,7 @@ class Checker:
             raise Violation(f"committed up to {self.ledger.end_offset}, on disk up to {durable}")
 
     def check_end(self) -> None:
-        """Compare whole states, once everybody has caught up."""
+        """Compare the whole states, after all nodes have caught up."""
         for node in self.nodes.values():
             if node.machine.values != self.ledger.values:
                 raise Violation(f"node {node.node_id} ends with other values")

@@ -1,9 +1,10 @@
-"""A seeded history of a quorum: 1-5 voters, 0-5 observers, clients, and everything that goes wrong.
+"""A seeded history of a quorum: 1-5 voters, 0-5 observers, clients, and faults.
 
-Two modes, as in TigerBeetle's simulator. *Safety*: faults strike everywhere, all the time, and only
-the invariants count. *Liveness*: a majority of the voters is chosen as the core, whose machines and
-links are sound from then on; faults elsewhere freeze as they are, and the core must make progress.
-At the end of both everything is healed, and all nodes must come to the same state.
+There are two modes, as in TigerBeetle's simulator. In *safety* mode faults occur everywhere and at
+all times, and only the invariants are checked. In *liveness* mode a majority of the voters is the
+core, whose machines and links are healthy from a point on; the other faults stay as they are, and
+the core must make progress. At the end of both modes everything is healed, and all nodes must reach
+the same state.
 """
 
 from functools import partial
@@ -26,7 +27,7 @@ PROPOSAL_INTERVAL_MS = 20
 
 
 class QuorumSimulation:
-    """One history; `run` raises what goes wrong."""
+    """One history; `run` raises the first violation."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -38,7 +39,7 @@ class QuorumSimulation:
         self.fetch_max_bytes = random.choice([1, 1, 300, 1 << 20])
         self.is_encoded = random.random() < 0.1
         self.young_leader_risk = random.choice([0, 0, 0.3, 0.7])
-        """How often a new leader dies, or is cut off, at once: what figure 8 of the paper needs."""
+        """How often a new leader crashes or is cut off at once (Raft paper, figure 8)."""
         self.network = SimulatedNetwork(self.scheduler, self.deliver)
         self.network.weather = self.draw_weather()
         self.nodes = {
@@ -85,7 +86,7 @@ class QuorumSimulation:
         self.input(node, lambda: node.step(envelope, self.scheduler.now_ms))
 
     def input(self, node: SimulatedNode, action) -> None:
-        """Give a node an input, now or when its disk is done."""
+        """Pass an input to a node, at once or when its disk is done."""
         if not node.is_up:
             return
         if node.is_paused or node.in_flight is not None:
@@ -95,7 +96,7 @@ class QuorumSimulation:
         self.go_on(node)
 
     def attempt(self, node: SimulatedNode, action) -> None:
-        """Do something of a node's; a disk that fails ends its process."""
+        """Run an action of a node; a disk failure ends its process."""
         try:
             action()
         except OSError:
@@ -113,10 +114,10 @@ class QuorumSimulation:
             self.scheduler.after(delay_ms, lambda: fault(leader) if self.has_faults else None)
 
     def go_on(self, node: SimulatedNode) -> None:
-        """Carry out what is due: at once, or when the disk is done."""
+        """Carry out the node's output, at once or when the disk is done."""
         while node.is_up and not node.is_paused and node.in_flight is None:
             if node.driver.is_applying and self.random.random() < 0.5:
-                # The next step has another turn; whatever comes until then is before it.
+                # The next step runs in another turn, after the inputs that arrive until then.
                 again = partial(self.go_on_applying, node, node.incarnation)
                 self.scheduler.after(self.random.choice([0, 1, 5, 20]), again)
                 return
@@ -131,7 +132,7 @@ class QuorumSimulation:
             elif node.inbox:
                 self.attempt(node, node.inbox.pop(0))
             elif node.node.next_deadline_ms() <= self.scheduler.now_ms:
-                # It came while the disk was busy. Once is enough: see `set_timer`.
+                # The deadline passed while the disk was busy; one tick is enough, see `set_timer`.
                 self.attempt(node, lambda: node.tick(self.scheduler.now_ms))
                 if not node.driver.has_work:
                     self.set_timer(node)
@@ -158,7 +159,7 @@ class QuorumSimulation:
         def persist_and_complete() -> None:
             flushed_offset = node.driver.persist(output)
             if self.has_faults and output.must_persist and self.random.random() < 0.002:
-                # Between the disk and the network.
+                # A crash between the disk and the network.
                 self.crash(node)
                 return
             self.checker.note_told(node)
@@ -197,7 +198,7 @@ class QuorumSimulation:
         self.checker.check(node)
         self.restart_later(node)
         if self.random.random() < 0.3:
-            # The others see that its port refuses connections.
+            # The other nodes see that its port refuses connections.
             for other in self.nodes.values():
                 self.input(other, lambda other=other: self.tell_lost(other, node.node_id))
 
@@ -207,7 +208,7 @@ class QuorumSimulation:
     def restart_later(self, node: SimulatedNode) -> None:
         self.scheduler.after(self.random.choice([1, 20, 150, 600]), lambda: self.start(node))
 
-    # What happens.
+    # Faults.
 
     def propose(self) -> None:
         self.proposal_count += 1
@@ -219,7 +220,7 @@ class QuorumSimulation:
         self.scheduler.after(self.random.randint(1, 2 * PROPOSAL_INTERVAL_MS), self.propose)
 
     def strike(self) -> None:
-        """Let one thing go wrong, or get better."""
+        """Cause or heal one fault."""
         if not self.has_faults:
             return
         node = self.nodes[self.random.choice(self.node_ids)]
@@ -278,7 +279,7 @@ class QuorumSimulation:
             self.input(node, lambda: node.tick(self.scheduler.now_ms))
 
     def stop(self, node: SimulatedNode) -> None:
-        """Stop cleanly: the process ends when the leadership is handed over, or soon after."""
+        """Stop cleanly: the process ends when its leadership is handed over, or soon after."""
         incarnation, give_up_ms = node.incarnation, self.scheduler.now_ms + 100
 
         def end_when_handed_over() -> None:
@@ -327,7 +328,7 @@ class QuorumSimulation:
         self.checker.check_end()
 
     def keep_only_a_core(self) -> None:
-        """Make a majority sound; what ails the others stays as it is."""
+        """Heal a majority; the faults of the other nodes stay."""
         majority = self.random.sample(self.voters, majority_of(len(self.voters)))
         self.core = set(majority)
         self.network.cut.clear()
@@ -356,7 +357,7 @@ class QuorumSimulation:
             self.go_on(node)
 
     def demand_progress(self, node_ids: list[int], who: str) -> None:
-        """Let time pass until new proposals are acknowledged and applied by all of some nodes."""
+        """Run until the nodes have acknowledged and applied new proposals."""
         goal = len(self.checker.acknowledged) + 20
         limit_ms = self.scheduler.now_ms + PROGRESS_LIMIT_MS
         while self.scheduler.now_ms < limit_ms:
@@ -375,7 +376,7 @@ _LATEST = {"Vote": 2, "BeginQuorumEpoch": 1, "EndQuorumEpoch": 1, "Fetch": 18, "
 
 
 def _through_bytes(envelope: Envelope) -> Envelope:
-    """Encode and decode, so that nothing is shared and the codec takes part."""
+    """Encode and decode a message, so that nodes share no objects and the codec is tested."""
     message = type(envelope.message)
     name = message.__name__.removesuffix("Request").removesuffix("Response")
     data = encode_struct(envelope.message, _LATEST[name])

@@ -1,7 +1,7 @@
-"""Bugs to plant: each is one line of Raft left out, and the simulation has to find it.
+"""Bugs to plant: each omits one line of Raft, and the simulation must find it.
 
-The assertions of the core that would give a bug away at once are taken out with it: what is tested
-is whether the outside view, the invariants, sees the damage.
+The core's assertions that would detect a bug at once are removed with it: the test is whether the
+invariants, checked from outside, detect the damage.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from tests.sim import quorum_node
 
 
 def skip_the_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Say that the log is on disk when it is only in the page cache."""
+    """Report the log as flushed when it is only in the page cache."""
 
     def flush(raft_log: PartitionRaftLog) -> None:
         log = raft_log._log
@@ -43,7 +43,7 @@ def save_the_vote_lazily(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def send_before_persisting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let messages out before what they promise is on disk."""
+    """Send messages before the state that they report is on disk."""
     begin = RaftDriver.begin
 
     def begin_with_sending(driver: RaftDriver) -> Output:
@@ -57,7 +57,7 @@ def send_before_persisting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def vote_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give a vote to whoever asks, also after it was given to another."""
+    """Vote for every candidate, even after a vote for another one."""
 
     def may_grant(role, quorum, partition) -> bool:
         if partition.pre_vote:
@@ -87,7 +87,7 @@ def commit_old_epochs_by_count(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def truncate_below_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut one record more than the leader said."""
+    """Truncate one record more than the leader requires."""
 
     def truncate(state: RaftState, diverging) -> None:
         own = state.log.end_offset_for_epoch(diverging.leader_epoch)
@@ -99,7 +99,7 @@ def truncate_below_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def apply_what_was_read_before_it_was_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not read again, between two steps of a batch, what was not committed when it was read."""
+    """Apply a batch that was read before its commit, without reading it again."""
 
     def apply_committed(driver: RaftDriver) -> Iterator[None]:
         read: list[RecordBatch] = []

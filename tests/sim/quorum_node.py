@@ -32,19 +32,19 @@ LOG_CONFIG = LogConfig(
 
 
 class StateMachine:
-    """Remembers the values in order; that is all it takes to see a difference.
+    """Keeps the values in order, which reveals any difference.
 
-    Some batches it applies in steps, as the real one does with those of very many records.
+    It applies some batches in steps, as the real one does for very large batches.
     """
 
     def __init__(self, random: Random) -> None:
         self._random = random
         self.values: list[bytes] = []
         self.last_batch = OffsetAndEpoch(0, 0)
-        """Where the last applied batch ends, and its epoch: the name of a snapshot of this."""
+        """The end offset and epoch of the last applied batch, which name a snapshot."""
         self.leader: LeaderChange | None = None
         self.applied_batches: list[RecordBatch] = []
-        """Since the checker last looked."""
+        """The batches applied since the last check."""
 
     def load_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
         self.values = list(snapshot_values(data))
@@ -78,10 +78,10 @@ class SimulatedNode:
         self.is_paused = False
         self.inbox: list = []
         self.in_flight = None
-        """The output that is being persisted; other inputs wait in `inbox` meanwhile."""
+        """The output that is being persisted; meanwhile inputs wait in `inbox`."""
         self.proposals: list[tuple[OffsetAndEpoch, bytes]] = []
         self.survived_offset = 0
-        """Up to where the log was on disk when the process last ended."""
+        """The durable end of the log when the process last ended."""
         self.node: RaftNode | None = None
         self.driver: RaftDriver | None = None
         self.machine = StateMachine(self.random)
@@ -93,12 +93,12 @@ class SimulatedNode:
 
     @property
     def durable_offset(self) -> int:
-        """Up to where the log would survive a power failure now."""
+        """The end of the log that would survive a power failure."""
         self.survived_offset = min(self.survived_offset, self.log.end_offset)
         return max(self.survived_offset, self.partition_log.recovery_point)
 
     def open_log(self) -> None:
-        """Recover what the disk has; also to look at it while the node is down."""
+        """Recover the log from the disk; also used to check a node that is down."""
         place = LogPlace(self.storage, DelayedDeletion(self.storage))
         hints = OpenHints(timestamp_ms=EPOCH_MS)
         self.partition_log = open_partition_log(PARTITION, DIRECTORY, LOG_CONFIG, place, hints)
@@ -107,7 +107,7 @@ class SimulatedNode:
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
-        """Let a checker look at the disk without failures, and without counting."""
+        """Let a checker read the disk without failures and without counting."""
         remaining, self.storage._remaining = self.storage._remaining, None
         try:
             yield
@@ -130,7 +130,7 @@ class SimulatedNode:
         self.driver.start(now_ms)
 
     def crash(self, *, keep_unsynced: bool) -> None:
-        """End the process, by a kill or with the power; the disk keeps what it keeps."""
+        """End the process by a kill or a power failure."""
         self.node = self.driver = self.in_flight = None
         self.inbox.clear()
         self.proposals.clear()
@@ -140,7 +140,7 @@ class SimulatedNode:
         self.open_log()
         self.survived_offset = durable_offset if keep_unsynced else self.log.end_offset
 
-    # Inputs; each gives what the driver has to carry out.
+    # Inputs; each returns what the driver must carry out.
 
     def step(self, envelope: Envelope, now_ms: int) -> None:
         self.driver.take(self.node.step(envelope, now_ms))
@@ -158,7 +158,7 @@ class SimulatedNode:
         self.proposals.append((position, value))
 
     def take_snapshot(self, now_ms: int, *, is_cleaning: bool) -> None:
-        """Write a snapshot of what is applied, and maybe drop the records it contains."""
+        """Write a snapshot of the applied state, and maybe delete the records that it contains."""
         self.tick(now_ms)
         snapshot_id = self.machine.last_batch
         if snapshot_id.offset <= self.log.start_offset:
@@ -170,7 +170,7 @@ class SimulatedNode:
             self.log.delete_before_snapshot(snapshot_id)
 
     def acknowledged(self) -> list[tuple[OffsetAndEpoch, bytes]]:
-        """Give the proposals that a client may be told of now; those of a lost epoch go."""
+        """Return the proposals to acknowledge; drop those of a lost epoch."""
         if not self.node.is_leader:
             self.proposals.clear()
             return []

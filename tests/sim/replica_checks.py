@@ -1,12 +1,12 @@
-"""What must hold after every event of a replication history: the invariants of the package.
+"""The invariants of a replication history, checked after every event.
 
-The *ledger* is what anybody has ever called committed: the entry at each offset below the highest
-high watermark there was. Every log is compared with it as far as both go.
+The *ledger* has the entries that any replica has ever called committed: one per offset below the
+highest high watermark so far. Every log is compared with it, as far as both extend.
 
-Where a topic allows unclean elections, such an election may lose what was committed, and nothing
-else may: from that leader epoch on another *branch* of the ledger counts, which begins with what
-the new leader has. A replica belongs to the branch of the last epoch in which its log was seen to
-continue its leader's. A topic that is made anew begins with an empty ledger.
+If a topic allows unclean elections, only such an election may lose committed entries: from its
+leader epoch on, another *branch* of the ledger applies, which starts with the new leader's log. A
+replica belongs to the branch of the last epoch in which its log was seen to continue its leader's.
+A topic that is created again starts with an empty ledger.
 """
 
 from dataclasses import dataclass, field
@@ -22,30 +22,30 @@ NOBODYS = Entry(-1, -1)
 
 @dataclass
 class Branch:
-    """What is committed from a leader epoch on, until another unclean election."""
+    """The committed entries from a leader epoch on, until the next unclean election."""
 
     leader_epoch: int
     begins_at: int
-    """Up to here it is equal to the branch before."""
+    """The offset up to which it equals the previous branch."""
     entries: list[Entry] = field(default_factory=list)
     is_settled: bool = True
-    """Whether its leader has taken over: until then it may go on to follow the one before."""
+    """True if its leader has taken over; until then replicas may follow the previous leader."""
 
 
 @dataclass
 class View:
-    """What the checker knows of one replica's log."""
+    """The checker's state of one replica's log."""
 
     log: SimulatedLog
     branch: int = 0
     verified: int = 0
-    """Up to where it was seen to be equal to its branch of the ledger."""
+    """The offset up to which it was checked to equal its branch of the ledger."""
     high_watermark: int = 0
     incarnation: int = 0
 
 
 class ReplicaChecker:
-    """Looks at one node after each event that touched it, and at the controller."""
+    """Checks a node after each of its events, and the controller."""
 
     def __init__(
         self, nodes: dict[int, ReplicaNode], controller: SimulatedController, min_isr: int
@@ -56,10 +56,10 @@ class ReplicaChecker:
         self.branches = [Branch(-1, 0)]
         self.views = {node_id: View(node.log) for node_id, node in nodes.items()}
         self.damaged: set[int] = set()
-        """Who has lost records that it had, and has not been in sync since."""
+        """The replicas that have lost records and have not been in sync since."""
         self.damaged_ever: set[int] = set()
         self.unclean: set[int] = set()
-        """Who was ended without a clean stop, and has not been in sync since."""
+        """The replicas that ended without a clean stop and have not been in sync since."""
         self.acknowledged: list[tuple[int, Entry]] = []
         self.leaders: dict[int, int] = {}
         self.leader_count = self.shrink_count = self.expand_count = 0
@@ -72,11 +72,11 @@ class ReplicaChecker:
 
     @property
     def ledger(self) -> list[Entry]:
-        """What is committed now."""
+        """The committed entries."""
         return self.branches[-1].entries
 
     def check(self, node: ReplicaNode) -> None:
-        """Check a node, what it has told clients, and everybody against the ledger."""
+        """Check a node, its answers to clients, and all logs against the ledger."""
         self._follow_controller()
         if node.log.topic_id == self._topic_id:
             self._maybe_settle(node)
@@ -138,9 +138,10 @@ class ReplicaChecker:
                     self._check_log(other, self._view(other))
 
     def _is_cut_by_an_unclean_election(self, node: ReplicaNode, view: View) -> bool:
-        """Return whether a log gives up what an unclean election took; it may cut more of it.
+        """Return True if a log loses entries because of an unclean election.
 
-        Where the new leader's log begins later, there is nothing to compare, and all goes.
+        It may be truncated further. If the new leader's log starts later, there is nothing to
+        compare, and the whole log is removed.
         """
         following, replica = self.branches[view.branch + 1 :], node.replica
         if replica is None or not following:
@@ -176,7 +177,7 @@ class ReplicaChecker:
     # --- the controller ---
 
     def check_controller(self) -> None:
-        """Check what the controller has decided, and StrongIsr."""
+        """Check the controller's decisions, and StrongIsr."""
         self._follow_controller()
         self._check_in_sync()
 
@@ -196,7 +197,7 @@ class ReplicaChecker:
             self.branches = [Branch(-1, 0)]
             self.leaders.clear()
             self._promised_copies = self._effective_min_isr()
-            # Nobody has anything of it, so nobody has lost anything.
+            # No replica has records of the new topic, so none has lost any.
             self.damaged.clear()
 
     def _follow_unclean_elections(self) -> None:
@@ -207,18 +208,18 @@ class ReplicaChecker:
             if node.log.topic_id == self._topic_id:
                 self._check_log(node, self._view(node))
             self.branches.append(self._branch_of(leader, leader_epoch, before))
-            # What was promised ended with that.
+            # The promises for the old topic have ended.
             self._promised_copies = 1
         self._seen_elections = len(self.controller.unclean_elections)
 
     def _branch_of(self, leader: int, leader_epoch: int, before: list[Entry]) -> Branch:
         kept = self._has(leader)
-        # What an earlier unclean election took may be below where this log begins.
+        # An earlier unclean election may have removed entries below the start of this log.
         unknown = [NOBODYS] * (kept - len(before))
         return Branch(leader_epoch, kept, before[:kept] + unknown, is_settled=False)
 
     def _maybe_settle(self, node: ReplicaNode) -> None:
-        """Begin a branch with what its leader has now that it leads."""
+        """Start a branch with its leader's log, once the leader has taken over."""
         branch, leader = self.branches[-1], node.leader
         if branch.is_settled or leader is None or leader.leader_epoch < branch.leader_epoch:
             return
@@ -245,12 +246,12 @@ class ReplicaChecker:
                 )
 
     def _has(self, replica: int) -> int:
-        """Return up to where a replica has what is committed now."""
+        """Return the offset up to which a replica has the committed entries."""
         node, ledger = self.nodes[replica], self.ledger
         if node.log.topic_id != self._topic_id:
             return 0
         view, log = self._view(node), node.log
-        # It may have all of a later branch before it hears that it has.
+        # It may have all entries of a later branch before its metadata shows it.
         following = self.branches[view.branch + 1 :]
         offset = min([view.verified, *(branch.begins_at for branch in following)])
         offset = max(offset, log.log_start_offset)
@@ -280,17 +281,17 @@ class ReplicaChecker:
                 f"{len(self.ledger)} that are committed"
             )
 
-    # --- what may be done to the cluster ---
+    # --- allowed faults ---
 
     def _effective_min_isr(self) -> int:
         return min(self.min_isr, max(len(self.controller.partition.replicas), 1))
 
     def _follow_replicas(self) -> None:
-        """Follow how many copies there are at least of what is committed.
+        """Track the smallest possible number of copies of the committed entries.
 
-        A move may leave fewer than `min.insync.replicas`: to one replica, or back from those that
-        were in sync. With all replicas in sync there are enough again. That nobody moves away from
-        the only ones that are left is for the administrators to see to: `may_move`.
+        A reassignment may leave fewer than `min.insync.replicas`: to one replica, or back from
+        those that were in sync. When all replicas are in sync there are enough again. `may_move`
+        ensures that administrators do not move a partition away from its only remaining copies.
         """
         partition = self.controller.partition
         if self._replicas != set(partition.replicas):
@@ -303,7 +304,7 @@ class ReplicaChecker:
             self._promised_copies = self._effective_min_isr()
 
     def may_move(self) -> bool:
-        """Return whether nobody has lost anything: the controller may not know of that yet."""
+        """Return True if no replica has lost records, which the controller may not know yet."""
         return not self.damaged
 
     def note_unclean_end(self, node_id: int, lost_count: int) -> None:
@@ -316,7 +317,7 @@ class ReplicaChecker:
             self._check_log(node, self._view(node))
 
     def note_in_sync(self, node: ReplicaNode) -> None:
-        """Take note that a broker is in sync again, in the incarnation that runs."""
+        """Note that a broker is in sync again, in its running incarnation."""
         partition = self.controller.partition
         broker = self.controller.image.brokers.get(node.node_id)
         is_current = broker is not None and node.is_up and broker.epoch == node.broker_epoch
@@ -325,10 +326,10 @@ class ReplicaChecker:
             self.damaged.discard(node.node_id)
 
     def may_end_uncleanly(self, node_id: int, *, loses_data: bool) -> bool:
-        """Return whether what KIP-966 promises covers another failure.
+        """Return True if the guarantees of KIP-966 cover another failure.
 
-        It covers fewer than `min.insync.replicas` that lose data; every unclean end counts as such
-        a loss for the controller, for it cannot know. Where nothing was lost all may be killed.
+        They cover fewer than `min.insync.replicas` replicas that lose data. For the controller,
+        every unclean end counts as a loss of data. If no data is lost, all processes may be killed.
         """
         if not loses_data and not self.damaged:
             return True

@@ -1,13 +1,13 @@
-"""A seeded history of a replicated partition: brokers, a controller, clients, and what goes wrong.
+"""A seeded history of a replicated partition: brokers, a controller, clients, and faults.
 
 The core is the real one (`broker.replication`), and so is the controller (`broker.metadata`). Logs
-are in memory (`replica_log`) or the real ones on a simulated disk (`replica_disk_log`); the network
-loses, repeats and reorders, links are cut in one direction each, also those to the controller: a
-leader it has fenced goes on to believe.
+are in memory (`replica_log`) or real ones on a simulated disk (`replica_disk_log`). The network
+loses, repeats and reorders messages, and links are cut one way, including links to the controller:
+a fenced leader continues to believe that it leads.
 
-What goes wrong is in `replica_faults`, as much as KIP-966 says can be survived, and no more: see
-`ReplicaChecker.may_end_uncleanly`. A safety history lets anything happen at any time; in the end
-all heals, and then everybody must be in sync again and produce.
+`replica_faults` causes the faults, as many as KIP-966 survives and no more: see
+`ReplicaChecker.may_end_uncleanly`. A safety history allows any event at any time. At the end
+everything is healed, and then all replicas must get in sync and records must be produced.
 """
 
 from collections.abc import Callable
@@ -48,11 +48,11 @@ UNFENCED = -1
 
 
 class NoProgress(Violation):
-    """Nothing goes wrong any more, and still not all is well."""
+    """The cluster does not recover although all faults are healed."""
 
 
 class ReplicaSimulation:
-    """One history; `run` raises what goes wrong."""
+    """One history; `run` raises the first violation."""
 
     def __init__(self, seed: int, *, is_on_disk: bool = False) -> None:
         self.scheduler = Scheduler(seed)
@@ -64,13 +64,13 @@ class ReplicaSimulation:
         self.min_isr = random.choice([1, 2, 2, 2, min(3, node_count)])
         self.metadata_delay_ms = random.choice([3, 10, 60, 150])
         self.metadata_pieces = random.choice([0, 0.2, 0.7])
-        """How often a broker reads only one decision of those that there are."""
+        """How often a broker reads only one of the new decisions."""
         self.checkpoint_interval_ms = random.choice([50, 1_000, 5_000])
         self.produce_interval_ms = random.choice([6, 15, 40])
         self.fetch_interval_ms = random.choice([3, 8, 20])
         self.burst = random.choice([0, 0.05, 0.2])
         self.controller_slowness = random.choice([0, 0, 0.5])
-        """How often a change of the in-sync set waits before it is looked at."""
+        """How often a change of the in-sync set waits before the controller handles it."""
         self.controller = SimulatedController(random, SESSION_TIMEOUT_MS, is_elr_enabled=True)
         self.network = SimulatedNetwork(self.scheduler, self.deliver)
         self.nodes = {
@@ -90,7 +90,7 @@ class ReplicaSimulation:
         return ReplicaLog(topic_id)
 
     def found_cluster(self) -> None:
-        """Register everybody and make the topic, before the history begins."""
+        """Register all brokers and create the topic, before the history starts."""
         for node in self.nodes.values():
             node.start()
             answer = self.controller.handle(self.registration_of(node), 0)
@@ -131,9 +131,9 @@ class ReplicaSimulation:
         self.input(node, lambda: self.receive(node, envelope.source, envelope.message))
 
     def is_from_the_dead(self, request: Any) -> bool:
-        """Tell whether a registration outlived its process: with that its connection has gone.
+        """Return True if a registration's process has ended, and its connection with it.
 
-        It would look like another crash, and cost the broker that has come since its place.
+        It would look like another crash, and fence the broker's newer incarnation.
         """
         if not isinstance(request, BrokerRegistrationRequest):
             return False
@@ -141,7 +141,7 @@ class ReplicaSimulation:
         return request.incarnation_id != incarnation_id_of(node)
 
     def input(self, node: ReplicaNode, action: Callable[[], None]) -> None:
-        """Give a node an input, now or when it goes on."""
+        """Pass an input to a node, at once or when it continues after a pause."""
         if not node.is_up:
             return
         if node.is_paused:
@@ -171,7 +171,7 @@ class ReplicaSimulation:
                 respond(response)
 
     def every(self, node: ReplicaNode, interval_ms: int, action: Callable[[], None]) -> None:
-        """Do something again and again while this process lives."""
+        """Repeat an action while this process lives."""
         incarnation = node.incarnation
 
         def ring() -> None:
@@ -184,7 +184,7 @@ class ReplicaSimulation:
     # --- the shell of a broker ---
 
     def run_process(self, node: ReplicaNode) -> None:
-        """Begin what a broker does as long as it runs."""
+        """Start the recurring actions of a broker."""
         self.every(node, self.metadata_delay_ms, lambda: self.read_metadata(node))
         self.every(node, HEARTBEAT_MS, lambda: self.heartbeat(node))
         self.every(node, 12, lambda: self.fetch(node))
@@ -206,7 +206,7 @@ class ReplicaSimulation:
         respond: Callable[[Any], None],
         give_up: Callable[[], None] = lambda: None,
     ) -> None:
-        """Send a request; one of the two is called once, unless the process ends before."""
+        """Send a request; one callback is called once, unless the process ends first."""
         incarnation, is_open = node.incarnation, True
 
         def close() -> bool:
@@ -231,7 +231,7 @@ class ReplicaSimulation:
         self.scheduler.after(CONTROLLER_TIMEOUT_MS, time_out)
 
     def hold(self, send: Callable[[], None]) -> None:
-        """Let a request wait on its way, at most until a broker that was away is back."""
+        """Delay a request, at most until an absent broker has returned."""
         self.held.append(send)
 
         def let_go() -> None:
@@ -265,7 +265,7 @@ class ReplicaSimulation:
         )
 
     def heartbeat(self, node: ReplicaNode) -> None:
-        """Register, or say that the broker is alive, or that it wants to stop."""
+        """Register, send a heartbeat, or ask to stop."""
         if node.broker_epoch < 0:
             self.ask_controller(
                 node, self.registration_of(node), lambda answer: self.registered(node, answer)
@@ -328,7 +328,7 @@ class ReplicaSimulation:
     # --- clients ---
 
     def produce(self) -> None:
-        """Append where somebody believes to lead; who is deposed gets his share too."""
+        """Append at a broker that believes to lead, including a deposed leader."""
         leaders = [node for node in self.nodes.values() if node.is_up and node.leader is not None]
         if leaders:
             acks, node = self.random.choice([ALL, ALL, 1]), self.random.choice(leaders)
@@ -367,7 +367,7 @@ class ReplicaSimulation:
                 self.start(node)
 
     def demand_progress(self) -> None:
-        """Let time pass until all are in sync, and new records are acknowledged and everywhere."""
+        """Run until all replicas are in sync and have new, acknowledged records."""
         goal = len(self.checker.acknowledged) + 5
         limit_ms = self.scheduler.now_ms + PROGRESS_LIMIT_MS
         while self.scheduler.now_ms < limit_ms:

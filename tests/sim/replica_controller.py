@@ -1,7 +1,7 @@
 """The controller of a replication simulation: the real one, on one sequential committed log.
 
-That a quorum keeps such a log is what `quorum_cluster` shows; here every decision is committed at
-once. What is simulated is that brokers hear of it late, in batches, and each at its own time.
+`quorum_cluster` shows that a quorum keeps such a log; here every decision is committed at once. The
+simulation makes brokers read the decisions late, in batches, and at different times.
 """
 
 from random import Random
@@ -43,7 +43,7 @@ FEATURES = [
 
 
 class SimulatedController:
-    """Invariant: `image` is what `records` add up to."""
+    """Invariant: `image` is the replay of `records`."""
 
     def __init__(self, random: Random, session_timeout_ms: int, *, is_elr_enabled: bool) -> None:
         features = dict(FEATURES_AT_FORMAT) | {ELIGIBLE_LEADER_REPLICAS_VERSION: 1}
@@ -57,14 +57,14 @@ class SimulatedController:
         self.image = MetadataImage()
         self.records: list[Message] = []
         self.ends: list[int] = []
-        """How many records there were after each decision: brokers see all of one, or nothing."""
+        """The number of records after each decision: brokers read whole decisions."""
         self.allows_unclean = False
         self.unclean_elections: list[tuple[int, int]] = []
-        """(leader epoch, leader) of who was elected though he may lack what was committed."""
+        """The (leader epoch, leader) of elected replicas that may lack committed records."""
         self.elect(0)
 
     def elect(self, now_ms: int) -> None:
-        """Let another controller take over: it knows the committed records and nothing else."""
+        """Let another controller take over, with the committed records only."""
         self.controller = Controller(self.image, self.config, self.random)
         self._commit(self.controller.activate(self._moment(now_ms)))
 
@@ -77,13 +77,13 @@ class SimulatedController:
             self.records.append(record)
             self.image.replay(record)
             if isinstance(record, PartitionChangeRecord) and record.leader >= 0:
-                # The last to lead has all there was, when nobody else is eligible (KIP-966): where
-                # anybody may be elected, it cannot be told whether that was why.
+                # The last leader has all records if no other replica is eligible (KIP-966). If any
+                # replica may be elected, the reason for the election is unknown.
                 known = {*before.isr, *before.elr}
                 if not self.allows_unclean or not known:
                     known |= set(before.last_known_elr)
                 if isinstance(request, AlterPartitionRequest):
-                    # Who has just joined may end a move, and lead at once.
+                    # A replica that has just joined may complete a reassignment and lead at once.
                     known |= set(record.isr or ())
                 if record.leader not in known:
                     self.unclean_elections.append((self.partition.leader_epoch, record.leader))
@@ -97,14 +97,14 @@ class SimulatedController:
         return decision.response
 
     def tick(self, now_ms: int) -> None:
-        """Fence who has been silent for too long."""
+        """Fence the brokers whose sessions have ended."""
         while self.controller.next_deadline_ms() <= now_ms:
             self._commit(self.controller.tick(self._moment(now_ms)))
 
     def lose_broker(self, broker_id: int, now_ms: int) -> None:
         self._commit(self.controller.lose_broker(broker_id, self._moment(now_ms)))
 
-    # --- what administrators do ---
+    # --- administration ---
 
     def create_topic(
         self, replicas: list[int], min_isr: int, now_ms: int, *, allows_unclean: bool = False
@@ -128,12 +128,12 @@ class SimulatedController:
         self.handle(ElectLeadersRequest(election_type=0, topic_partitions=topics), now_ms)
 
     def reassign(self, replicas: list[int] | None, now_ms: int) -> None:
-        """Move the partition; None takes a move back."""
+        """Reassign the partition; None cancels a reassignment."""
         partitions = [ReassignablePartition(partition_index=0, replicas=replicas)]
         topics = [ReassignableTopic(name=TOPIC, partitions=partitions)]
         self.handle(AlterPartitionReassignmentsRequest(topics=topics), now_ms)
 
-    # --- what it knows ---
+    # --- state ---
 
     @property
     def topic(self) -> TopicImage | None:
@@ -141,7 +141,7 @@ class SimulatedController:
 
     @property
     def partition(self) -> PartitionImage:
-        """The partition; one without replicas while there is no topic."""
+        """The partition, without replicas while the topic does not exist."""
         topic = self.topic
         return NO_PARTITION if topic is None else topic.partitions.get(0, NO_PARTITION)
 

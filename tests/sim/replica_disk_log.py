@@ -1,9 +1,9 @@
-"""A replica's log as it is on disk: the real `PartitionLog`, on a storage that forgets and tears.
+"""A replica's log on disk: the real `PartitionLog`, on a storage that loses and tears writes.
 
-It offers what `replica_log` does, so that a history can be played on either. What a log directory
-adds is kept beside it as files would keep it: the checkpoints, and whether the last stop was a
-clean one. Entries are also kept in memory, for the checker; after each process they are read from
-the segments again.
+It has the interface of `replica_log`, so a history can be played on either. The state of a log
+directory is kept beside it as in files: the checkpoints, and whether the last stop was clean. The
+entries are also kept in memory for the checker; after each process they are read from the segments
+again.
 """
 
 from random import Random
@@ -23,14 +23,14 @@ from tests.lib.simulated_storage import SimulatedStorage
 from tests.sim.replica_log import Entry
 
 DIRECTORY = "/logs/t-0"
-# A few batches a segment, so that logs roll, and are cut across segments.
+# A segment has a few batches, so that logs roll and are truncated across segments.
 CONFIG = LogConfig(segment_bytes=1_000, index_interval_bytes=200)
 ONE_BATCH_BYTES = 80
 TIMESTAMP_MS = 0
 
 
 class DiskLog:
-    """See the module. Invariant: `entries` are those of the segments, from `log_start_offset`."""
+    """See the module. Invariant: `entries` equals the segments, from `log_start_offset` on."""
 
     def __init__(self, topic_id: bytes | None, seed: int) -> None:
         self.topic_id = topic_id
@@ -76,7 +76,7 @@ class DiskLog:
             high_watermark=saved.high_watermark,
         )
 
-    # --- what the core calls ---
+    # --- called by the core ---
 
     @property
     def log_start_offset(self) -> int:
@@ -138,7 +138,7 @@ class DiskLog:
         assert self.log_start_offset == start, (self.log_start_offset, start)
         return start
 
-    # --- what the shell calls ---
+    # --- called by the shell ---
 
     def entry(self, offset: int) -> Entry:
         return self.entries[offset - self.log_start_offset]
@@ -174,7 +174,7 @@ class DiskLog:
         self.checkpoint()
         self._is_clean = True
 
-    # --- what happens to it ---
+    # --- faults ---
 
     def end_process(self) -> None:
         self._storage.crash(keep_unsynced=True)

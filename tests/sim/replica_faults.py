@@ -1,11 +1,11 @@
-"""What goes wrong in a replication history, and what administrators do meanwhile.
+"""The faults of a replication history, and the actions of administrators.
 
-Processes are killed, with and without the power; they stop cleanly, or pause; disks are wiped;
-links are cut; brokers lose the controller for just so long that it fences them; another controller
-takes over. Leaderships go back to the preferred replicas, partitions move, moves are changed and
-taken back, records are deleted, topics are deleted and made anew.
+Processes are killed, with and without a power failure; they stop cleanly, or pause; disks are
+wiped; links are cut; brokers lose the controller just long enough to be fenced; another controller
+takes over. Preferred leaders are elected, partitions are reassigned, reassignments are changed and
+cancelled, records are deleted, topics are deleted and created again.
 
-Some things are aimed: at a leader that is new, and at a replica that is about to join.
+Some faults have targets: a new leader, and a replica that is about to join the in-sync set.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ Fault = Callable[[ReplicaNode], None]
 
 
 class ReplicaFaults:
-    """The faults of one history; which there are, its seed decides."""
+    """The faults of one history, chosen by its seed."""
 
     def __init__(self, simulation: "ReplicaSimulation") -> None:
         self.simulation = simulation
@@ -37,19 +37,19 @@ class ReplicaFaults:
         self.nodes = simulation.nodes
         self.node_ids = simulation.node_ids
         self.young_leader_risk = random.choice([0, 0, 0.3, 0.7])
-        """How often a new leader does not last: what it has not heard of then is what is tested."""
+        """How often a new leader fails soon, which tests what it has not heard of then."""
         self.joiner_risk = random.choice([0, 0.3, 0.7])
         self.probe_chance = random.choice([0, 0.8])
         self.held_ms = random.choice([200, 450])
-        """How long a change of the in-sync set waits at most; REQUEST_LIFETIME_MS is longer."""
+        """The longest delay of a change of the in-sync set; REQUEST_LIFETIME_MS is longer."""
         self.aims_at_joiners = random.random() < 0.25
-        """Whether in this history replicas come and go, and little else goes wrong."""
+        """True if this history is mostly about replicas that join and leave."""
         self.replaces_joiners = random.random() < 0.5
         if self.aims_at_joiners:
             self.joiner_risk, self.held_ms, self.probe_chance = 0.9, 450, 0.8
             simulation.controller_slowness = 0.6
         self.aims_at_late_readers = not self.aims_at_joiners and random.random() < 0.25
-        """Whether leaders change while others hear of it one by one, and late."""
+        """True if leaders change while the other brokers learn of it late and one by one."""
         if self.aims_at_late_readers:
             simulation.metadata_pieces = 1.0
             simulation.metadata_delay_ms = random.choice([30, 60])
@@ -57,7 +57,7 @@ class ReplicaFaults:
         self.change_weather()
 
     def draw(self) -> list[Fault]:
-        """Choose what goes wrong in this history: some things hide behind others."""
+        """Choose the faults of this history: some faults hide others."""
         if self.aims_at_joiners:
             return [self.fence_for_a_while, self.flush]
         if self.aims_at_late_readers:
@@ -97,7 +97,7 @@ class ReplicaFaults:
         return self.simulation.has_faults
 
     def strike(self) -> None:
-        """Let one thing go wrong, or get better."""
+        """Cause or heal one fault."""
         if not self.is_active:
             return
         node = self.nodes[self.random.choice(self.node_ids)]
@@ -117,7 +117,7 @@ class ReplicaFaults:
             self.strike_soon(fault, leader, self.random.randint(1, 60))
 
     def threaten_who_joins(self, leader: ReplicaNode, wanted: list[int]) -> None:
-        """Aim at one of those that a leader asks to be in sync; most often at who is new."""
+        """Cause a fault of a replica in a requested in-sync set, most often of a new one."""
         if not self.is_active or self.random.random() >= self.joiner_risk:
             return
         new = [replica for replica in wanted if replica not in self.controller.partition.isr]
@@ -134,7 +134,7 @@ class ReplicaFaults:
     # --- processes and disks ---
 
     def kill(self, node: ReplicaNode) -> None:
-        """End the process; the page cache stays."""
+        """Kill the process; the page cache survives."""
         self.end(node, lambda: 0, loses_data=False)
 
     def kill_all(self, node: ReplicaNode) -> None:
@@ -148,7 +148,7 @@ class ReplicaFaults:
         self.end(node, node.wipe, loses_data=True)
 
     def replace(self, node: ReplicaNode) -> None:
-        """Give a broker another disk; the controller hears of it before its leader does."""
+        """Give a broker another disk; the controller learns of it before the leader."""
         leader = self.controller.partition.leader
         if leader not in {NO_LEADER, node.node_id}:
             links = {(node.node_id, leader), (leader, node.node_id)}
@@ -168,13 +168,13 @@ class ReplicaFaults:
                 self.scheduler.after(self.random.randint(1, 10), lambda: self.probe(node))
 
     def probe(self, node: ReplicaNode) -> None:
-        """Fence at once whose process is seen to be gone."""
+        """Fence a broker at once whose process is seen to have ended."""
         if not node.is_up:
             self.controller.lose_broker(node.node_id, self.scheduler.now_ms)
             self.checker.check_controller()
 
     def stop(self, node: ReplicaNode) -> None:
-        """Stop cleanly: when the controller lets go, or after a while without that."""
+        """Stop cleanly: when the controller allows it, or after a while."""
         if not node.is_up or node.is_stopping:
             return
         node.is_stopping = True
@@ -188,7 +188,7 @@ class ReplicaFaults:
 
     def end_cleanly(self, node: ReplicaNode) -> None:
         if node.broker_epoch < 0:
-            # It cannot leave an epoch behind that it does not know: to the controller, a crash.
+            # It does not know its epoch and cannot write it, so the controller sees a crash.
             self.kill(node)
         elif node.is_up:
             node.stop_cleanly()
@@ -220,12 +220,12 @@ class ReplicaFaults:
         self.network.isolate(node.node_id, others, inbound=inbound, outbound=outbound)
 
     def cut_off_controller(self, node: ReplicaNode) -> None:
-        """Let the brokers hear each other, and one not the controller, or not be heard by it."""
+        """Cut a broker's links to or from the controller, but not those to other brokers."""
         inbound, outbound = self.random.choice([(True, True), (True, False), (False, True)])
         self.network.isolate(node.node_id, [CONTROLLER], inbound=inbound, outbound=outbound)
 
     def fence_for_a_while(self, node: ReplicaNode) -> None:
-        """Let a broker's session end, and have it back at once, in the same incarnation."""
+        """Let a broker's session end, and let the same incarnation return at once."""
         link = (node.node_id, CONTROLLER)
         self.network.cut.add(link)
         delay_ms = self.random.randint(100, 350)
@@ -270,7 +270,7 @@ class ReplicaFaults:
         self.simulation.input(node, lambda: node.delete_records(self.scheduler.now_ms))
 
     def reassign(self, node: ReplicaNode) -> None:
-        """Begin a move, or another one in the middle of it: to more, fewer, or other replicas."""
+        """Start or change a reassignment: to more, fewer, or other replicas."""
         count = self.random.randint(1, len(self.node_ids))
         self.move(self.random.sample(self.node_ids, count))
 
@@ -283,14 +283,14 @@ class ReplicaFaults:
             self.checker.check_controller()
 
     def recreate_topic(self, node: ReplicaNode) -> None:
-        """Delete the topic, and make it anew under another id, perhaps before anybody has heard."""
+        """Delete the topic and create it with another id, perhaps before any broker has read it."""
         self.controller.delete_topic(self.scheduler.now_ms)
         self.checker.check_controller()
         delay_ms = self.random.choice([0, 30, 150])
         self.scheduler.after(delay_ms, self.create_topic)
 
     def create_topic(self) -> None:
-        """Create the topic again, as soon as enough brokers are there for it."""
+        """Create the topic again, as soon as there are enough brokers."""
         if self.controller.topic is None:
             self.simulation.create_topic()
             self.checker.check_controller()

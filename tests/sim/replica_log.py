@@ -1,8 +1,8 @@
-"""A replica's log in memory that forgets what was not synced: the part of `PartitionLog` in use.
+"""A replica's log in memory, which loses unsynced records: the part of `PartitionLog` in use.
 
-It says what `broker.log.partition_log` does, record by record instead of batch by batch, so that a
-simulation of ten thousand histories ends. `tests/broker/replication/test_log_equivalence.py` drives
-both with the same calls.
+It behaves as `broker.log.partition_log` does, with single records instead of batches, so that ten
+thousand histories take little time. `tests/broker/replication/test_log_equivalence.py` makes the
+same calls of both.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ RECORD = Struct(">qii")
 
 
 class Entry(NamedTuple):
-    """A record: who wrote it, and what. Two entries are equal only if they are the same append."""
+    """A record with its leader's epoch. Equal entries come from the same append."""
 
     leader_epoch: int
     value: int
@@ -34,9 +34,9 @@ class ReplicaLog:
         self.synced_offset = 0
         self.checkpointed_high_watermark = 0
         self.changed_from = 0
-        """The lowest offset that was written or cut since the checker looked last."""
+        """The lowest offset that was appended or truncated since the last check."""
         self.agreed_epoch = -1
-        """The last leader epoch in which it was seen to continue the leader's log."""
+        """The last leader epoch in which a Fetch matched the leader's log."""
 
     @property
     def log_end_offset(self) -> int:
@@ -53,7 +53,7 @@ class ReplicaLog:
     def entry(self, offset: int) -> Entry:
         return self.entries[offset - self.log_start_offset]
 
-    # --- what the core calls ---
+    # --- called by the core ---
 
     def become_leader(self, leader_epoch: int) -> None:
         self._assign(leader_epoch, self.log_end_offset)
@@ -118,7 +118,7 @@ class ReplicaLog:
             self.epochs = later if epoch is None else [(epoch[0], offset), *later]
         return self.log_start_offset
 
-    # --- what the shell calls ---
+    # --- called by the shell ---
 
     def read(self, offset: int, max_records: int) -> bytes:
         first = offset - self.log_start_offset
@@ -134,10 +134,10 @@ class ReplicaLog:
     def checkpoint(self) -> None:
         self.checkpointed_high_watermark = self.high_watermark
 
-    # --- what happens to it ---
+    # --- restarts and failures ---
 
     def reopen(self) -> None:
-        """Come back with a new process: epochs are read from the records, the rest from disk."""
+        """Load in a new process: the epochs from the records, the rest from disk."""
         self.epochs = []
         for offset, entry in enumerate(self.entries, self.log_start_offset):
             self._assign(entry.leader_epoch, offset)
@@ -145,7 +145,7 @@ class ReplicaLog:
         self.high_watermark = max(low, self.log_start_offset)
 
     def lose_unsynced(self, random: Random) -> int:
-        """Lose a power failure's part of what was not synced; tell how many records that is."""
+        """Lose a random part of the unsynced records; return how many records are lost."""
         end = self.log_end_offset
         synced = max(self.synced_offset, self.log_start_offset)
         self.truncate_to(random.choice([synced, random.randint(synced, end)]))
@@ -157,4 +157,4 @@ class ReplicaLog:
         self.checkpoint()
 
     def end_process(self) -> None:
-        """Leave everything that was written to the page cache."""
+        """End the process; the page cache keeps all written records."""

@@ -1,7 +1,7 @@
-"""Bugs to plant: those that replication protocols have had, and one line left out of ours each.
+"""Mutations of replication: bugs of other implementations, and ours with one rule left out each.
 
-What would give a bug away at once, an assertion of the core, is taken out with it: what is tested
-is whether the invariants see the damage from outside.
+A mutation also removes the core's assertions that would find it at once: the test is whether the
+simulation's invariants find the damage.
 """
 
 import pytest
@@ -33,7 +33,7 @@ def ask_without_an_epoch(follower: PartitionFollower) -> FetchPosition:
 
 
 def truncate_to_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut at the high watermark with every new leader: acknowledged records go (KIP-101, 1)."""
+    """Truncate to the high watermark under a new leader (KIP-101, scenario 1)."""
 
     def follow(follower: PartitionFollower, partition) -> bool:
         is_new = original_follow(follower, partition)
@@ -46,12 +46,12 @@ def truncate_to_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def never_truncate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Go on from the log's end, whoever wrote what is before it (KIP-101, 2)."""
+    """Fetch from the log end offset without a check of the epochs (KIP-101, scenario 2)."""
     monkeypatch.setattr(PartitionFollower, "position", ask_without_an_epoch)
 
 
 def truncate_once_to_the_leaders_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Believe the leader's end of an epoch without looking for it in one's own (KIP-279)."""
+    """Truncate once to the leader's end of an epoch, not to the common one (KIP-279)."""
     done: dict[PartitionFollower, int] = {}
     position = PartitionFollower.position
 
@@ -78,7 +78,7 @@ def truncate_once_to_the_leaders_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def serve_any_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compare logs and count positions without a look at the leader epoch (KIP-320)."""
+    """Skip the check of the leader epoch in a leader and in a follower (KIP-320)."""
     monkeypatch.setattr(leader, "validate_leader_epoch", lambda claimed, current: None)
 
     def find(log, *, fetch_offset: int, last_fetched_epoch: int) -> OffsetAndEpoch | None:
@@ -98,9 +98,9 @@ def serve_any_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def count_a_follower_of_any_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answer and count a Fetch in whatever leader epoch it was made; the follower looks (KIP-320).
+    """Skip the check of the leader epoch in a leader only (KIP-320).
 
-    It may be of an epoch that is over, and cut its log for the leader of that.
+    The follower may still be in an earlier epoch and truncate its log for that epoch's leader.
     """
     monkeypatch.setattr(leader, "validate_leader_epoch", lambda claimed, current: None)
     monkeypatch.setattr(
@@ -111,7 +111,7 @@ def count_a_follower_of_any_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def admit_an_earlier_incarnation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take a broker in for what it had before it lost its disk (KIP-903)."""
+    """Skip the check of the broker epoch, so a broker with a new disk can join (KIP-903)."""
 
     def is_eligible(view, state) -> bool:
         broker = view.image.brokers.get(state.broker_id)
@@ -121,7 +121,7 @@ def admit_an_earlier_incarnation(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def let_the_last_replica_stand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep no eligible leaders: who was last in sync leads again, with what is left (KIP-966)."""
+    """Keep no eligible leader replicas; the last replica of the ISR is elected (KIP-966)."""
 
     class WithoutElr(SimulatedController):
         def __init__(self, *arguments, is_elr_enabled: bool) -> None:
@@ -131,7 +131,7 @@ def let_the_last_replica_stand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def commit_below_min_isr(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Move the high watermark however few are in sync (KIP-966)."""
+    """Advance the high watermark below min.insync.replicas (KIP-966)."""
 
     def count(partition_leader: PartitionLeader) -> None:
         partition_leader._has_enough_in_sync = True
@@ -140,7 +140,7 @@ def commit_below_min_isr(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def expand_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let in who has reached the high watermark, though that is not where it will be."""
+    """Add a follower at the high watermark that has not reached the leader epoch's start."""
     monkeypatch.setattr(
         PartitionLeader,
         "is_in_sync",
@@ -149,7 +149,7 @@ def expand_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def forget_the_pending_isr(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the committed set for the high watermark while another may be true (KIP-497)."""
+    """Use the committed ISR for the high watermark while a change is pending (KIP-497)."""
 
     def begin(isr: InSyncReplicas, change) -> None:
         isr.pending = change
@@ -158,7 +158,7 @@ def forget_the_pending_isr(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shrink_before_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take a smaller set for granted before the controller has agreed (KIP-497)."""
+    """Use a smaller ISR before the controller has committed it (KIP-497)."""
 
     def begin(isr: InSyncReplicas, change) -> None:
         isr.pending = change
@@ -168,7 +168,7 @@ def shrink_before_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def drop_the_pending_isr_with_old_news(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let metadata of the same partition epoch end a change that began since."""
+    """Let metadata of the same partition epoch end a newer pending change."""
 
     def lead(self: PartitionLeader, partition, now_ms: int) -> bool:
         if partition.partition_epoch == self.partition_epoch:
@@ -180,7 +180,7 @@ def drop_the_pending_isr_with_old_news(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def decide_on_any_partition_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take a change for what it asks, in whatever state it was made (KIP-497)."""
+    """Skip the check of the partition epoch in AlterPartition (KIP-497)."""
 
     def validate(partition, broker_id: int, data) -> None:
         if data.leader_epoch < partition.leader_epoch or broker_id != partition.leader:
@@ -190,7 +190,7 @@ def decide_on_any_partition_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lead_before_knowing_oneself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Act by metadata from before one's own registration: it means an earlier incarnation."""
+    """Apply metadata from before the own registration, which means an earlier incarnation."""
 
     def follow_image(self: ReplicaNode, time_ms: int) -> None:
         own = self.image.brokers.get(self.node_id)
@@ -205,7 +205,7 @@ def lead_before_knowing_oneself(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def take_part_with_every_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Say that every stop was a clean one."""
+    """Report a clean shutdown after every stop."""
     original = ReplicaNode.die
 
     def die(self: ReplicaNode) -> None:
@@ -217,7 +217,7 @@ def take_part_with_every_loss(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def count_before_comparing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Count the position of a follower whose log parts from the leader's."""
+    """Count the fetch offset of a follower whose log diverges from the leader's."""
     original = FollowerProgress.note_fetch
 
     def read(self: ReplicaNode, partition_leader, call, time_ms: int):
@@ -236,9 +236,9 @@ def count_before_comparing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def resend_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Send a change of the in-sync set again and forget the copy that may still arrive.
+    """Send an AlterPartition again and forget the copy that may still arrive.
 
-    Rare: `test_late_copy` tells the history step by step.
+    Few seeds find it; `test_late_copy` plays the history step by step.
     """
 
     def handle_no_answer(self: IsrChanges, now_ms: int) -> None:

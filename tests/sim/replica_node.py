@@ -1,7 +1,7 @@
-"""One simulated broker with one replica: the real core under a shell of a few lines.
+"""One simulated broker with one replica: the real core under a minimal shell.
 
-What the real shell must do too, and why, is said where it is done: a broker acts by the metadata
-only once that contains its own registration, and leaves its epoch behind when it stops cleanly.
+The comments say what the real shell must do too: a broker applies the metadata only once it
+contains the broker's own registration, and keeps its broker epoch on disk when it stops cleanly.
 """
 
 from bisect import bisect_right
@@ -60,14 +60,14 @@ class OffsetsReply(NamedTuple):
 
 
 class Produced(NamedTuple):
-    """A record that a client waits for."""
+    """A record whose producer waits for its acknowledgement."""
 
     offset: int
     entry: Entry
 
 
 class ReplicaNode:
-    """A process on a disk; `replica` is None while it is down or does not know itself yet."""
+    """A process with a disk; `replica` is None while it is down or lacks its registration."""
 
     def __init__(
         self, node_id: int, controller: SimulatedController, random: Random, make_log: MakeLog
@@ -77,13 +77,13 @@ class ReplicaNode:
         self.random = random
         self.make_log = make_log
         self.log = make_log(None)
-        self.clean_shutdown_epoch = -1  # the file that a clean stop leaves behind
+        self.clean_shutdown_epoch = -1  # the clean-shutdown file
         self.incarnation = 0
         self.is_up = False
         self.is_paused = False
         self.is_stopping = False
         self.inbox: list = []
-        # A clock of its own: somewhere else, and a little faster or slower.
+        # Its own clock: with an offset, and a little faster or slower.
         self._clock_offset_ms = random.randint(-5_000, 5_000)
         self._clock_rate = random.uniform(0.9, 1.1)
         self.fetch_max_records = random.choice([1, 4, 50])
@@ -125,7 +125,7 @@ class ReplicaNode:
         self.clean_shutdown_epoch = epoch
 
     def wipe(self) -> int:
-        """Lose the disk; tell how many records that is."""
+        """Lose the disk; return how many records are lost."""
         lost = self.log.log_end_offset
         self.log = self.make_log(None)
         return lost
@@ -133,7 +133,7 @@ class ReplicaNode:
     # --- metadata ---
 
     def catch_up(self, time_ms: int, *, in_pieces: bool = False) -> None:
-        """Read metadata, one decision or all, and act by where that ends."""
+        """Read the next metadata record or all of them, and apply the resulting image."""
         records = self.controller.records
         if self.applied == len(records):
             return
@@ -148,13 +148,13 @@ class ReplicaNode:
 
     @property
     def knows_itself(self) -> bool:
-        """Whether the metadata has come to this incarnation's registration."""
+        """True if the metadata contains this incarnation's registration."""
         own = self.image.brokers.get(self.node_id)
         return own is not None and own.epoch == self.broker_epoch
 
     def follow_image(self, time_ms: int) -> None:
         if not self.knows_itself:
-            # It may name this broker the leader for what an earlier incarnation had.
+            # It may name this broker the leader for the log of an earlier incarnation.
             return
         topic = self.image.topics.by_name.get(TOPIC)
         if topic is None or self.node_id not in topic.partitions[0].replicas:
@@ -202,7 +202,7 @@ class ReplicaNode:
     # --- as leader ---
 
     def after_leader_call(self) -> None:
-        """Answer who waited for the high watermark, and send what is to be asked."""
+        """Acknowledge the records below the high watermark, and submit the ISR change."""
         leader = self.leader
         if leader is None:
             return

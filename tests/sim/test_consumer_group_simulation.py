@@ -30,7 +30,7 @@ FOUND_BY = {
     "what_is_pending_is_not_owned": 17,
     "an_assignment_is_made_once": 8,
 }
-"""Seeds that showed a bug, looked at first; when one no longer does, any other of the limit may."""
+"""By mutation, a seed that finds it: it is played first, then the others up to the limit."""
 
 
 @pytest.mark.parametrize("seed", seeds(SEED_COUNT, fast=10, first=FIRST_SEED))

@@ -32,7 +32,7 @@ def test_when_the_faults_end_every_group_settles(seed):
         simulation.config = GroupConfig(group_initial_rebalance_delay_ms=0)
         simulation.coordinator_restarts()
     for instance_id in ("s1", "s2"):
-        # Two processes with one instance id fence each other for ever, so let one of them go.
+        # Two processes with one instance id fence each other for ever, so remove one of them.
         for group_id in GROUP_IDS:
             twins = [
                 client
@@ -42,7 +42,7 @@ def test_when_the_faults_end_every_group_settles(seed):
             for twin in twins[1:]:
                 simulation.client_crashes(twin)
     for client in simulation.clients:
-        # Nobody can rejoin within no time at all, so from now on all allow for some.
+        # No client can rejoin within a timeout of 0, so all clients get a longer one here.
         client.protocols, client.rebalance_timeout_ms = PROTOCOL_SETS[0], 60_000
         client.drop_connection(is_noticed=True)
         client.generation_id = -1

@@ -1,8 +1,9 @@
-"""A history that seeds seldom meet: a change of the in-sync set is refused, then its copy arrives.
+"""A rare history: the controller refuses a change of the ISR, and later accepts a late copy.
 
-The leader asks to take a follower in, and its connection is lost. The follower is fenced meanwhile,
-so a second copy of the request is refused. It comes back as what it was, and then the first copy is
-carried out: a follower is in sync that lacks what was committed without it.
+The leader sends an AlterPartition that adds a follower, and its connection is lost. Then the
+follower is fenced, so the controller refuses a second copy of the request. The follower returns as
+the same incarnation, and the controller accepts the first copy: the ISR contains a follower that
+lacks the records committed without it.
 """
 
 from typing import Any
@@ -23,7 +24,7 @@ SEED = next(
 
 
 class History:
-    """Three brokers; nothing happens but what is told here."""
+    """Three brokers without random events."""
 
     def __init__(self) -> None:
         self.cluster = ReplicaSimulation(SEED)
@@ -40,7 +41,7 @@ class History:
             self.controller.handle(self.cluster.heartbeat_of(node, applied), self.now_ms)
 
     def fence(self) -> None:
-        """Let one follower be silent for a session."""
+        """Fence one follower: it sends no heartbeat for a session timeout."""
         self.now_ms += 2 * SESSION_TIMEOUT_MS
         self.heartbeat(self.leader, self.kept)
         self.controller.tick(self.now_ms)
@@ -54,7 +55,7 @@ class History:
         follower.take_fetch(self.leader.serve_fetch(call, self.now_ms), self.now_ms)
 
     def run(self) -> bool:
-        """Return whether what was acknowledged is in the log of the last leader."""
+        """Return True if the log of the last leader has all acknowledged records."""
         self.heartbeat(*self.cluster.nodes.values())
         self.fence()
         self.heartbeat(self.fenced)

@@ -11,7 +11,7 @@ FOUND_BY = {
     "commit_old_epochs_by_count": 837,
     "apply_what_was_read_before_it_was_committed": 863,
 }
-"""Seeds that showed a bug, looked at first; when one no longer does, any other of the limit may."""
+"""By mutation, a seed that finds it: it is played first, then the others up to the limit."""
 
 
 def first_seed_that_fails(limit: int = SEED_LIMIT, known: int = 0) -> int | None:
@@ -19,7 +19,7 @@ def first_seed_that_fails(limit: int = SEED_LIMIT, known: int = 0) -> int | None
         try:
             QuorumSimulation(seed).run(is_liveness=seed % 2 == 1)
         except Exception:  # noqa: BLE001
-            # Whatever it is: a violated invariant, an assertion of the core, a damaged file.
+            # A violated invariant, an assertion of the core, or a damaged file.
             return seed
     return None
 

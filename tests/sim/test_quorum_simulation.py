@@ -1,4 +1,4 @@
-"""The metadata quorum under everything that goes wrong, checked after every event.
+"""The metadata quorum under faults, checked after every event.
 
 A failure names its seed: `MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` replays it alone.
 """
@@ -12,12 +12,12 @@ from tests.sim.quorum_cluster import QuorumSimulation
 
 FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
 SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "36"))
-"""Of the planted bugs the first nine find all but one, and that one only seed 837."""
+"""The first nine seeds find all planted bugs but one, which seed 837 finds."""
 FAST_COUNT = min(4, SEED_COUNT)
 
 
 def play(seed: int) -> QuorumSimulation:
-    """Even seeds are safety histories, odd ones liveness histories."""
+    """Play a history: of safety for an even seed, of liveness for an odd one."""
     simulation = QuorumSimulation(seed)
     try:
         simulation.run(is_liveness=seed % 2 == 1)
@@ -29,7 +29,7 @@ def play(seed: int) -> QuorumSimulation:
 
 @cache
 def played(seed: int) -> QuorumSimulation:
-    """Play a history for all who ask what was in it."""
+    """Play a history once for all tests of its content."""
     return play(seed)
 
 

@@ -22,7 +22,7 @@ FOUND_BY = {
     "take_part_with_every_loss": 8,
     "count_before_comparing": 7,
 }
-"""Seeds that showed a bug, looked at first; when one no longer does, any other of the limit may."""
+"""By mutation, a seed that finds it: it is played first, then the others up to the limit."""
 
 
 def first_seed_that_fails(limit: int = SEED_LIMIT, known: int = 0) -> int | None:
@@ -30,7 +30,7 @@ def first_seed_that_fails(limit: int = SEED_LIMIT, known: int = 0) -> int | None
         try:
             ReplicaSimulation(seed).run()
         except NoProgress:
-            continue  # What stands still has not lost anything yet.
+            continue  # A lack of progress is no loss of records.
         except AssertionError:
             return seed
     return None

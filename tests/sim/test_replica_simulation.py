@@ -1,6 +1,6 @@
-"""A replicated partition under everything that goes wrong, checked after every event.
+"""A replicated partition under faults, checked after every event.
 
-Every other history is on the real log. A failure names its seed:
+Every other history uses the real log. A failure names its seed:
 `MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` replays it alone, and so does
 `python -m tests.sim --only replication --first <seed> --seeds 1`.
 """
@@ -30,7 +30,7 @@ def play(seed: int) -> ReplicaSimulation:
 
 @cache
 def played(seed: int) -> ReplicaSimulation:
-    """Play a history for all who ask what was in it."""
+    """Play a history once for all tests of its content."""
     return play(seed)
 
 
@@ -67,7 +67,7 @@ def test_the_histories_have_something_in_them():
 
 
 def test_only_a_topic_that_allows_it_loses_what_was_committed():
-    # It is rare: looked for first where it was last found.
+    # It is rare, so the seed that last found it is played first.
     seeds = sorted(range(200), key=lambda seed: seed != 140)
     loser = next((found for found in map(play, seeds) if found.checker.lost_count), None)
     assert loser is not None

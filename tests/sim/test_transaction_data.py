@@ -22,7 +22,7 @@ FOUND_BY = {
     "take_late_markers": 9,
     "commit_by_the_order_of_markers": 23,
 }
-"""Seeds that showed a bug, looked at first; when one no longer does, any other of the limit may."""
+"""By mutation, a seed that finds it: it is played first, then the others up to the limit."""
 
 
 def play(seed: int) -> TransactionData:
@@ -37,7 +37,7 @@ def play(seed: int) -> TransactionData:
 
 @cache
 def played(seed: int) -> TransactionData:
-    """Play a history for all who ask what was in it."""
+    """Play a history once for all tests of its content."""
     return play(seed)
 
 
@@ -66,7 +66,7 @@ def first_seed_that_fails(limit: int = SEED_LIMIT, known: int = 0) -> int | None
         try:
             TransactionData(seed).run()
         except Exception:  # noqa: BLE001
-            # Whatever it is: something read that should not be, an assertion of the core.
+            # A wrong record was read, or an assertion of the core failed.
             return seed
     return None
 

@@ -1,6 +1,6 @@
-"""Seeded histories of transactions. A failure names its seed:
+"""Seeded histories of transactions, and bugs planted in the coordinator that they must find.
 
-`MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` replays it alone.
+A failure names its seed: `MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` replays it alone.
 """
 
 import os
@@ -19,7 +19,7 @@ FOUND_BY = {
     "end_for_an_epoch_that_is_over": 16,
     "begin_effects_before_they_are_committed": 189,
 }
-"""Seeds that showed a bug, looked at first; when one no longer does, any other of the limit may."""
+"""By mutation, a seed that finds it: it is played first, then the others up to the limit."""
 THINGS_THAT_HAPPEN = {"appended", "committed", "aborted", "told", "elected", "copied"}
 
 
@@ -40,7 +40,7 @@ def first_seed_that_fails(limit: int = SEED_LIMIT, known: int = 0) -> int | None
         try:
             TransactionSimulation(seed).run()
         except Exception:  # noqa: BLE001
-            # Whatever it is: a violated invariant, an assertion of the core.
+            # A violated invariant, or an assertion of the core.
             return seed
     return None
 

@@ -1,12 +1,13 @@
-"""What must hold in every history of transactions, looked at when it happens.
+"""The invariants of every history of transactions, checked as the events occur.
 
-- Epochs are monotone: in the committed log an id's epochs never fall, and no id is used twice.
-- Nothing leaves the table: each committed record follows from the one before.
-- All or nothing: no transaction has one value committed and another aborted, and none goes against
-  what its producer was told.
-- A transaction is prepared once, however often its end is asked for.
-- A producer that was replaced has nothing appended any more.
-- What groups have committed is what was processed: every record once.
+- Epochs are monotone: in the committed log the epochs of a producer id never decrease, and no
+  producer id belongs to two transactional ids.
+- Each committed record is a valid transition from the one before it.
+- Atomicity: no transaction has one value committed and another aborted, and none has an outcome
+  other than its producer was answered.
+- A transaction is prepared once, however often its end is requested.
+- No value of a replaced producer is appended.
+- A group's committed offsets equal the processed records, each counted once.
 """
 
 from dataclasses import dataclass, field
@@ -19,26 +20,26 @@ from broker.coordinator.transaction.transaction import Transaction
 
 @dataclass
 class ClientTransaction:
-    """One transaction as its producer lives it."""
+    """One transaction as its producer sees it."""
 
     name: str
     told: bool | None = None
-    """Whether the producer was told that it is committed, or aborted."""
+    """The outcome that the producer was answered: True for a commit, None for no answer yet."""
     wanted: bool | None = None
     outcomes: dict[int, bool] = field(default_factory=dict)
     values: list[int] = field(default_factory=list)
     copied: range = range(0)
-    """The part of its input that it copies."""
+    """The positions of the input that the transaction copies."""
 
 
 @dataclass
 class Checks:
-    """What is known of a history so far."""
+    """The history so far."""
 
     by_id: dict[str, Transaction | None] = field(default_factory=dict)
     producer_ids: dict[int, str] = field(default_factory=dict)
     newest: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """By transactional id, the highest id and epoch that a producer was told."""
+    """By transactional id, the highest producer id and epoch that a producer was answered."""
     transactions: list[ClientTransaction] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -46,7 +47,7 @@ class Checks:
         self.counts[what] = self.counts.get(what, 0) + 1
 
     def on_committed(self, key: bytes, value: bytes | None) -> None:
-        """Look at the next record of the log."""
+        """Check the next committed record of the log."""
         decoded = decode_record(key, value)
         assert decoded is not None
         name, after = decoded
@@ -69,17 +70,17 @@ class Checks:
             assert after.producer_epoch >= before.producer_epoch, (before, after)
 
     def on_initialized(self, name: str, identity: tuple[int, int]) -> None:
-        """Take note of what a producer was told: whoever has a lower epoch is replaced."""
+        """Record the producer id and epoch of an answer; it replaces all lower ones."""
         self.newest[name] = max(self.newest.get(name, identity), identity)
 
     def on_append(self, batch: Any) -> None:
-        """Look at who had a value appended."""
+        """Check that the producer of an appended value was not replaced."""
         self.count("appended")
         identity = batch.producer_id, batch.epoch
         assert identity >= self.newest[batch.transaction.name], (identity, batch, self.newest)
 
     def on_marker(self, partition: int, ended: list[Any], is_commit: bool) -> None:
-        """Look at the values whose outcome a marker decides."""
+        """Check the values that a marker commits or aborts."""
         for batch in ended:
             self.count("committed" if is_commit else "aborted")
             transaction = batch.transaction
@@ -91,13 +92,13 @@ class Checks:
                 assert transaction.wanted, transaction
 
     def on_told(self, transaction: ClientTransaction, is_commit: bool) -> None:
-        """Look at what a producer was told of its transaction."""
+        """Check the answer that a producer got about its transaction."""
         self.count("told")
         transaction.told = is_commit
         assert set(transaction.outcomes.values()) <= {is_commit}, transaction
 
     def at_the_end(self, simulation: Any) -> None:
-        """Nothing is open, what was promised is there, and the log says what the shard knows."""
+        """Check that no transaction is open and no acknowledged value is lost."""
         for transaction in self.transactions:
             decided = set(transaction.outcomes.values())
             assert len(decided) <= 1, transaction
@@ -114,7 +115,7 @@ class Checks:
         assert not states.ongoing
 
     def _check_copies(self, simulation: Any) -> None:
-        """What each group has committed is what committed transactions have copied, each once."""
+        """Check that each group's offset is the count of positions copied."""
         copied: dict[str, list[int]] = {}
         for transaction in self.transactions:
             if True in transaction.outcomes.values():

@@ -1,15 +1,16 @@
-"""A cluster of transactions from one seed: producers, coordinators that come and go, partitions.
+"""A seeded history of transactions: producers, changing coordinators, and the partitions.
 
-Coordinators are replaced at any moment, also between PREPARE and the markers, and the one before
-may not know for a while. Requests and answers are late, lost and repeated. Producers crash, are
-replaced while they live, take too long. Then all heals, and everything must come to an end.
+A coordinator is replaced at any time, also between PREPARE and the markers, and may learn of its
+successor late. Requests and answers are delayed, lost and duplicated. Producers crash, are replaced
+while they live, and exceed the transaction timeout. At the end all faults are healed, and all
+transactions must complete.
 
-Each producer copies: it goes on where its group has committed, and commits how far it has come in
-the transaction that has what it made of it. The group's shard is a real one, and has leaders of its
-own that come and go.
+Each producer copies an input: it continues at its group's committed offset, and commits the new
+offset in the transaction with the copied values. The group's shard is a real one, with its own
+changes of leader.
 
-Clients of version 1 have ordered connections: a request that arrives after its producer has gone on
-ends the wrong transaction there (KIP-890 tells why, and is version 2).
+Clients of version 1 use ordered connections: without them a request that arrives after its producer
+has started the next transaction would end that one (KIP-890; its version 2 prevents this).
 """
 
 from itertools import count
@@ -33,7 +34,7 @@ QUIET_MS = 40_000
 
 
 class TransactionSimulation:
-    """One history."""
+    """One history from one seed."""
 
     def __init__(self, seed: int) -> None:
         self.scheduler = Scheduler(seed)
@@ -64,7 +65,7 @@ class TransactionSimulation:
         self._older: list[Coordinator] = []
 
     def _first_records(self) -> list[CoordinatorRecord]:
-        """Have producers, in half of the histories, that have used up nearly all epochs."""
+        """Return records of producers with epochs near the maximum, in half of the histories."""
         if self.random.random() < 0.5:
             return []
         records = []
@@ -81,7 +82,7 @@ class TransactionSimulation:
             records.append(record)
         return records
 
-    # --- what the parts ask for ---
+    # --- called by the parts ---
 
     def commit_delay_ms(self) -> int:
         return self.random.choice((0, 1, 5, 40, 400))
@@ -94,14 +95,14 @@ class TransactionSimulation:
         return None if is_empty else next(self._producer_ids)
 
     def ask(self, method: str, version: int, request: Any, on_answer: OnAnswer) -> None:
-        """Ask the coordinator, or one that was it."""
+        """Send a request to the coordinator, or to a former one."""
         asked = self.newest
         if self._older and self.random.random() < 0.2:
             asked = self._older[-1]
         self.network.call(lambda answer: asked.handle(method, version, request, answer), on_answer)
 
     def commit(self, end: int) -> None:
-        """Commit the newest coordinator's log up to there."""
+        """Commit the newest coordinator's log up to `end`."""
         for key, value in self.newest.log[self.committed_count : end]:
             self.checks.on_committed(key, value)
         self.committed_count = max(self.committed_count, end)
@@ -109,7 +110,7 @@ class TransactionSimulation:
     # --- faults ---
 
     def elect(self) -> None:
-        """Have a new coordinator, with all that is committed and perhaps some that is not."""
+        """Replace the coordinator; its successor has all committed records or more."""
         old = self.newest
         kept = self.random.choice((self.committed_count, len(old.log)))
         self._epoch += 1
@@ -145,13 +146,13 @@ class TransactionSimulation:
         self.scheduler.after(self.random.randint(50, 2_500), self._fault)
 
     def start(self, name: str) -> None:
-        """Start a producer, beside those of its name that live."""
+        """Start a producer beside the living ones of its transactional id."""
         self.producers.append(Producer(self, name))
 
     # --- the history ---
 
     def run(self) -> Checks:
-        """Run it to its end; raises at the first violation."""
+        """Run the history to its end; raise at the first violation."""
         for name in NAMES:
             self.start(name)
         self.scheduler.after(self.random.randint(50, 1_000), self._fault)

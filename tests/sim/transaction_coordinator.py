@@ -1,9 +1,10 @@
-"""One coordinator of a transaction simulation: the shard, its log, what waits for a commit.
+"""One coordinator of a transaction simulation: the shard, its log, and the outputs before their
+commit.
 
-The newest coordinator commits what it appends, a while later. One that has been replaced and does
-not know it goes on; it commits nothing any more and nobody hears from it, but its markers arrive.
-(What it could still say without writing is left out: for as long as it does not know, neither ours
-nor Kafka's would notice.)
+The newest coordinator commits its appended records after a delay. A replaced coordinator that does
+not know of its successor continues: it commits no records and its answers are lost, but its
+markers arrive. (Answers without an append are lost too: until a coordinator learns of its
+successor, neither ours nor Kafka's would refuse the request.)
 """
 
 from types import SimpleNamespace
@@ -22,7 +23,7 @@ SHARD = 0
 
 
 class Loop:
-    """Virtual time, as the sender asks a loop for it."""
+    """Virtual time behind the event loop's methods that the sender calls."""
 
     def __init__(self, scheduler: Any) -> None:
         self._scheduler = scheduler
@@ -43,7 +44,7 @@ class Loop:
 
 
 class Coordinator:
-    """See the module. Invariant: `waiting` ascends by the offset that must be committed."""
+    """A coordinator. Invariant: `waiting` is in the order of the offsets to be committed."""
 
     def __init__(self, simulation: Any, epoch: int, log: list[CoordinatorRecord]) -> None:
         self.simulation = simulation
@@ -78,7 +79,7 @@ class Coordinator:
         return self.simulation.newest is self
 
     def handle(self, method: str, version: int, request: Any, on_answer: OnAnswer) -> None:
-        """Put a request to the shard; who asks the wrong one is told so."""
+        """Pass a request to the shard; a replaced coordinator answers NOT_COORDINATOR."""
         if self.is_dead:
             on_answer(ErrorCode.NOT_COORDINATOR)
             return
@@ -86,7 +87,7 @@ class Coordinator:
         self.run(getattr(self.shard, method)(on_answer, context, request, self.now))
 
     def run(self, output: Output, *, must_commit: bool = False) -> None:
-        """Append; what the shard says waits until all it has appended is committed."""
+        """Append the records; replies and effects wait until all records are committed."""
         self.log += output.records
         self.waiting.append((len(self.log), output))
         if output.records or must_commit:
@@ -129,7 +130,7 @@ class Coordinator:
             self.run(self.shard.on_deadline(self.now))
 
     def die(self) -> None:
-        """Know that there is another one, or crash."""
+        """Stop: the coordinator learned of its successor, or crashed."""
         self.is_dead = True
         self.waiting.clear()
         self.sender.forget(SHARD)

@@ -1,16 +1,16 @@
-"""The data side of transactions under everything: real logs, and a real group shard, three of each.
+"""The data side of transactions under faults: real logs and a real group shard, on three replicas.
 
-One partition of records and one of `__consumer_offsets`, each on three replicas with real logs on
-simulated disks. Producers write values and commit offsets in transactions, of both versions; the
-network delays, repeats and loses their requests; leaders change, logs are cut, brokers restart;
-consumers read what is committed from any replica. The transaction coordinator is a few lines that
-never fail: its own simulation is `transaction_cluster`.
+There is one partition of records and one of `__consumer_offsets`, each on three replicas with real
+logs on simulated disks. Producers write values and commit offsets in transactions of both versions;
+the network delays, duplicates and loses their requests; leaders change, logs are truncated, brokers
+restart; consumers read committed records from any replica. The transaction coordinator is a small
+model that never fails: `transaction_cluster` simulates the real one.
 
-Checked all along: a reader of committed data sees nothing of a transaction that is not
-decided or was aborted, nothing twice, and only up to where the oldest such transaction begins.
-So does one that follows, now from this replica and now from that one.
-Checked at the end, when everything has healed: all of every committed transaction is read, and the
-group's offset is that of the last one that was committed.
+Checked during a history: a `read_committed` consumer reads no record of an open or aborted
+transaction, no record twice, and none beyond the last stable offset. The same holds for a consumer
+that changes from replica to replica.
+Checked at the end, after all faults are healed: all records of every committed transaction are
+read, and the group's offset is that of the last committed transaction.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ STEP_COUNT = 1_000
 
 
 class TransactionData:
-    """See the module."""
+    """One history from one seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -59,18 +59,18 @@ class TransactionData:
         self.transactions: list[Transaction] = []
         self.next_value = 0
         self.owners: dict[int, Transaction] = {}
-        """Of each value that was asked to be written, where that is known."""
+        """By committed value, its transaction."""
         self.reader = Reader(0)
         self.commit_count = 0
 
     # --- producers ---
 
     def act(self, producer: Producer) -> None:
-        """Let a producer do one thing, if it waits for nothing."""
+        """Let a producer without an outstanding request send its next one."""
         if not producer.is_answered:
             return
         if producer.asked is not None:
-            self.send(producer, producer.asked)  # It was refused for now.
+            self.send(producer, producer.asked)  # A retriable error.
         elif producer.must_abort:
             self.end(producer, ABORT)
         elif producer.values and self.random.random() < 0.4:
@@ -81,7 +81,7 @@ class TransactionData:
             self.begin(producer, DATA)
 
     def begin(self, producer: Producer, partition: str) -> None:
-        """Ask for something new."""
+        """Send a new value or a new offset."""
         if self.coordinator.epochs[producer.producer_id] != producer.epoch:
             self.fence(producer)
             return
@@ -112,7 +112,7 @@ class TransactionData:
                 self.on_answer(producer, ask, code)
 
         self.under_way.append(lambda: self.receive(ask, on_code))
-        if self.random.random() < 0.3:  # The network has it twice; nobody hears the second answer.
+        if self.random.random() < 0.3:  # Duplicated; its answer is lost.
             self.late.append(lambda: self.receive(ask, lambda code: None))
 
     def on_answer(self, producer: Producer, ask: Ask, code: ErrorCode) -> None:
@@ -143,28 +143,28 @@ class TransactionData:
         current.values, current.offset = list(producer.values), producer.offset
         self.decide(current, outcome, raises_epoch=producer.raises_epochs)
         if producer.must_abort and not producer.raises_epochs:
-            # What was refused may have been appended: it begins anew, in another epoch.
+            # The refused value may be appended, so the producer continues in another epoch.
             self.coordinator.epochs[producer.producer_id] += 1
         producer.reset(self.coordinator.epochs[producer.producer_id])
 
     def fence(self, producer: Producer) -> None:
-        """Init a producer anew: what it had open is aborted, and it gets a new epoch."""
+        """Initialize a producer: abort its open transaction, and raise its epoch."""
         current = self.coordinator.current.get(producer.producer_id)
         if current is not None and current.state == ONGOING:
             self.decide(current, ABORT, raises_epoch=True)
         elif current is not None:
-            return  # CONCURRENT_TRANSACTIONS: it asks again.
+            return  # CONCURRENT_TRANSACTIONS: the producer asks again.
         else:
             self.coordinator.epochs[producer.producer_id] += 1
         producer.reset(self.coordinator.epochs[producer.producer_id])
 
     def give_up(self, producer: Producer) -> None:
-        """Let a producer wait no longer, and abort; what it asked for may yet arrive."""
+        """Let a producer time out and abort; its request may still arrive."""
         if not producer.is_answered:
             producer.asked, producer.is_answered, producer.must_abort = None, True, True
 
     def time_out(self, producer: Producer) -> None:
-        """Let the coordinator abort what takes too long; the producer does not know yet."""
+        """Let the coordinator abort a transaction; the producer does not know."""
         current = self.coordinator.current.get(producer.producer_id)
         if current is not None and current.state == ONGOING:
             self.decide(current, ABORT, raises_epoch=True)
@@ -183,7 +183,7 @@ class TransactionData:
     # --- leaders ---
 
     def receive(self, ask: Ask, on_code: Callable[[ErrorCode], None]) -> None:
-        """Take a request at the leader: with what it needs to append, now or after a word."""
+        """Handle a request at the leader; verify it if it opens a transaction."""
         log = self.partitions[ask.partition].log
         guard = log.producers.begin_verification(
             ask.producer_id,
@@ -236,7 +236,7 @@ class TransactionData:
     def when_committed(
         self, partition: Replicated, end_offset: int, on_code: Callable[[ErrorCode], None]
     ) -> None:
-        """Answer when every replica has it; or refuse, when the leader is another one."""
+        """Answer once every replica has the records, or refuse after a change of leader."""
         epoch = partition.epoch
 
         def look() -> None:
@@ -286,7 +286,7 @@ class TransactionData:
 
         def deliver() -> None:
             write(on_code)
-            if raises_epoch and self.random.random() < 0.3:  # It comes again, late.
+            if raises_epoch and self.random.random() < 0.3:  # Duplicated.
                 self.late.append(lambda: write(lambda code: None))
 
         self.under_way.append(deliver)
@@ -294,7 +294,7 @@ class TransactionData:
     # --- readers ---
 
     def check(self) -> None:
-        """Look with the eyes of a reader of one replica."""
+        """Check the records that consumers read."""
         found = read_committed(self.random.choice(self.partitions[DATA].logs), self.random)
         assert len(set(found)) == len(found), f"read twice: {found}"
         for value in found:
@@ -302,13 +302,13 @@ class TransactionData:
         self.follow()
 
     def follow(self) -> None:
-        """Let the one reader read on from any replica."""
+        """Let the long-lived consumer continue on any replica."""
         self.reader.read(self.random.choice(self.partitions[DATA].logs), self.random)
         for value in self.reader.found.values():
             assert int(value) in self.owners, f"{value!r} is of no committed transaction"
 
     def check_end(self) -> None:
-        """All or nothing, and nobody is held back for ever."""
+        """Check atomicity, and that the last stable offsets reach the log end."""
         committed = {
             value for each in self.transactions if each.state == COMMIT for value in each.values
         }
@@ -355,7 +355,7 @@ class TransactionData:
             self.under_way.pop(place)()
 
     def deliver_late(self) -> None:
-        """Deliver what the network has kept: a word, or a repeat that nobody waits for."""
+        """Deliver a delayed message: the answer of a verification, or a duplicate."""
         if self.late:
             self.late.pop(self.random.randrange(len(self.late)))()
 
@@ -378,13 +378,13 @@ class TransactionData:
         self.check_end()
 
     def heal(self) -> None:
-        """Abort what is open, deliver everything, and let all replicas catch up."""
+        """Abort open transactions, deliver all messages, and let all replicas catch up."""
         while self.late:
             self.deliver_late()
         for _ in range(5_000):
             self.deliver_late()
             if not self.under_way and not self.late:
-                # What was under way may have begun another one.
+                # A delivered request may have opened another transaction.
                 for producer in self.producers:
                     self.time_out(producer)
                 if not self.coordinator.current:

@@ -1,4 +1,4 @@
-"""Bugs to plant in the data side of transactions: each one line of it left out, or read wrongly."""
+"""Mutations of the data side of transactions: each breaks one rule."""
 
 import pytest
 
@@ -18,13 +18,13 @@ end_transaction = OffsetStore.end_transaction
 
 
 def append_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the first batch of a transaction from whoever sends one (before KIP-890)."""
+    """Append the first batch of a transaction without verification (before KIP-890)."""
     monkeypatch.setattr(ProducerState, "begin_verification", lambda *_, **__: NO_GUARD)
     monkeypatch.setattr(ProducerState, "_validate_verified", lambda *_: None)
 
 
 def keep_the_guard_after_a_marker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the word about a former transaction count for the next one."""
+    """Let the verification of a former transaction count for the next one."""
 
     def keeping(state, header, marker, offset, timestamp_ms):
         kept = dict(state._verifications)
@@ -36,18 +36,18 @@ def keep_the_guard_after_a_marker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def take_late_markers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a repeated marker end the transaction that has begun since (before KIP-1228)."""
+    """Let a duplicate marker end the producer's next transaction (before KIP-1228)."""
     monkeypatch.setattr(entry_module, "MARKERS_RAISE_EPOCHS", 99)
 
 
 def read_to_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let readers of committed data have what is not decided."""
+    """Let `read_committed` consumers read open transactions."""
     stable = property(lambda log: log.high_watermark)
     monkeypatch.setattr(PartitionLog, "last_stable_offset", stable)
 
 
 def read_what_may_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let readers of committed data have what is decided and not on every replica."""
+    """Let `read_committed` consumers read beyond the high watermark."""
 
     def stable(log):
         unstable = log.producers.first_unstable_offset
@@ -66,7 +66,7 @@ def note_no_aborted_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def forget_open_transactions_at_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read a snapshot without the transactions that it says are open."""
+    """Load a snapshot without its open transactions."""
 
     def taking(state, entries, timestamp_ms):
         take_over(state, entries, timestamp_ms)
@@ -82,13 +82,13 @@ def validate_only_the_epoch(entry, header) -> None:
 
 
 def remember_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Append what is repeated once more."""
+    """Append a duplicate batch again."""
     monkeypatch.setattr(ProducerEntry, "find_duplicate", lambda *_: None)
     monkeypatch.setattr(ProducerEntry, "validate_data", validate_only_the_epoch)
 
 
 def let_aborted_offsets_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commit a group's offsets whatever the marker says."""
+    """Commit a group's offsets also for an abort marker."""
     monkeypatch.setattr(
         OffsetStore,
         "end_transaction",
@@ -97,7 +97,7 @@ def let_aborted_offsets_count(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def load_offsets_as_if_outside_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a new coordinator of a group take pending offsets for committed ones."""
+    """Let a new group coordinator load pending offsets as committed ones."""
     replay = GroupShard.replay
     monkeypatch.setattr(
         GroupShard, "replay", lambda shard, key, value, producer_id: replay(shard, key, value)
@@ -105,12 +105,12 @@ def load_offsets_as_if_outside_transactions(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def load_without_markers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a new coordinator of a group wait for markers that came before it."""
+    """Let a new group coordinator ignore the markers in the log."""
     monkeypatch.setattr(LastOffsets, "end", lambda *_, **__: None)
 
 
 def commit_by_the_order_of_markers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the last marker decide what a group has committed, not the last commit."""
+    """Let the order of markers decide a group's offset, not the order of commits."""
     monkeypatch.setattr(pending_offsets, "overtake_earlier", lambda waiting, producer_id: None)
 
 

@@ -1,4 +1,4 @@
-"""The partition of a group's offsets: three replicas with real logs, a real shard on the leader."""
+"""The partition of `__consumer_offsets`: three real logs, and a real shard on the leader."""
 
 from random import Random
 from typing import Any
@@ -34,7 +34,7 @@ class GroupPartition(Replicated):
         self.shard = self.loaded_shard()
 
     def loaded_shard(self) -> GroupShard:
-        """Load another shard from the leader's log."""
+        """Return a new shard that is loaded from the leader's log."""
         shard = GroupShard(GroupConfig(), self.random, lambda: None)
         for _ in load_with_transactions(shard, self.log):
             pass
@@ -42,12 +42,15 @@ class GroupPartition(Replicated):
         return shard
 
     def elect(self, leader: int) -> None:
-        """Have another leader, which loads the shard."""
+        """Elect a leader, which loads the shard."""
         super().elect(leader)
         self.shard = self.loaded_shard()
 
     def commit(self, producer_id: int, epoch: int, offset: int, guard: int) -> int:
-        """Commit in a transaction; gives the end of what was written, raises KafkaError."""
+        """Commit an offset in a transaction; return the log end offset after it.
+
+        Raise KafkaError if the commit is refused.
+        """
         self.log.producers.validate_in_transaction(producer_id, epoch, guard)
         wanted = TxnOffsetCommitRequestPartition(
             partition_index=0, committed_offset=offset, committed_metadata=""
@@ -64,7 +67,7 @@ class GroupPartition(Replicated):
         return self._write(output)
 
     def end(self, end: EndOfTransaction) -> int:
-        """Write a marker; gives the end of what was written, raises KafkaError."""
+        """Write a marker; return the log end offset after it, or raise KafkaError."""
         marker = EndMarker(end.is_commit, end.coordinator_epoch)
         self.log.producers.validate_marker(
             end.producer_id, end.producer_epoch, marker, end.transaction_version
@@ -72,14 +75,14 @@ class GroupPartition(Replicated):
         return self._write(self.shard.end_transaction("t", end, NOW))
 
     def _write(self, output: Output) -> int:
-        """Do what the shell does with an output."""
+        """Carry out an output as the shell does."""
         end_offset = self.log.log_end_offset
         for batch in encoded_batches(output, MAX_BYTES, NOW_MS):
             end_offset = self.append(batch, transaction_append(output), AppendOrigin.COORDINATOR)
         return end_offset
 
     def stable_offset(self) -> int:
-        """Ask for the group's offset, -1 when there is none; raises KafkaError when it is open."""
+        """Return the group's offset or -1; raise KafkaError while one is pending."""
         topics = [OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])]
         request = OffsetFetchRequestGroup(group_id=GROUP, topics=topics)
         output = self.shard.fetch_offsets("t", ShardContext(9), request, NOW, require_stable=True)
@@ -90,7 +93,7 @@ class GroupPartition(Replicated):
         return int(found.committed_offset)
 
     def last_in_the_log(self) -> int:
-        """Give the last offset in the log that is of a committed transaction."""
+        """Return the last offset of a committed transaction in the log."""
         pending: dict[int, tuple[int, int]] = {}
         found = (-1, -1)
         for batch in read_batches(self.log):

@@ -1,4 +1,4 @@
-"""Bugs to plant in the transaction coordinator: each is one rule left out."""
+"""Mutations of the transaction coordinator: each leaves out one rule."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,7 +24,7 @@ original_value_of = records._value_of
 
 
 def end_without_raising_the_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a transaction end with the epoch it began with."""
+    """Prepare the end of a transaction without a new epoch."""
 
     def prepare(transaction: Transaction, **more: Any) -> Transaction:
         prepared = original_prepare(transaction, **more)
@@ -34,7 +34,7 @@ def end_without_raising_the_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fence_without_raising_the_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Abort over a producer's head and leave it its epoch."""
+    """Abort a producer's transaction without a new epoch for it."""
 
     def fence(transaction: Transaction, **more: Any) -> Transaction:
         return replace(
@@ -45,7 +45,7 @@ def fence_without_raising_the_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def end_for_an_epoch_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """End the transaction of now for a request of before."""
+    """End the current transaction for a request of an earlier epoch."""
 
     def is_repeat(transaction: Transaction, request: Any) -> bool:
         if request.producer_epoch < transaction.producer_epoch:
@@ -56,7 +56,7 @@ def end_for_an_epoch_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def look_at_no_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every producer with the right id add partitions."""
+    """Skip the check of the epoch in AddPartitionsToTxn."""
 
     def transaction_of(self: Any, name: str, producer_id: int, epoch: Any = None) -> Transaction:
         return original_transaction_of(self, name, producer_id)
@@ -65,12 +65,12 @@ def look_at_no_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def add_while_the_markers_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answer that a partition belongs to a transaction that is being ended."""
+    """Add a partition to a prepared transaction."""
     monkeypatch.setattr(add_partitions, "_validate_open", lambda transaction: None)
 
 
 def begin_effects_before_they_are_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Send markers for an outcome that may be lost."""
+    """Send markers before the PREPARE record is committed."""
 
     def run(coordinator: Coordinator, output: Any, **more: Any) -> None:
         effects, output.effects = output.effects, []
@@ -82,7 +82,7 @@ def begin_effects_before_they_are_committed(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def answer_before_it_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tell what may be lost."""
+    """Answer before the records are committed."""
 
     def run(coordinator: Coordinator, output: Any, **more: Any) -> None:
         replies, output.replies = output.replies, []
@@ -94,12 +94,12 @@ def answer_before_it_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def load_and_send_no_markers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave a prepared transaction to whoever prepared it."""
+    """Send no markers for the prepared transactions of a loaded log."""
     monkeypatch.setitem(sweep.ACTS, step.Sweep.END_PREPARED, lambda *_: False)
 
 
 def complete_with_the_first_marker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Count one marker for all."""
+    """Complete a transaction after its first marker."""
 
     def note_written(endings: Any, sent: Any, partitions: Any) -> bool:
         return endings._by_id.pop(sent.transactional_id, None) is not None
@@ -108,7 +108,7 @@ def complete_with_the_first_marker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def take_a_refusal_for_a_marker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Count a marker that its leader would not write."""
+    """Count a marker that the partition's leader refused."""
     monkeypatch.setattr(
         marker_sender,
         "_written",
@@ -124,7 +124,7 @@ def take_a_refusal_for_a_marker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def forget_the_partitions_of_what_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write PREPARE without its partitions: whoever loads it has nothing to end."""
+    """Write a PREPARE record without its partitions, so a new coordinator sends no markers."""
 
     def value_of(transaction: Transaction) -> Any:
         if transaction.state in step.PREPARED:
@@ -135,7 +135,7 @@ def forget_the_partitions_of_what_is_prepared(monkeypatch: pytest.MonkeyPatch) -
 
 
 def verify_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a partition begin a transaction that its coordinator does not know."""
+    """Append the first batch of a transaction without verification."""
 
     def verify(partition: DataPartition, state: Any, batch: Any, on_answer: Any) -> None:
         partition._append(state, batch, on_answer)

@@ -1,8 +1,9 @@
-"""Requests and answers between the parts of a transaction simulation: late, lost, repeated.
+"""Requests and answers between the parts of a transaction simulation: delayed, lost and duplicated.
 
-A call is answered once: by the first answer that comes, or by None when its time is over. An
-ordered call is one on a connection that its caller closes when it gives up: what has not arrived by
-then never does. Any other may arrive twice, and long after its caller has gone on.
+A call ends once: with the first answer that arrives, or with None after its timeout. An ordered
+network stands for connections that the caller closes after a timeout: a request that has not
+arrived by then is lost. On any other network a request may arrive twice, and long after the
+timeout.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ Deliver = Callable[[OnAnswer], None]
 
 
 class Network:
-    """Loses and repeats until it is healed."""
+    """A network that loses and duplicates messages with the probability `loss`."""
 
     def __init__(self, scheduler: Scheduler, *, loss: float, is_ordered: bool) -> None:
         self._scheduler = scheduler
@@ -24,7 +25,7 @@ class Network:
         self._is_ordered = is_ordered
 
     def call(self, deliver: Deliver, on_answer: OnAnswer, *, timeout_ms: int = 300) -> None:
-        """Bring a request to whoever `deliver` hands it to."""
+        """Send a request: `deliver` handles it, `on_answer` gets the answer."""
         call = _Call(on_answer)
         copies = 1 + (not self._is_ordered and self._random.random() < self.loss)
         for _ in range(copies):

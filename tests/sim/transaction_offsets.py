@@ -1,7 +1,7 @@
-"""The partition of the groups' offsets in a history of transactions: a real shard on a model's log.
+"""The partition of `__consumer_offsets` in a simulation: a real shard on the log of a model.
 
-It belongs to transactions like any other partition. What is appended counts after a while; until
-then its leader can be replaced, with or without it, and whoever leads next loads the shard anew.
+It belongs to transactions like any other partition. Records are committed after a delay; until then
+a new leader may be elected with or without them, and it loads its shard from the log.
 """
 
 from itertools import count
@@ -29,7 +29,7 @@ Entry = tuple[Any, list[CoordinatorRecord]]
 
 
 class OffsetsPartition(DataPartition):
-    """Invariant: what lies before `committed_count` in the log is never lost."""
+    """Invariant: the first `committed_count` entries of the log are never lost."""
 
     def __init__(self, number: int, simulation: Any) -> None:
         super().__init__(number, simulation)
@@ -80,7 +80,7 @@ class OffsetsPartition(DataPartition):
         self._when_committed(ErrorCode.NONE, on_answer)
 
     def write_marker(self, marker: Any) -> ErrorCode:
-        """End what is open; who asks hears of it when it is committed."""
+        """End the open transaction; half of the answers are REQUEST_TIMED_OUT."""
         code = super().write_marker(marker)
         if code is not ErrorCode.NONE:
             return code
@@ -114,7 +114,7 @@ class OffsetsPartition(DataPartition):
     # --- consumers ---
 
     def fetch(self, group_id: str, on_answer: OnAnswer) -> None:
-        """Answer a group's stable offset, 0 where there is none, or an error."""
+        """Answer a group's stable offset as a list of one (default 0), or an error."""
         topics = [OffsetFetchRequestTopics(name=INPUT, partition_indexes=[0])]
         request = OffsetFetchRequestGroup(group_id=group_id, topics=topics)
         output = self.shard.fetch_offsets(
@@ -122,12 +122,12 @@ class OffsetsPartition(DataPartition):
         )
         response: Any = output.replies[0].response
         found = response.topics[0].partitions[0]
-        # The boxes tell offsets from codes.
+        # The list distinguishes an offset from an error code.
         answer = ErrorCode(found.error_code) or [max(found.committed_offset, 0)]
         self._when_committed(answer, on_answer)
 
     def offset_of(self, group_id: str) -> int:
-        """Give what a group has committed in the end."""
+        """Return the group's committed offset at the end of the history."""
         answers: list[Any] = []
         self.fetch(group_id, answers.append)
         assert answers, "it is never committed"
@@ -137,7 +137,7 @@ class OffsetsPartition(DataPartition):
     # --- leaders ---
 
     def elect(self) -> None:
-        """Have a new leader, with all that is committed and perhaps some that is not."""
+        """Elect a leader, which has all committed records and maybe also others."""
         kept = self.simulation.random.choice((self.committed_count, len(self.log)))
         del self.log[kept:]
         self._leader_epoch += 1

@@ -1,9 +1,9 @@
-"""The partitions that transactions write to: what their leaders do, as a model.
+"""The partitions that transactions write to: a model of their leaders.
 
-A transactional batch that would open a transaction is verified first (KIP-890): version 2 adds the
-partition on behalf of its producer, version 1 only asks whether the producer has added it. A marker
-that comes meanwhile makes the answer worthless (the guard). A marker ends what is open, and from
-then on its epoch is the least that is taken.
+A leader verifies the batch that opens a transaction (KIP-890): with version 2 the verification adds
+the partition to the transaction, with version 1 it asks whether the producer has added it. A marker
+that arrives before the answer makes the verification invalid (the guard). A marker ends the
+producer's open transaction, and its epoch is the lowest that the leader accepts from then on.
 """
 
 from dataclasses import dataclass, field
@@ -26,25 +26,25 @@ from tests.sim.transaction_network import OnAnswer
 
 TOPIC = "t"
 PARTITION_COUNT = 3
-"""With records; one more, behind them, has the offsets of groups."""
+"""The count of partitions with records; the partition after them has the groups' offsets."""
 BROKER = 1
 
 
 @dataclass
 class Batch:
-    """What a producer sends: one value of one of its transactions."""
+    """A batch with one value of one transaction."""
 
     producer_id: int
     epoch: int
     transaction: Any
     value: int
     offset: int = -1
-    """In the partition of the groups' offsets: what its group has processed."""
+    """The offset to commit, in a batch for the partition of the groups' offsets."""
 
 
 @dataclass
 class ProducerState:
-    """What a leader knows of one producer id."""
+    """A leader's state of one producer id."""
 
     epoch: int = -1
     coordinator_epoch: int = -1
@@ -63,7 +63,7 @@ class DataPartition:
     is_down: bool = False
 
     def produce(self, batch: Batch, on_answer: OnAnswer) -> None:
-        """Append, after verification when this begins a transaction here."""
+        """Append a batch, after a verification if it opens a transaction."""
         state = self.producers.setdefault(batch.producer_id, ProducerState())
         if batch.epoch < state.epoch:
             on_answer(ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -81,7 +81,7 @@ class DataPartition:
         def verified(result: Any) -> None:
             code = _code_of(result)
             if self.producers.get(batch.producer_id) is not state:
-                code = ErrorCode.NOT_COORDINATOR  # Another one leads by now.
+                code = ErrorCode.NOT_COORDINATOR  # The leader has changed.
             if code == ErrorCode.NONE and (state.guard is not guard or batch.epoch < state.epoch):
                 code = ErrorCode.CONCURRENT_TRANSACTIONS
             if code == ErrorCode.NONE:
@@ -107,11 +107,11 @@ class DataPartition:
         self._tell(on_answer)
 
     def _tell(self, on_answer: OnAnswer) -> None:
-        """Say that the batch is there."""
+        """Answer that the batch is appended."""
         on_answer(ErrorCode.NONE)
 
     def write_marker(self, marker: Any) -> ErrorCode:
-        """End what is open of a producer."""
+        """End the producer's open transaction."""
         if self.is_down:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         state = self.producers.setdefault(marker.producer_id, ProducerState())
@@ -128,7 +128,7 @@ class DataPartition:
 
 
 class Data:
-    """All partitions, led by one broker; also the cluster as the marker sender sees it."""
+    """All partitions of one broker; it also stands for the cluster of the marker sender."""
 
     def __init__(self, simulation: Any, offsets: DataPartition) -> None:
         self.simulation = simulation
@@ -183,5 +183,5 @@ def _code_of(result: Any) -> ErrorCode:
     if isinstance(result, ErrorCode):
         return result
     code = ErrorCode(result.topic_results[0].results_by_partition[0].partition_error_code)
-    # What the leader tells its producer (KIP-890).
+    # The leader answers its producer with this code (KIP-890).
     return ErrorCode.INVALID_PRODUCER_EPOCH if code == ErrorCode.PRODUCER_FENCED else code

@@ -1,4 +1,4 @@
-"""Who takes part in `transaction_data`: producers, and a coordinator that never fails."""
+"""The producers of `transaction_data`, and its transaction coordinator, which never fails."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -10,7 +10,7 @@ ONGOING, COMMIT, ABORT = "ongoing", "commit", "abort"
 
 
 class Ask(NamedTuple):
-    """What a producer asks of a leader: to append one value, or to commit one offset."""
+    """A producer's request to a leader: to append one value, or to commit one offset."""
 
     producer_id: int
     epoch: int
@@ -22,7 +22,7 @@ class Ask(NamedTuple):
 
 @dataclass
 class Transaction:
-    """One transaction as its coordinator and its producer know it."""
+    """One transaction in the state of its coordinator and its producer."""
 
     producer_id: int
     epoch: int
@@ -34,14 +34,14 @@ class Transaction:
 
 
 class Coordinator:
-    """Decides about transactions, at once and for ever."""
+    """A coordinator whose decisions are committed at once."""
 
     def __init__(self) -> None:
         self.epochs = dict.fromkeys(range(PRODUCER_COUNT), 0)
         self.current: dict[int, Transaction] = {}
 
     def verify(self, ask: Ask) -> ErrorCode:
-        """Answer an AddPartitionsToTxn."""
+        """Return the error code of an AddPartitionsToTxn."""
         if ask.epoch != self.epochs[ask.producer_id]:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         current = self.current.get(ask.producer_id)
@@ -56,7 +56,7 @@ class Coordinator:
         return ErrorCode.NONE if is_there else ErrorCode.INVALID_TXN_STATE
 
     def decide(self, producer_id: int, outcome: str, *, raises_epoch: bool) -> Transaction:
-        """End the ongoing transaction; its markers have a new epoch where epochs are raised."""
+        """End the ongoing transaction; `raises_epoch` gives its markers a new epoch."""
         transaction = self.current[producer_id]
         transaction.state = outcome
         transaction.unmarked = set(transaction.partitions)
@@ -69,7 +69,7 @@ class Coordinator:
 
 
 class Producer:
-    """One transactional producer: what it does next, and what it waits for."""
+    """One transactional producer, with its outstanding request and its open transaction."""
 
     def __init__(self, producer_id: int, version: int) -> None:
         self.producer_id = producer_id
@@ -83,7 +83,7 @@ class Producer:
         self.must_abort = False
 
     def reset(self, epoch: int) -> None:
-        """Begin anew in an epoch."""
+        """Forget the ended transaction; a new epoch begins with sequence 0."""
         if epoch != self.epoch:
             self.epoch, self.sequence = epoch, 0
         self.values, self.offset, self.asked = [], None, None

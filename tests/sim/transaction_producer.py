@@ -1,7 +1,8 @@
-"""A transactional producer of a simulation, as clients are: it asks again until it knows.
+"""A transactional producer of a simulation, which retries as Kafka's clients do.
 
 A process is a generator that yields what it waits for: a number is a pause in milliseconds, a
-callable a request, which is given what to call with the answer (None when none came in time).
+callable is a request. The callable gets the function that it calls with the answer (None after a
+timeout).
 """
 
 from collections.abc import Callable, Generator
@@ -31,11 +32,11 @@ TIMEOUT_MS = 3_000
 
 
 class Fatal(Exception):  # noqa: N818 - the end of a producer, not an error of the simulation
-    """The producer is replaced, or does not know any more where it stands."""
+    """The producer is replaced, or cannot tell the state of its transaction."""
 
 
 class Producer:
-    """One process with a transactional id; there may be an older one that does not know."""
+    """One process with a transactional id; older processes with the same id may still live."""
 
     def __init__(self, simulation: Any, name: str) -> None:
         self.simulation = simulation
@@ -44,7 +45,7 @@ class Producer:
         self.is_crashed = False
         self.identity = (-1, -1)
         self.position: int | None = None
-        """Up to where it has copied its input, None when it has to ask its group."""
+        """The next position of the input; None if unknown (the group has it)."""
         self._process = self._live()
         self._step(None)
 
@@ -83,7 +84,7 @@ class Producer:
                 return
 
     def _until_known(self, method: str, version: int, request: Any) -> Process:
-        """Ask until there is an answer; raises Fatal when there is nothing more to ask."""
+        """Send a request until it succeeds; raise Fatal on any other error."""
         while True:
             answer = yield lambda on_answer: self.simulation.ask(
                 method, version, request, on_answer
@@ -96,7 +97,7 @@ class Producer:
             yield self.random.randint(5, 50)
 
     def _find_position(self) -> Process:
-        """Ask the group how far its input is copied."""
+        """Fetch the group's offset, the next position of the input."""
         offsets = self.simulation.offsets
 
         def deliver(on_answer: OnAnswer) -> None:
@@ -146,7 +147,7 @@ class Producer:
             self.identity = answer.producer_id, answer.producer_epoch
 
     def _produce(self, transaction: ClientTransaction, number: int, offset: int = -1) -> Process:
-        """Have a value appended, or an offset; False when the transaction must be aborted."""
+        """Send a value or an offset; return False if the transaction must be aborted."""
         if self.simulation.client_version == 1:
             yield from self._add(number)
         value = self.simulation.next_value()
@@ -180,7 +181,7 @@ class Producer:
 
 
 def code_of(answer: Any) -> ErrorCode:
-    """Give the code of any answer; without one the coordinator is not available."""
+    """Return the error code of any answer, COORDINATOR_NOT_AVAILABLE for None."""
     if answer is None:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if isinstance(answer, ErrorCode):

@@ -1,4 +1,4 @@
-"""Reads a replica's log as a consumer of committed data does."""
+"""A `read_committed` consumer that reads a replica's log."""
 
 from functools import lru_cache
 from random import Random
@@ -13,7 +13,7 @@ from tests.sim.transaction_replicas import MAX_BYTES
 
 @lru_cache(maxsize=10_000)
 def content_of(data: bytes) -> EndMarker | list[bytes]:
-    """Decode a batch; every look at the log of any replica meets the same ones."""
+    """Decode a batch, cached: all replicas and all reads have the same batches."""
     (batch,) = split_batches(data)
     if batch.header.is_control:
         (record,) = batch.records()
@@ -26,27 +26,27 @@ def content_of(data: bytes) -> EndMarker | list[bytes]:
 
 
 def read_committed(log: PartitionLog, random: Random) -> list[int]:
-    """Give the numbers that a consumer of committed data reads, from one replica's log."""
+    """Return the values that a `read_committed` consumer reads from one replica's log."""
     return [int(value) for value in read_values(log, random)]
 
 
 def read_values(log: PartitionLog, random: Random) -> list[bytes]:
-    """Read as a consumer of committed data does, from the log's start."""
+    """Return the record values that a `read_committed` consumer reads from the log's start."""
     reader = Reader(log.log_start_offset)
     reader.read(log, random)
     return list(reader.found.values())
 
 
 class Reader:
-    """A consumer of committed data, which goes on where it is, whatever replica it reads next."""
+    """A `read_committed` consumer, which continues at its position on any replica."""
 
     def __init__(self, offset: int) -> None:
         self.offset = offset
         self.found: dict[int, bytes] = {}
-        """What it has read, by offset."""
+        """The values read so far, by offset."""
 
     def read(self, log: PartitionLog, random: Random) -> None:
-        """Read on, up to where a replica lets readers of committed data read now."""
+        """Read from the position up to the replica's last stable offset."""
         end_offset = log.last_stable_offset
         while self.offset < end_offset:
             read = log.read(

@@ -1,4 +1,4 @@
-"""One partition of `transaction_data`: three replicas in sync, each with a real log."""
+"""One partition of `transaction_data`: three replicas in the ISR, each with a real log."""
 
 from random import Random
 from typing import Any
@@ -16,7 +16,7 @@ MAX_BYTES = 1 << 20
 
 
 class Replicated:
-    """One partition: three logs, one of them the leader's; all are in sync."""
+    """One partition: three logs, one of them the leader's; all replicas are in the ISR."""
 
     def __init__(self, random: Random, *, verifies: bool = True) -> None:
         self.random = random
@@ -25,7 +25,7 @@ class Replicated:
         self.logs = [self._opened(SimulatedStorage(n), None) for n in range(REPLICA_COUNT)]
         self.leader, self.epoch = 0, 0
         self.positions: dict[int, int] = {}
-        """Up to where each follower is known to have what this leader has."""
+        """By follower, the log end offset that the leader knows of."""
         self.log.become_leader(0)
 
     def _opened(self, storage: SimulatedStorage, old: PartitionLog | None) -> PartitionLog:
@@ -49,7 +49,7 @@ class Replicated:
 
     @property
     def is_level(self) -> bool:
-        """Whether all replicas have all there is, and know that it is committed."""
+        """True if all replicas have all records, below their high watermarks."""
         end_offset = self.log.log_end_offset
         return all(log.log_end_offset == log.high_watermark == end_offset for log in self.logs)
 
@@ -64,7 +64,7 @@ class Replicated:
         return info.last_offset + 1
 
     def replicate(self, follower: int) -> None:
-        """Let a follower fetch once, and the high watermark move."""
+        """Let a follower fetch once, and advance the high watermark."""
         if follower == self.leader:
             return
         log, leader = self.logs[follower], self.log
