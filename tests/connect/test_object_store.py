@@ -1,9 +1,12 @@
 """The object store sink: where files end, what is in them, and a real server that speaks S3."""
 
+import dataclasses
 import datetime
+import gzip
 import io
 import json
 import random
+import time
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -191,7 +194,10 @@ def test_json_lines_and_avro_files(tmp_path: Path) -> None:
 
 def test_folders_by_day_by_hour_and_by_field(tmp_path: Path) -> None:
     for settings, expected in (
-        ({"partitioner_class": "DailyPartitioner"}, "year=2023/month=11/day=14"),
+        (
+            {"partitioner_class": "DailyPartitioner", "timestamp_extractor": "Record"},
+            "year=2023/month=11/day=14",
+        ),
         (
             {
                 "partitioner_class": "HourlyPartitioner",
@@ -329,3 +335,101 @@ def test_a_server_that_knows_nobody_of_that_name_is_tried_again(s3: S3) -> None:
     started_sink(task, settings)
     with pytest.raises(RetriableException, match="does not take it"):
         task.put([sink_record(0, 0, order(0))])
+
+
+NO_FIELDS = Schema.struct({}, name="shop.Empty")
+WITH_EMPTY = Schema.struct({"id": Schema.int64(), "of": Schema.array(NO_FIELDS)})
+
+
+def test_one_record_that_no_file_holds_costs_no_other(tmp_path: Path) -> None:
+    # 39 digits are more than Parquet's decimals have.
+    too_large = order(1, price=Decimal(10**38))
+    records = [
+        sink_record(0, 0, order(0)),
+        sink_record(1, 1, too_large),
+        sink_record(2, 2, order(2)),
+        sink_record(3, 3, Struct(NO_FIELDS, {})),
+        sink_record(4, 4, Struct(WITH_EMPTY, {"id": 4, "of": []})),
+        sink_record(5, 5, order(5)),
+    ]
+    task = ObjectStoreSinkTask()
+    told = {"store.url": tmp_path.as_uri(), "flush.size": "3", "rotate.schedule.interval.ms": "1"}
+    side = started_sink(task, told, tolerates=True)
+    task.open([AT])
+    task.put(records)
+    time.sleep(0.01)
+    task.put([])
+    rows = [
+        row["id"]
+        for name in names(tmp_path)
+        for row in parquet.read_table(tmp_path / name).to_pylist()
+    ]
+    assert sorted(rows) == [0, 2, 5]
+    assert [record.original_kafka_offset for record, _ in side.reported] == [1, 3, 4]
+    assert task.pre_commit({AT: 6}) == {AT: 6}
+    strict, _ = task_in(tmp_path / "strict", flush_size="1")
+    with pytest.raises(DataException, match="Parquet has no struct without fields"):
+        strict.put([records[3]])
+
+
+@pytest.mark.parametrize(
+    ("format_class", "settings", "ending", "expected"),
+    [
+        ("JsonFormat", {}, ".json", b"{}\n"),
+        ("JsonFormat", {"s3_compression_type": "gzip"}, ".json.gz", b"{}\n"),
+        ("AvroFormat", {"avro_codec": "bzip2"}, ".avro", None),
+    ],
+)
+def test_a_struct_without_fields_is_in_files_that_can_hold_it(
+    tmp_path: Path, format_class: str, settings: dict[str, str], ending: str, expected: bytes | None
+) -> None:
+    task, _ = task_in(tmp_path, flush_size="1", format_class=format_class, **settings)
+    task.put([sink_record(0, 0, Struct(NO_FIELDS, {}))])
+    (name,) = names(tmp_path)
+    assert name.endswith(f"+0000000000{ending}")
+    body = (tmp_path / name).read_bytes()
+    if expected is None:
+        assert list(fastavro.reader(io.BytesIO(body))) == [{}]
+    else:
+        assert (gzip.decompress(body) if ending.endswith(".gz") else body) == expected
+
+
+def test_bytes_are_written_as_they_are(tmp_path: Path) -> None:
+    told = {"format_class": "ByteArrayFormat", "format_bytearray_separator": "|"}
+    task, _ = task_in(tmp_path, flush_size="2", format_bytearray_extension=".raw", **told)
+    for at, value in enumerate((b"\x00\xff", b"b")):
+        record = sink_record(at, at, None)
+        task.put([dataclasses.replace(record, value=value, value_schema=Schema.bytes())])
+    (name,) = names(tmp_path)
+    assert name.endswith(".raw")
+    assert (tmp_path / name).read_bytes() == b"\x00\xff|b|"
+    with pytest.raises(DataException, match="ByteArrayFormat needs bytes"):
+        task.put([sink_record(2, 2, "text"), sink_record(3, 3, "text")])
+
+
+def test_records_without_a_value_are_ignored_and_reported(tmp_path: Path) -> None:
+    for reports in ("true", "false"):
+        task = ObjectStoreSinkTask()
+        told = {
+            "store.url": tmp_path.as_uri(),
+            "flush.size": "1",
+            "behavior.on.null.values": "ignore",
+            "report.null.values.to.dlq": reports,
+        }
+        side = started_sink(task, told, tolerates=True)
+        task.open([AT])
+        task.put([sink_record(0, 0, None)])
+        assert len(side.reported) == (reports == "true")
+        assert task.pre_commit({AT: 1}) == {AT: 1}
+
+
+@pytest.mark.slow
+def test_with_the_wall_clock_what_was_not_committed_is_removed_first(tmp_path: Path) -> None:
+    told = {"partitioner_class": "DailyPartitioner", "flush_size": "1"}
+    first, _ = task_in(tmp_path, **told)
+    first.put([sink_record(offset, offset, order(offset)) for offset in range(3)])
+    assert len(names(tmp_path)) == 3
+    # It comes again from offset 1 on, perhaps another day.
+    again, _ = task_in(tmp_path, **told)
+    again.put([sink_record(1, 1, order(1))])
+    assert [name[-12:-8] for name in names(tmp_path)] == ["0000", "0001"]

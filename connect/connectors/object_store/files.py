@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from connect.connectors.object_store.partitioners import Partitioner, partitioner_of, timestamp_of
-from connect.connectors.object_store.settings import short
+from connect.clock import timestamp_ms
+from connect.connectors.object_store.partitioners import Partitioner, partitioner_of
+from connect.connectors.object_store.settings import TIMED, extractor, short
+from connect.connectors.object_store.times import Clock, timestamp_of
 from millrace.connect import DataException, Schema, SinkRecord
 
-EXTENSIONS = {"ParquetFormat": "parquet", "AvroFormat": "avro", "JsonFormat": "json"}
+EXTENSIONS = {"ParquetFormat": ".parquet", "AvroFormat": ".avro", "JsonFormat": ".json"}
 
 
 @dataclass(slots=True)
@@ -24,7 +26,11 @@ class File:
     first_ms: int
     begin_offset: int
     """Of the first record of all files that end together with this one."""
-    values: list[Any] = field(default_factory=list)
+    records: list[SinkRecord] = field(default_factory=list)
+
+    @property
+    def values(self) -> list[Any]:
+        return [record.value for record in self.records]
 
 
 @dataclass(slots=True)
@@ -67,9 +73,9 @@ class PartitionFiles:
             path = self.settings.path(record, folder)
             open_file = File(path, record.value_schema, time_ms, begin_offset)
             self.opened[folder] = open_file
-        open_file.values.append(record.value)
+        open_file.records.append(record)
         self.next_offset = offset + 1
-        if len(open_file.values) >= self.settings.flush_size:
+        if len(open_file.records) >= self.settings.flush_size:
             self.end()
 
     def end(self) -> None:
@@ -81,15 +87,23 @@ class PartitionFiles:
 class FileSettings:
     """What the settings say of files."""
 
-    def __init__(self, parsed: Mapping[str, Any]) -> None:
+    def __init__(self, parsed: Mapping[str, Any], clock: Clock = timestamp_ms) -> None:
+        """Raises ConfigException."""
         self.flush_size: int = parsed["flush.size"]
         self.fails_on_null: bool = parsed["behavior.on.null.values"] == "fail"
         self._interval_ms: int = parsed["rotate.interval.ms"]
-        self._partitioner: Partitioner = partitioner_of(parsed)
-        self._time_of: Callable[[SinkRecord], int] = timestamp_of(parsed)
+        self._partitioner: Partitioner = partitioner_of(parsed, clock)
+        is_wallclock = extractor(parsed["timestamp.extractor"]) == "Wallclock"
+        is_timed = short(parsed["partitioner.class"]) in TIMED
+        self.depends_on_clock: bool = is_wallclock and is_timed
+        """Whether what is read again may fall into another folder."""
+        if is_wallclock and not is_timed:
+            # Where files end depends on the records alone, as long as no folder has a clock.
+            parsed = {**parsed, "timestamp.extractor": "Record"}
+        self._time_of: Callable[[SinkRecord], int] = timestamp_of(parsed, clock)
         self._folder = parsed["topics.dir"].strip("/")
         self._width: int = parsed["filename.offset.zero.pad.width"]
-        self._extension = EXTENSIONS[short(parsed["format.class"])]
+        self._extension = _extension(parsed)
 
     def place(self, record: SinkRecord) -> tuple[str, int]:
         """Return a record's folder, and its time when that matters."""
@@ -107,10 +121,19 @@ class FileSettings:
         """Return the file that begins with a record: named for where that lies in Kafka."""
         prefix = self.prefix(record.original_topic, record.original_kafka_partition)
         offset = str(record.original_kafka_offset).zfill(self._width)
-        return f"{folder}/{prefix}{offset}.{self._extension}"
+        return f"{folder}/{prefix}{offset}{self._extension}"
 
     def ends_before(self, file: File, record: SinkRecord, time_ms: int) -> bool:
         """Tell whether a record is for another file: of another schema, or too much later."""
         if file.schema is not record.value_schema and file.schema != record.value_schema:
             return True
         return self._interval_ms >= 0 and time_ms - file.first_ms >= self._interval_ms
+
+
+def _extension(parsed: Mapping[str, Any]) -> str:
+    kind = short(parsed["format.class"])
+    found: str = EXTENSIONS.get(kind, parsed["format.bytearray.extension"])
+    is_packed = (
+        kind in ("JsonFormat", "ByteArrayFormat") and parsed["s3.compression.type"] == "gzip"
+    )
+    return f"{found}.gz" if is_packed else found

@@ -1,5 +1,6 @@
-"""Files as bytes: Parquet, Avro container files, JSON lines."""
+"""Files as bytes: Parquet, Avro container files, JSON lines, values as they are."""
 
+import gzip
 from collections.abc import Callable, Mapping
 from io import BytesIO
 from typing import Any, Final
@@ -44,13 +45,27 @@ def format_of(parsed: Mapping[str, Any]) -> Format:
             codec = parsed["parquet.codec"]
             return lambda file: _parquet(file, codec)
         case "AvroFormat":
-            return _avro
+            avro_codec = parsed["avro.codec"]
+            return lambda file: _avro(file, avro_codec)
+        case "ByteArrayFormat":
+            separator = (parsed["format.bytearray.separator"] or "\n").encode()
+            return _packed(parsed, lambda file: _bytes(file, separator))
         case _:
-            return _json
+            decimals = parsed["json.decimal.format"]
+            return _packed(parsed, lambda file: _json(file, decimals))
+
+
+def _packed(parsed: Mapping[str, Any], write: Format) -> Format:
+    if parsed["s3.compression.type"] == "none":
+        return write
+    level = parsed["s3.compression.level"]
+    # Without a time: a file that is written again is the same.
+    return lambda file: gzip.compress(write(file), 6 if level < 0 else level, mtime=0)
 
 
 def _parquet(file: File, codec: str) -> bytes:
     schema = _struct_schema(file)
+    _require_fields(schema, file.path)
     arrow = pa.schema([_arrow_field(field.name, field.schema) for field in schema.fields])
     try:
         table = pa.Table.from_pylist([_plain(value) for value in file.values], schema=arrow)
@@ -68,6 +83,20 @@ def _struct_schema(file: File) -> Schema:
             "schemas, or JsonFormat"
         )
     return file.schema
+
+
+def _require_fields(schema: Schema | None, where: str) -> None:
+    """Raises DataException for a struct without fields, which Parquet does not have."""
+    if schema is None:
+        return
+    if schema.type is Type.STRUCT and not schema.fields:
+        raise DataException(f"Parquet has no struct without fields: {where}")
+    for field in schema.fields if schema.type is Type.STRUCT else ():
+        _require_fields(field.schema, f"{where}.{field.name}")
+    if schema.type in (Type.ARRAY, Type.MAP):
+        _require_fields(schema.value_schema, f"{where}[]")
+    if schema.type is Type.MAP:
+        _require_fields(schema.key_schema, f"{where} (key)")
 
 
 def _arrow_field(name: str, schema: Schema) -> Any:
@@ -112,22 +141,32 @@ def _plain(value: Any) -> Any:
             return value
 
 
-def _avro(file: File) -> bytes:
+def _avro(file: File, codec: str) -> bytes:
     schema = _struct_schema(file)
     buffer = BytesIO()
     # The marker between blocks is random otherwise, and a file written again another one.
     marker = file.path.encode().ljust(16)[-16:]
     rows = [to_avro(schema, value) for value in file.values]
     try:
-        fastavro.writer(buffer, avro_of(schema), rows, codec="deflate", sync_marker=marker)
+        fastavro.writer(buffer, avro_of(schema), rows, codec=codec, sync_marker=marker)
     # fastavro raises whatever its parts raise on values that are not of the schema.
     except Exception as error:
         raise DataException(f"Avro cannot hold the values: {error}") from error
     return buffer.getvalue()
 
 
-def _json(file: File) -> bytes:
+def _json(file: File, decimals: str) -> bytes:
     converter = JsonConverter()
-    converter.configure({"schemas.enable": "false"}, False)
+    converter.configure({"schemas.enable": "false", "decimal.format": decimals}, False)
     lines = (converter.from_connect_data("", file.schema, value) for value in file.values)
     return b"".join((line or b"null") + b"\n" for line in lines)
+
+
+def _bytes(file: File, separator: bytes) -> bytes:
+    for value in file.values:
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise DataException(
+                f"ByteArrayFormat needs bytes, as ByteArrayConverter reads them: {file.path} has a "
+                f"{type(value).__name__}"
+            )
+    return b"".join(bytes(value) + separator for value in file.values)

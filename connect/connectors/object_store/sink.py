@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from connect.connectors.object_store.files import FileSettings
 from connect.connectors.object_store.settings import CONFIG, VERSION, short
 from connect.local_files import allowed_path
 from millrace.connect import (
@@ -79,4 +80,16 @@ def mistake_in(parsed: Mapping[str, Any]) -> tuple[str, str] | None:
             return "path.format", "TimeBasedPartitioner needs a pattern."
         if parsed["partition.duration.ms"] < 1:
             return "partition.duration.ms", "TimeBasedPartitioner needs a duration."
+    return _mistake_in_folders(parsed)
+
+
+def _mistake_in_folders(parsed: Mapping[str, Any]) -> tuple[str, str] | None:
+    try:
+        FileSettings(parsed)
+    except ConfigException as error:
+        text = str(error)
+        settings = ("timezone", "locale", "path.format")
+        return next(
+            (each for each in settings if f"configuration {each}" in text), "path.format"
+        ), text
     return None

@@ -6,9 +6,10 @@ the records of that `put` coming again; those that were taken before are known b
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from connect.clock import now_ms
-from connect.connectors.object_store.files import FileSettings, PartitionFiles
+from connect.connectors.object_store.files import File, FileSettings, PartitionFiles
 from connect.connectors.object_store.formats import format_of
 from connect.connectors.object_store.settings import CONFIG, VERSION
 from connect.connectors.object_store.store import Store
@@ -38,6 +39,7 @@ class ObjectStoreSinkTask(SinkTask):
         self._settings = FileSettings(parsed)
         self._store = Store(parsed)
         self._format = format_of(parsed)
+        self._reports_null: bool = parsed["report.null.values.to.dlq"]
         self._schedule_ms: int = parsed["rotate.schedule.interval.ms"]
         self._next_end_ms = now_ms() + self._schedule_ms
         self._files: dict[TopicPartition, PartitionFiles] = {}
@@ -76,17 +78,28 @@ class ObjectStoreSinkTask(SinkTask):
         if files is None:
             offset = record.original_kafka_offset
             files = PartitionFiles(self._settings, offset)
-            if self._schedule_ms > 0:
+            if self._schedule_ms > 0 or self._settings.depends_on_clock:
                 self._remove_uncommitted(record, at)
             self._files[at] = files
+        if record.value is None and not self._settings.fails_on_null:
+            self._report_ignored(record)
         try:
             files.add(record)
         except DataException as error:
-            reporter = self.context.errant_record_reporter
-            if reporter is None:
-                raise
-            reporter.report(record, error)
+            self._report(record, error)
             files.next_offset = record.original_kafka_offset + 1
+
+    def _report(self, record: SinkRecord, error: DataException) -> None:
+        """Report a record that cannot be written; raises the error where none is tolerated."""
+        reporter = self.context.errant_record_reporter
+        if reporter is None:
+            raise error
+        reporter.report(record, error)
+
+    def _report_ignored(self, record: SinkRecord) -> None:
+        reporter = self.context.errant_record_reporter
+        if self._reports_null and reporter is not None:
+            reporter.report(record, DataException(f"A record without value: {record.topic}"))
 
     def _remove_uncommitted(self, record: SinkRecord, at: TopicPartition) -> None:
         """Remove files from this record on: where they ended, the clock had said.
@@ -110,16 +123,41 @@ class ObjectStoreSinkTask(SinkTask):
     def _write(self) -> None:
         for files in self._files.values():
             for file in list(files.complete):
-                body = self._format(file)
+                body = self._body(file)
                 try:
-                    self._store.write(file.path, body)
+                    if body is not None:
+                        self._store.write(file.path, body)
                 except OSError as error:
                     raise RetriableException(f"The store does not take it: {error}") from error
                 files.complete.remove(file)
                 log.info(
                     "file written path=%s records=%s bytes=%s",
                     file.path,
-                    len(file.values),
-                    len(body),
+                    len(file.records),
+                    len(body or b""),
                 )
                 self.context.request_commit()
+
+    def _body(self, file: File) -> bytes | None:
+        """Return a file's bytes, without the records that cannot be written; None for none left.
+
+        Those are reported, and dropped from the file. Raises DataException where none is tolerated.
+        """
+        try:
+            return self._format(file)
+        except DataException as error:
+            if self.context.errant_record_reporter is None:
+                raise
+            log.warning(
+                "file has records that cannot be written path=%s error=%s", file.path, error
+            )
+        good = []
+        for record in file.records:
+            try:
+                self._format(replace(file, records=[record]))
+            except DataException as error:
+                self._report(record, error)
+            else:
+                good.append(record)
+        file.records = good
+        return self._format(file) if good else None

@@ -1,0 +1,80 @@
+"""Which time of a record counts, and the folders of times. Pure but for the clock it is given."""
+
+import datetime
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from connect.connectors.object_store.fields import field_of
+from connect.connectors.object_store.settings import extractor
+from connect.java.joda_format import JodaFormat, begin_of_period, zone_of
+from connect.java.joda_times import time_ms_of
+from millrace.connect import ConfigException, DataException, SinkRecord
+from millrace.connect.data.logical import timestamp_ms_of
+
+TimeOf = Callable[[SinkRecord], int]
+Clock = Callable[[], int]
+"""Gives the wall clock's ms since 1970."""
+_MAX_NAMES: Final = 1_000
+_ENGLISH: Final = ("", "en", "en_us")
+
+
+def timestamp_of(parsed: Mapping[str, Any], clock: Clock) -> TimeOf:
+    """Return what tells a record's time in ms since 1970. It raises DataException."""
+    match extractor(parsed["timestamp.extractor"]):
+        case "Wallclock":
+            return lambda _: clock()
+        case "Record":
+            return _record_time
+        case _:
+            name = parsed["timestamp.field"]
+            return lambda record: _time(field_of(record, name), name)
+
+
+def folders_of_times(
+    parsed: Mapping[str, Any], pattern: str, period_ms: int, time_of: TimeOf
+) -> Callable[[SinkRecord], str]:
+    """Return what names the folder of a record's time. Raises ConfigException."""
+    try:
+        zone = zone_of(parsed["timezone"] or "UTC")
+    except ValueError as error:
+        raise ConfigException.of_value("timezone", parsed["timezone"], str(error)) from None
+    try:
+        names = JodaFormat(pattern, zone)
+    except ValueError as error:
+        raise ConfigException.of_value("path.format", pattern, str(error)) from None
+    if names.has_texts and parsed["locale"].replace("-", "_").lower() not in _ENGLISH:
+        raise ConfigException.of_value(
+            "locale", parsed["locale"], "names of months and days are English: use numbers, or en"
+        )
+
+    name_of = lru_cache(_MAX_NAMES)(names.format)
+
+    def folder(record: SinkRecord) -> str:
+        try:
+            return name_of(begin_of_period(time_of(record), period_ms, zone))
+        except ValueError as error:
+            raise DataException(f"The record has no folder: {error}") from error
+
+    return folder
+
+
+def _record_time(record: SinkRecord) -> int:
+    if record.timestamp_ms is None:
+        raise DataException(f"The record has no timestamp: {record.topic}")
+    return record.timestamp_ms
+
+
+def _time(value: Any, name: str) -> int:
+    match value:
+        case datetime.datetime():
+            return timestamp_ms_of(value)
+        case int() if not isinstance(value, bool):
+            return value
+        case str():
+            try:
+                return time_ms_of(value)
+            except ValueError as error:
+                raise DataException(f"Field {name} holds no time: {error}") from error
+        case _:
+            raise DataException(f"Field {name} holds no timestamp: {type(value).__name__}")
