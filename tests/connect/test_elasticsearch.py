@@ -224,3 +224,101 @@ def test_malformed_documents_fail_are_ignored_or_reported(
         task.stop()
     assert [record.kafka_offset for record, _ in side.reported] == [2, 0]
     assert list(found(client)) == ["good"]
+
+
+LATER = Schema.struct(
+    {
+        "id": Schema.int64(),
+        "by": Schema.struct(
+            {"name": Schema.string(), "at": Schema.timestamp(), "n": Schema.int8()}
+        ),
+    }
+)
+BEFORE = Schema.struct({"id": Schema.int64(), "by": Schema.struct({"name": Schema.string()})})
+
+
+@pytest.mark.slow
+def test_a_field_that_comes_later_inside_a_struct_is_mapped_by_its_path(
+    elasticsearch: Elasticsearch, client: Client
+) -> None:
+    task, _ = task_for(elasticsearch)
+    inner = BEFORE.field("by").schema
+    task.put([sink_record(0, 1, Struct(BEFORE, {"id": 1, "by": Struct(inner, {"name": "a"})}))])
+    inner = LATER.field("by").schema
+    by = Struct(inner, {"name": "a", "at": AT, "n": 1})
+    task.put([sink_record(1, 2, Struct(LATER, {"id": 2, "by": by}))])
+    mapped = client.indices.get_mapping(index="orders")["orders"]["mappings"]["properties"]
+    assert {name: one["type"] for name, one in mapped["by"]["properties"].items()} == {
+        "name": "text",
+        "at": "date",
+        "n": "byte",
+    }
+    task.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch_size", ["2000", "1"])
+def test_one_bad_record_never_costs_a_good_one(
+    elasticsearch: Elasticsearch, client: Client, batch_size: str
+) -> None:
+    client.indices.create(
+        index="orders",
+        mappings={"dynamic": "strict", "properties": {"n": {"type": "integer"}}},
+    )
+    value: dict[str, Any] = {"n": 1}
+    deep: dict[str, Any] = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    bad = [
+        sink_record(1, "", value),
+        sink_record(2, "k" * 513, value),
+        sink_record(3, "\u00e9" * 257, value),
+        sink_record(4, "\ud800", value),
+        sink_record(5, "v1", value, headers=headers_of([("v", -1)])),
+        sink_record(6, "v2", value, headers=headers_of([("v", 1 << 63)])),
+        sink_record(7, "v3", value, headers=headers_of([("v", float("inf"))])),
+        sink_record(8, "m", {"n": "no number"}),
+        sink_record(9, "s", {"other": 1}),
+        sink_record(10, "d", deep),
+        sink_record(11, "l", {"n": 1 << 70}),
+        sink_record(12, "i", value, topic="_no#index"),
+        sink_record(13, "f", Struct(Schema.struct({"x..y": Schema.int8()}), {"x..y": 1})),
+        sink_record(14, None, value),
+    ]
+    good = [
+        sink_record(0, "first", value),
+        sink_record(20, "k" * 512, value),
+        sink_record(21, "last", value, headers=headers_of([("v", 0)])),
+    ]
+    told = {"external_version_header": "v", "batch_size": batch_size}
+    task, side = task_for(elasticsearch, tolerates="true", **told)
+    task.put([good[0], *bad, *good[1:]])
+    assert sorted(found(client)) == sorted(["first", "k" * 512, "last"])
+    reported = sorted(record.kafka_offset for record, _ in side.reported)
+    assert reported == [record.kafka_offset for record in bad]
+    assert all(str(error) for _, error in side.reported)
+    task.stop()
+
+
+def test_what_was_reported_is_not_reported_again_while_others_are_retried() -> None:
+    with BusyElasticsearch(["item", "item"]) as busy:
+        task = ElasticsearchSinkTask()
+        told = {"connection.url": busy.url, "schema.ignore": "true", "retry.backoff.ms": "1"}
+        side = started_sink(task, told, tolerates=True)
+        records = [sink_record(0, "", {"n": 1})] + [
+            sink_record(offset, offset, {"n": 1}) for offset in range(1, 4)
+        ]
+        for _ in range(2):
+            with pytest.raises(RetriableException):
+                task.put(records)
+        task.put(records)
+        assert [record.kafka_offset for record, _ in side.reported] == [0]
+        assert sorted(busy.documents) == ["1", "2", "3"]
+        task.stop()
+
+
+def test_keys_and_schemas_are_ignored_for_the_topics_that_say_so() -> None:
+    made = documents(topic_key_ignore="orders,x").operation(sink_record(7, "k", {"a": 1}))
+    assert lines(made)[0] == {"index": {"_index": "orders", "_id": "orders+0+7"}}
+    made = documents(topic_key_ignore="x").operation(sink_record(7, "k", {"a": 1}))
+    assert lines(made)[0]["index"]["_id"] == "k"

@@ -19,6 +19,8 @@ from millrace.connect.data.logical import days_of, milliseconds_of_day, timestam
 from millrace.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Type
 from millrace.connect.data.string_form import string_form
 
+_MAX_ID_BYTES: Final = 512
+_VERSION_END: Final = 1 << 63
 _MS_PER_DAY: Final = 86_400_000
 _TYPES: Final = {
     Type.INT8: "byte",
@@ -51,6 +53,7 @@ class Documents:
 
     def __init__(self, parsed: Mapping[str, Any]) -> None:
         self._is_key_ignored: bool = parsed["key.ignore"]
+        self._keyless: frozenset[str] = frozenset(parsed["topic.key.ignore"])
         self._is_upsert: bool = parsed["write.method"].upper() == "UPSERT"
         self._version_header: str = parsed["external.version.header"]
         self._on_null: str = parsed["behavior.on.null.values"].lower()
@@ -71,7 +74,7 @@ class Documents:
                     f"Sink connector encountered a null value at {_place(record)}, and "
                     "behavior.on.null.values is fail"
                 )
-            if self._is_key_ignored or record.key is None:
+            if self._ignores_key(record) or record.key is None:
                 # There is no document of this record: its id would be its own offset.
                 return None
             return self._made(record, "delete", self._versioned(record))
@@ -79,7 +82,7 @@ class Documents:
         if self._is_upsert:
             body = {"doc": source, "doc_as_upsert": True}
             return self._made(record, "update", {"retry_on_conflict": 5}, body)
-        versioned = {} if self._is_key_ignored else self._versioned(record)
+        versioned = {} if self._ignores_key(record) else self._versioned(record)
         return self._made(record, "index", versioned, source)
 
     def _made(
@@ -94,10 +97,24 @@ class Documents:
         lines = [header] if body is None else [header, body]
         return Operation(record, index, tuple(map(_line, lines)))
 
+    def _ignores_key(self, record: SinkRecord) -> bool:
+        return self._is_key_ignored or record.topic in self._keyless
+
     def _id(self, record: SinkRecord) -> str:
-        if self._is_key_ignored:
+        if self._ignores_key(record):
             place = (record.topic, record.kafka_partition, record.kafka_offset)
             return "+".join(map(str, place))
+        found = self._key(record)
+        # Elasticsearch would refuse the whole request, and every good document in it.
+        size = len(found.encode("utf-8", "surrogatepass"))
+        if not 0 < size <= _MAX_ID_BYTES:
+            raise DataException(
+                f"A document's id has 1 to {_MAX_ID_BYTES} bytes, the key has {size} at "
+                f"{_place(record)}"
+            )
+        return found
+
+    def _key(self, record: SinkRecord) -> str:
         match record.key:
             case None:
                 raise DataException(
@@ -119,14 +136,22 @@ class Documents:
             header = record.headers.last_with_name(self._version_header)
             try:
                 version = int(header.value) if header is not None else version
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise DataException(
                     f"Header {self._version_header} is no number at {_place(record)}"
                 ) from None
+            if not 0 <= version < _VERSION_END:
+                raise DataException(
+                    f"A version is a number from 0 to {_VERSION_END - 1}, header "
+                    f"{self._version_header} has another at {_place(record)}"
+                )
         return {"version": version, "version_type": "external"}
 
     def _source(self, record: SinkRecord) -> dict[str, Any]:
-        source = self._plain(record.value)
+        try:
+            source = self._plain(record.value)
+        except (RecursionError, OverflowError, ValueError) as error:
+            raise DataException(f"The value has no JSON at {_place(record)}: {error}") from None
         if not isinstance(source, dict):
             raise DataException(
                 f"A document is an object, found {type(record.value).__name__} at "
@@ -185,10 +210,27 @@ def mapping_of(schema: Schema) -> dict[str, Any]:
             return {"type": _TYPES.get(schema.type, "object")}
 
 
+def missing_in(mapped: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties that a mapping lacks, at any depth, as a mapping of their own.
+
+    Where one has a field of a value and the other an object, the mapping stays: documents tell.
+    """
+    missing: dict[str, Any] = {}
+    for name, one in wanted.items():
+        known = mapped.get(name)
+        if known is None:
+            missing[name] = one
+        elif "properties" in known and "properties" in one:
+            inner = missing_in(known["properties"], one["properties"])
+            if inner:
+                missing[name] = {"properties": inner}
+    return missing
+
+
 def _line(value: Mapping[str, Any]) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise DataException(f"The value has no JSON: {error}") from None
 
 

@@ -61,6 +61,12 @@ CONFIG: Final = (
     .define("schema.ignore", Type.BOOLEAN, Importance.LOW,
             "Whether Elasticsearch guesses the types of fields, not learning them of the schema.",
             default=False, group="Data Conversion")
+    .define("topic.key.ignore", Type.LIST, Importance.LOW,
+            "The topics for which key.ignore holds, whatever it says.", default=[],
+            group="Data Conversion")
+    .define("topic.schema.ignore", Type.LIST, Importance.LOW,
+            "The topics for which schema.ignore holds, whatever it says.", default=[],
+            group="Data Conversion")
     .define("compact.map.entries", Type.BOOLEAN, Importance.LOW,
             "Whether maps with texts as keys become objects, not lists of key and value.",
             default=True, group="Data Conversion")

@@ -13,7 +13,12 @@ from elastic_transport import ConnectionError as NotReachedError
 from elastic_transport import ConnectionTimeout, TransportError
 from elasticsearch import ApiError, BadRequestError, Elasticsearch
 
-from connect.connectors.elasticsearch.documents import Documents, Operation, mapping_of
+from connect.connectors.elasticsearch.documents import (
+    Documents,
+    Operation,
+    mapping_of,
+    missing_in,
+)
 from connect.connectors.elasticsearch.settings import CONFIG, VERSION
 from millrace.connect import (
     ConnectException,
@@ -30,14 +35,10 @@ log = logging.getLogger(__name__)
 
 _BUSY: Final = {429, 502, 503, 504}
 _CONFLICT: Final = "version_conflict_engine_exception"
-_MALFORMED: Final = {
-    "strict_dynamic_mapping_exception",
-    "mapper_parsing_exception",
-    "document_parsing_exception",
-    "illegal_argument_exception",
-    "action_request_validation_exception",
-    "parsing_exception",
-}
+_BAD_REQUEST: Final = 400
+_TOO_LARGE: Final = 413
+_OF_DOCUMENTS: Final = (_BAD_REQUEST, _TOO_LARGE)
+"""Statuses that say something of what was sent, and nothing of the server or of who asks."""
 _MAX_BACKOFF_MS: Final = 60_000
 
 
@@ -66,7 +67,10 @@ class ElasticsearchSinkTask(SinkTask):
         )
         self._documents = Documents(parsed)
         self._known: set[tuple[str, Schema | None]] = set()
+        self._schemaless: frozenset[str] = frozenset(parsed["topic.schema.ignore"])
         self._failures = 0
+        self._reported: set[tuple[str, int | None, int]] = set()
+        """Records that were reported and may come again with others that were not taken."""
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         operations = list(self._operations(records))
@@ -82,6 +86,7 @@ class ElasticsearchSinkTask(SinkTask):
         except TransportError as error:
             raise ConnectException(f"Elasticsearch cannot be asked: {error}") from error
         self._failures = 0
+        self._reported.clear()
 
     def stop(self) -> None:
         self._client.close()
@@ -97,13 +102,23 @@ class ElasticsearchSinkTask(SinkTask):
                 yield operation
 
     def _report_invalid(self, record: SinkRecord, error: DataException) -> None:
-        reporter = self.context.errant_record_reporter
-        if reporter is not None:
-            reporter.report(record, error)
-        elif self._parsed["drop.invalid.message"]:
+        if self._report(record, error):
+            return
+        if self._parsed["drop.invalid.message"]:
             log.warning("record is left out error=%s", error)
         else:
             raise error
+
+    def _report(self, record: SinkRecord, error: Exception) -> bool:
+        """Report a record once; returns False where no errors are tolerated."""
+        reporter = self.context.errant_record_reporter
+        if reporter is None:
+            return False
+        place = (record.topic, record.kafka_partition, record.kafka_offset)
+        if place not in self._reported:
+            self._reported.add(place)
+            reporter.report(record, error)
+        return True
 
     def _batches(self, operations: Sequence[Operation]) -> Iterator[list[Operation]]:
         batch: list[Operation] = []
@@ -120,8 +135,39 @@ class ElasticsearchSinkTask(SinkTask):
             yield batch
 
     def _send(self, batch: Sequence[Operation]) -> None:
-        for operation in batch:
+        prepared = [operation for operation in batch if self._is_prepared(operation)]
+        if prepared:
+            self._send_prepared(prepared)
+
+    def _is_prepared(self, operation: Operation) -> bool:
+        """Have the index know the document's fields; a refusal of these is the document's own."""
+        try:
             self._prepare(operation)
+        except ApiError as error:
+            if error.meta.status not in _OF_DOCUMENTS:
+                raise
+            self._refused(operation, _told(error))
+            return False
+        return True
+
+    def _send_prepared(self, batch: Sequence[Operation]) -> None:
+        """Send a batch; one that is refused as a whole is sent in halves, so that one bad document
+        costs no other.
+        """
+        try:
+            self._send_at_once(batch)
+        except ApiError as error:
+            if error.meta.status not in _OF_DOCUMENTS:
+                raise
+            if len(batch) == 1:
+                self._refused(batch[0], _told(error))
+                return
+            log.warning("request is refused and sent in halves error=%s", error)
+            middle = len(batch) // 2
+            self._send_prepared(batch[:middle])
+            self._send_prepared(batch[middle:])
+
+    def _send_at_once(self, batch: Sequence[Operation]) -> None:
         # Lines that are written already are sent as they are, which the client's types do not say.
         lines: list[Any] = [line for operation in batch for line in operation.lines]
         answer = self._client.bulk(operations=lines)
@@ -133,21 +179,24 @@ class ElasticsearchSinkTask(SinkTask):
             if result["status"] in _BUSY:
                 is_busy = True
             elif "error" in result:
-                self._refused(operation, result["error"])
+                self._refused(operation, result["error"], result["status"])
         if is_busy:
             raise _BusyError("Elasticsearch has too much to do")
 
-    def _refused(self, operation: Operation, error: Mapping[str, Any]) -> None:
+    def _refused(
+        self, operation: Operation, error: Mapping[str, Any], status: int = _BAD_REQUEST
+    ) -> None:
         kind = error["type"]
         if kind == _CONFLICT:
             log.debug("a newer document is there already record=%s", operation.record)
             return
         said = ConnectException(f"Elasticsearch refuses a document: {kind}: {error.get('reason')}")
-        reporter = self.context.errant_record_reporter
         behavior = self._parsed["behavior.on.malformed.documents"].lower()
-        if kind in _MALFORMED and reporter is not None:
-            reporter.report(operation.record, said)
-        elif kind in _MALFORMED and behavior != "fail":
+        if status not in _OF_DOCUMENTS:
+            raise said
+        if self._report(operation.record, said):
+            return
+        if behavior != "fail":
             level = logging.WARNING if behavior == "warn" else logging.DEBUG
             log.log(level, "document is left out error=%s", said)
         else:
@@ -158,7 +207,8 @@ class ElasticsearchSinkTask(SinkTask):
     def _prepare(self, operation: Operation) -> None:
         """Have the index, and have it know the schema's fields."""
         schema = operation.record.value_schema
-        is_told = not self._parsed["schema.ignore"] and schema is not None
+        ignores = self._parsed["schema.ignore"] or operation.record.topic in self._schemaless
+        is_told = not ignores and schema is not None
         known = schema if is_told else None
         if (operation.index_name, known) in self._known:
             return
@@ -175,9 +225,10 @@ class ElasticsearchSinkTask(SinkTask):
 
     def _map(self, index: str, schema: Schema) -> None:
         answer = self._client.indices.get_mapping(index=index)
-        mapped = {name for one in answer.values() for name in one["mappings"].get("properties", {})}
-        properties = mapping_of(schema)["properties"]
-        missing = {name: one for name, one in properties.items() if name not in mapped}
+        mapped: dict[str, Any] = {}
+        for one in answer.values():
+            mapped |= one["mappings"].get("properties", {})
+        missing = missing_in(mapped, mapping_of(schema)["properties"])
         if missing:
             self._client.indices.put_mapping(index=index, properties=missing)
 
@@ -189,3 +240,11 @@ class ElasticsearchSinkTask(SinkTask):
         wait_ms = self._parsed["retry.backoff.ms"] * 2 ** (self._failures - 1)
         self.context.timeout(min(wait_ms, _MAX_BACKOFF_MS))
         raise RetriableException(f"Elasticsearch does not take it: {error}") from error
+
+
+def _told(error: ApiError) -> dict[str, Any]:
+    """Return what an answer says of an error, as an item of a bulk's answer says it."""
+    body = error.body if isinstance(error.body, dict) else {}
+    said = body.get("error")
+    found = said if isinstance(said, dict) else {}
+    return {"type": found.get("type", error.error), "reason": found.get("reason", str(error))}
