@@ -32,6 +32,10 @@ class PartitionFigures:
     sizes: Measured = field(default_factory=Measured)
     sampled_from_ms: tuple[int, int] = (0, 0)
     """When the sample before the last and the last one began; 0 when none has."""
+    next_offset: int | None = None
+    """The offset that is to be read next; None until something was read or resumed."""
+    missing: int = 0
+    """Offsets that the source had deleted before they were copied."""
     read_to: int = 0
     """Where the source ended at last; behind the last record there may be markers."""
 
@@ -44,6 +48,11 @@ class PartitionFigures:
         self.read += len(ages_ms)
         self.record_age_ms.add_all(ages_ms)
         self.end_offset = max(self.end_offset, last_offset + 1)
+        self.next_offset = last_offset + 1
+
+    def resumes(self, offset: int) -> None:
+        """Learn that reading goes on at an offset, and that all before it is settled."""
+        self.position = self.next_offset = self.read_to = offset
 
     def was_stored(self, offset: int, size: int, latency_ms: int) -> None:
         """Learn that a record has its copy, or was left out on purpose."""
@@ -58,6 +67,7 @@ class PartitionFigures:
     def ended(self, offset: int) -> None:
         """Learn that nothing is left to read before this offset."""
         self.read_to = offset
+        self.next_offset = offset
         self.end_offset = max(self.end_offset, offset)
         if self.stored == self.read:
             self._settle()
@@ -100,6 +110,7 @@ def metrics(
             ("byte_rate", byte_rate),
             *figures.record_age_ms.named("record_age_ms"),
             *figures.replication_latency_ms.named("replication_latency_ms"),
+            ("missing_offsets_total", figures.missing),
             ("replication_offset", figures.position),
             ("replication_offset_lag", figures.lag),
         ):

@@ -30,6 +30,7 @@ from millrace.mirror.records import OffsetSync
 from mirror.cluster import MirrorCluster
 from mirror.definitions import SOURCE
 from mirror.figures import PartitionFigures, metrics
+from mirror.gaps import Gap, resumed_after_reset
 from mirror.runs import Run, runs_of
 from mirror.settings import MirrorSettings
 from mirror.source_offsets import TOPIC_ID, Place, resume_offset
@@ -43,6 +44,8 @@ _MAX_RECORDS: Final = 1_000
 _LONGEST_WAIT_SECONDS: Final = 0.05
 _FLUSH_SECONDS: Final = 2.0
 _ENDS_MS: Final = 1_000
+_ASKING_SECONDS: Final = 2.0
+_GAPS_SHOWN: Final = 10
 
 
 class MirrorSourceTask(SourceTask):
@@ -72,6 +75,9 @@ class MirrorSourceTask(SourceTask):
         self._next_ends_ms = 0
         self._stopping = threading.Event()
         self._lock = threading.Lock()
+        self._lost: set[TopicPartition] = set()
+        """Partitions whose offset the source has refused, until it is known where to go on."""
+        self.gaps: list[Gap] = []
         self._consumer: Consumer | None = None
         self._producer: Producer | None = None
         self._syncs = SyncQueue(made["offset.lag.max"])
@@ -85,14 +91,17 @@ class MirrorSourceTask(SourceTask):
         told = made.consumer("source", "replication-consumer")
         begins = OFFSET_END if told["auto.offset.reset"] in ("latest", "end") else OFFSET_BEGINNING
         kept = self.context.offset_storage_reader.offsets(list(self._places.values()))
-        consumer = Consumer({**told, "enable.partition.eof": "true"})
+        self._skips_to_end = begins == OFFSET_END
+        # The task decides where to go on, so that it knows what is missing.
+        own = {"enable.partition.eof": "true", "auto.offset.reset": "error"}
+        consumer = Consumer({**told, **own})
         assignment = []
         for at, offset in zip(self._partitions, kept, strict=True):
             resumed = resume_offset(offset, self._topic_ids.get(at.topic))
             if resumed is None and offset is not None:
                 log.warning("topic is another one now and is copied anew topic=%s", at.topic)
             if resumed is not None:
-                self.figures[at].position = resumed
+                self.figures[at].resumes(resumed)
             assignment.append(ClientPartition(*at, begins if resumed is None else resumed))
         consumer.assign(assignment)
         log.info("copies flow=%s partitions=%s", self._flow, len(assignment))
@@ -106,6 +115,7 @@ class MirrorSourceTask(SourceTask):
                 return None
             if now_ms() >= self._next_ends_ms:
                 self._look_at_ends(self._consumer)
+            self._go_on(self._consumer)
             runs = self._unproven or list(runs_of(self._read(self._consumer)))
             self._unproven = []
             proven = self._proven(self._consumer, runs) if runs else []
@@ -167,6 +177,53 @@ class MirrorSourceTask(SourceTask):
             _, end = consumer.get_watermark_offsets(ClientPartition(*at), cached=True) or (0, 0)
             figures.end_offset = max(figures.end_offset, end)
 
+    def _go_on(self, consumer: Consumer) -> None:
+        """Find where to go on with partitions whose offset the source has refused."""
+        for at in sorted(self._lost):
+            try:
+                offsets = consumer.get_watermark_offsets(ClientPartition(*at), _ASKING_SECONDS)
+            except KafkaException as error:
+                log.warning(
+                    "source cannot be asked for its offsets topic=%s error=%s", at.topic, error
+                )
+                continue
+            if offsets is not None:
+                self._lost.discard(at)
+                self._resume(consumer, at, offsets)
+
+    def _resume(self, consumer: Consumer, at: TopicPartition, offsets: tuple[int, int]) -> None:
+        figures = self.figures[at]
+        position = figures.next_offset or 0
+        found = resumed_after_reset(at, position, offsets, skips_to_end=self._skips_to_end)
+        if found.gap is None:
+            log.warning(
+                "source refused an offset topic=%s partition=%d offset=%d goes_on_at=%d",
+                *at,
+                position,
+                found.offset,
+            )
+        else:
+            log.warning(
+                "source deleted records before they were copied missing: %s, %d in all",
+                found.gap,
+                found.gap.size,
+            )
+            self.gaps = [*self.gaps, found.gap][-_GAPS_SHOWN:]
+            figures.missing += found.gap.size
+        figures.next_offset = found.offset
+        if figures.stored == figures.read:
+            figures.resumes(found.offset)
+        # A partition whose offset was refused is fetched no more, and cannot be sought in.
+        consumer.incremental_unassign([ClientPartition(*at)])
+        consumer.incremental_assign([ClientPartition(*at, found.offset)])
+
+    def note(self) -> str | None:
+        """Say what has no copy, since no copy can be made of it."""
+        if not self.gaps:
+            return None
+        missing = ", ".join(map(str, self.gaps))
+        return f"The source deleted records before they were copied: {missing}."
+
     def _is_record(self, message: Any) -> bool:
         error = message.error()
         if error is None:
@@ -174,6 +231,9 @@ class MirrorSourceTask(SourceTask):
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's code
             at = TopicPartition(message.topic(), message.partition())
             self.figures[at].ended(message.offset())
+            return False
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - as above
+            self._lost.add(TopicPartition(message.topic(), message.partition()))
             return False
         if error.fatal():
             raise ConnectException(f"the source cannot be read: {error}")

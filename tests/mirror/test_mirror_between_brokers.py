@@ -310,3 +310,46 @@ def test_one_copy_is_compared_and_ends(clusters: Clusters, tmp_path: Path) -> No
         again = run_mirror(file, "--once")
         assert again.returncode == 1
         assert "DIFFERS  a->c lines-0: 100 records" in again.stdout, again.stderr[-3000:]
+
+
+def delete_records(servers: str, topic: str, partition: int, before: int) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    at = ClientPartition(topic, partition, before)
+    (deleted,) = admin.delete_records([at]).values()
+    deleted.result(20)
+
+
+def missing_offsets(process: MirrorProcess, topic: str) -> float:
+    found = [
+        float(line.rpartition(" ")[2])
+        for line in process.text("/metrics").splitlines()
+        if "_missing_offsets_total{" in line and f'topic="{topic}"' in line
+    ]
+    return sum(found)
+
+
+def test_records_that_are_deleted_before_they_are_copied_are_told_once(tmp_path: Path) -> None:
+    with LocalBroker() as a, LocalBroker() as b:
+        source = a.bootstrap_servers
+        make_topic(source, "short", 2, {})
+        produce(source, "short", range(10), 1)
+        addresses = {"a": source, "b": b.bootstrap_servers}
+        properties = properties_file(tmp_path, addresses, {"a->b.enabled": "true"})
+        with MirrorProcess(properties):
+            eventually(lambda: len(records(b.bootstrap_servers, "a.short")) == 10)
+        # While no mirror runs, forty more come, and all but the last fifteen go.
+        produce(source, "short", range(10, 50), 1)
+        delete_records(source, "short", 0, 35)
+        with MirrorProcess(properties) as process:
+            eventually(lambda: len(records(b.bootstrap_servers, "a.short")) == 25)
+            eventually(lambda: missing_offsets(process, "a.short") == 25)
+            produce(source, "short", range(50, 60), 1)
+            eventually(lambda: len(records(b.bootstrap_servers, "a.short")) == 35)
+            assert missing_offsets(process, "a.short") == 25
+            told = [
+                line
+                for line in process.log().splitlines()
+                if "before they were copied" in line and "WARNING" in line
+            ]
+            assert len(told) == 1
+            assert "offsets 10 to 34 of short-0, 25 in all" in told[0]
