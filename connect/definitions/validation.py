@@ -149,10 +149,10 @@ def _converter_infos(
         given = {
             key.removeprefix(prefix): value
             for key, value in config.items()
-            if key.startswith(prefix)
+            if key.startswith(prefix) and value is not None
         }
         definition = converter.config()
-        checked = definition.validate_all({"converter.type": part, **given})
+        checked = converter.validate({"converter.type": part, **given})
         found += [_info(prefix, definition.keys.get(each.name), each) for each in checked.values()]
     return found
 

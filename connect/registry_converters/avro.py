@@ -2,20 +2,45 @@
 
 import json
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from io import BytesIO
 from typing import Any, Final
 
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
+from connect.registry_converters import outcomes
 from connect.registry_converters.avro_data import from_avro, readable, to_avro
-from connect.registry_converters.avro_schema import avro_of, connect_of
-from connect.registry_converters.registry import Registry, framed, registry_config, unframed
-from millrace.connect import ConfigDef, Converter, DataException, Headers, Schema
+from connect.registry_converters.avro_schema import AvroForms, avro_of, connect_of
+from connect.registry_converters.registry import (
+    Chosen,
+    Registry,
+    framed,
+    keeps_nulls,
+    registry_config,
+    unframed,
+)
+from millrace.connect import (
+    ConfigDef,
+    ConfigValue,
+    Converter,
+    DataException,
+    Headers,
+    Importance,
+    Schema,
+)
+from millrace.connect.config.types import Type
 from millrace.connect.data.records import NO_HEADERS
 from millrace.connect.data.schema import NULL, SchemaAndValue
 
-_CONFIG: Final = registry_config()
+_CONFIG: Final = (
+    registry_config()
+    .define("enhanced.avro.schema.support", Type.BOOLEAN, Importance.MEDIUM,
+            "Whether enums are written as enums, and branches of unions have their full names.",
+            default=False)
+    .define("connect.meta.data", Type.BOOLEAN, Importance.LOW,
+            "Whether schemas hold what only Connect knows: names, versions, documentation.",
+            default=True)
+)  # fmt: skip
 _MAX_SCHEMAS: Final = 1000
 
 
@@ -32,10 +57,22 @@ class AvroConverter(Converter):
     def config(cls) -> ConfigDef:
         return _CONFIG
 
+    @classmethod
+    def validate(cls, settings: Mapping[str, str]) -> dict[str, ConfigValue]:
+        return outcomes.validated(outcomes.AVRO, _CONFIG, settings)
+
     def configure(self, configs: Mapping[str, Any], is_key: bool) -> None:
+        outcomes.require(outcomes.AVRO, configs)
         part = "key" if is_key else "value"
-        self._registry = Registry(_CONFIG.parse({**configs, "converter.type": part}))
-        self._written = lru_cache(_MAX_SCHEMAS)(_written)
+        settings = _CONFIG.parse({**configs, "converter.type": part})
+        self._registry = Registry(settings)
+        self._keeps_nulls = keeps_nulls(settings)
+        self._forms = AvroForms(
+            is_enhanced=settings["enhanced.avro.schema.support"],
+            has_meta_data=settings["connect.meta.data"],
+        )
+        self._written = lru_cache(_MAX_SCHEMAS)(partial(_written, self._forms))
+        self._chosen = lru_cache(_MAX_SCHEMAS)(_written_with)
         self._read = lru_cache(_MAX_SCHEMAS)(self._read_schema)
 
     def close(self) -> None:
@@ -49,11 +86,15 @@ class AvroConverter(Converter):
         schema = _guessed(value) if schema is None else schema
         text, parsed = self._written(schema)
         subject = self._registry.subject(topic, schema.name)
-        schema_id = self._registry.id_of(subject, text, "AVRO")
+        chosen = self._registry.chosen(subject, "AVRO")
+        if chosen is None:
+            schema_id = self._registry.id_of(subject, text, "AVRO")
+        else:
+            schema_id, parsed = chosen.schema_id, self._chosen(text, chosen)
         buffer = BytesIO()
         schema.validate(value)
         try:
-            schemaless_writer(buffer, parsed, to_avro(schema, value))
+            schemaless_writer(buffer, parsed, to_avro(schema, value, keeps_nulls=self._keeps_nulls))
         # fastavro raises whatever its parts raise on values that are not of the schema.
         except Exception as error:
             raise DataException(f"Failed to serialize Avro data from topic {topic}") from error
@@ -79,20 +120,43 @@ class AvroConverter(Converter):
             raise DataException(f"Schema {schema_id} is of the kind {kind}, not AVRO")
         avro = json.loads(text)
         try:
-            return connect_of(avro), parse_schema(readable(avro))
+            return connect_of(avro, self._forms), parse_schema(readable(avro))
         # fastavro raises whatever its parts raise on schemas that are none.
         except Exception as error:
             raise DataException(f"Schema {schema_id} cannot be understood: {error}") from error
 
 
-def _written(schema: Schema) -> tuple[str, Any]:
-    avro = avro_of(schema)
+def _written(forms: AvroForms, schema: Schema) -> tuple[str, Any]:
+    avro = avro_of(schema, forms)
     try:
         parsed = parse_schema(avro)
     # As above.
     except Exception as error:
         raise DataException(f"Avro has no such schema: {error}") from error
     return json.dumps(avro), parsed
+
+
+def _written_with(text: str, chosen: Chosen) -> Any:
+    """Return the parsed schema that is written with. Raises DataException.
+
+    `text` is the value's own schema, which has to be readable with the other if that is strict.
+    """
+    if chosen.is_strict:
+        # The checker takes a tenth of a second to be imported.
+        from connect.registry_converters.avro_reading import why_unreadable
+
+        why = why_unreadable(text, chosen.text)
+        if why is not None:
+            raise DataException(
+                f"Values of this schema are not readable with schema {chosen.schema_id}, which is "
+                f"to be written: {why}. latest.compatibility.strict=false or "
+                "id.compatibility.strict=false writes them all the same"
+            )
+    try:
+        return parse_schema(json.loads(chosen.text))
+    # fastavro raises whatever its parts raise on schemas that are none.
+    except Exception as error:
+        raise DataException(f"Schema {chosen.schema_id} cannot be understood: {error}") from error
 
 
 def _guessed(value: Any) -> Schema:

@@ -29,40 +29,56 @@ def readable(avro: Any) -> Any:
             return avro
 
 
-def to_avro(schema: Schema, value: Any) -> Any:
-    """Return a value as fastavro writes it; raises DataException when it is not of its schema."""
+def to_avro(schema: Schema, value: Any, *, keeps_nulls: bool = False) -> Any:
+    """Return a value as fastavro writes it; raises DataException when it is not of its schema.
+
+    A null is its schema's default, unless it may stay null and `keeps_nulls` says so.
+    """
+    if value is None and not (keeps_nulls and schema.optional):
+        value = schema.default
     if value is None:
-        return schema.default if schema.default is None else to_avro(schema, schema.default)
+        return None
     match schema.type:
         case Type.STRUCT:
-            return _struct_to_avro(schema, value)
+            return _struct_to_avro(schema, value, keeps_nulls=keeps_nulls)
         case Type.ARRAY if schema.value_schema is not None:
-            return [to_avro(schema.value_schema, one) for one in value]
+            inner = schema.value_schema
+            return [to_avro(inner, one, keeps_nulls=keeps_nulls) for one in value]
         case Type.MAP if schema.key_schema is not None and schema.value_schema is not None:
-            return _map_to_avro(schema.key_schema, schema.value_schema, value)
+            return _map_to_avro(schema, value, keeps_nulls=keeps_nulls)
         case Type.BYTES if isinstance(value, bytearray | memoryview):
             return bytes(value)
         case _:
             return value
 
 
-def _struct_to_avro(schema: Schema, value: Struct) -> Any:
+def _struct_to_avro(schema: Schema, value: Struct, *, keeps_nulls: bool) -> Any:
     if schema.name == UNION:
-        return _branch(value)
-    return {field.name: to_avro(field.schema, one) for field, one in value.items()}
+        return _branch(value, keeps_nulls=keeps_nulls)
+    put = zip(schema.fields, value.put_values(), strict=True)
+    return {field.name: to_avro(field.schema, one, keeps_nulls=keeps_nulls) for field, one in put}
 
 
-def _map_to_avro(key_schema: Schema, value_schema: Schema, value: dict[Any, Any]) -> Any:
-    pairs = [(to_avro(key_schema, key), to_avro(value_schema, one)) for key, one in value.items()]
+def _map_to_avro(schema: Schema, value: dict[Any, Any], *, keeps_nulls: bool) -> Any:
+    key_schema, value_schema = schema.key_schema, schema.value_schema
+    assert key_schema is not None, schema
+    assert value_schema is not None, schema
+    pairs = [
+        (
+            to_avro(key_schema, key, keeps_nulls=keeps_nulls),
+            to_avro(value_schema, one, keeps_nulls=keeps_nulls),
+        )
+        for key, one in value.items()
+    ]
     if key_schema.type is Type.STRING and not key_schema.optional and key_schema.name is None:
         return dict(pairs)
     return [{"key": key, "value": one} for key, one in pairs]
 
 
-def _branch(value: Struct) -> Any:
+def _branch(value: Struct, *, keeps_nulls: bool) -> Any:
     for field, one in value.items():
         if one is not None:
-            return to_avro(field.schema, one)
+            return to_avro(field.schema, one, keeps_nulls=keeps_nulls)
     raise DataException("None of a union's branches has a value")
 
 

@@ -13,7 +13,9 @@ itself has no schema in Connect: DataException.
 """
 
 import dataclasses
+import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from millrace.connect import DataException, Schema, Struct
@@ -21,6 +23,20 @@ from millrace.connect.data.logical import from_logical, scale_of
 from millrace.connect.data.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, Type
 from millrace.connect.errors import SchemaBuilderException
 
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AvroForms:
+    """How much Avro's schemas say, as the original's settings have it."""
+
+    is_enhanced: bool = False
+    """Enums are enums, and a union's branches have full names (enhanced.avro.schema.support)."""
+    has_meta_data: bool = True
+    """What only Connect knows is told (connect.meta.data)."""
+
+
+PLAIN: Final = AvroForms()
 NAMESPACE: Final = "io.confluent.connect.avro"
 DEFAULT_NAME: Final = "ConnectDefault"
 MAP_ENTRY: Final = "MapEntry"
@@ -64,15 +80,16 @@ _NARROW: Final = {"int8": Schema.int8, "int16": Schema.int16}
 # --- to Avro ---
 
 
-def avro_of(schema: Schema) -> Any:
+def avro_of(schema: Schema, forms: AvroForms = PLAIN) -> Any:
     """Return Avro's schema; raises DataException for what it cannot say."""
-    return _Writer().optional(schema)
+    return _Writer(forms).optional(schema)
 
 
 class _Writer:
     """Names records once: a name may be defined a single time, and is referred to after that."""
 
-    def __init__(self) -> None:
+    def __init__(self, forms: AvroForms) -> None:
+        self._forms = forms
         self._named: dict[str, Schema] = {}
         self._unnamed = 0
 
@@ -89,21 +106,30 @@ class _Writer:
             return ["null", *branches] if schema.optional else branches
         if schema.type is Type.STRUCT:
             return self._record(schema)
-        return _annotated(schema, self._of_type(schema))
+        return self._annotated(schema, self._of_type(schema))
+
+    def _annotated(self, schema: Schema, avro: Any, *, is_named: bool = False) -> Any:
+        return _annotated(schema, avro, is_named=is_named) if self._forms.has_meta_data else avro
 
     def _of_type(self, schema: Schema) -> Any:
         if schema.name == DECIMAL:
             return _decimal_of(schema)
         if schema.name in _LOGICAL:
             return dict(_LOGICAL[schema.name])
-        if ENUM in schema.parameters:
+        if self._forms.is_enhanced and ENUM in schema.parameters:
             return self._enum(schema)
         if schema.type is Type.ARRAY:
             return {"type": "array", "items": self.optional(_inner(schema.value_schema))}
         if schema.type is Type.MAP:
             return self._map(schema)
-        found = _SIMPLE[schema.type]
-        return dict(found) if isinstance(found, dict) else found
+        return self._simple(schema.type)
+
+    def _simple(self, kind: Type) -> Any:
+        found = _SIMPLE[kind]
+        is_narrow = isinstance(found, dict)
+        if is_narrow and not self._forms.has_meta_data:
+            return found["type"]
+        return dict(found) if is_narrow else found
 
     def _enum(self, schema: Schema) -> Any:
         name = schema.parameters[ENUM]
@@ -144,7 +170,7 @@ class _Writer:
             return name
         told: dict[str, Any] = {"type": "record", "name": name}
         told["fields"] = [self._field(field.name, field.schema) for field in schema.fields]
-        return _annotated(schema, told, is_named=True)
+        return self._annotated(schema, told, is_named=True)
 
     def _field(self, name: str, schema: Schema) -> dict[str, Any]:
         told: dict[str, Any] = {"name": name, "type": self.optional(schema)}
@@ -219,16 +245,17 @@ def _default_json(schema: Schema, value: Any) -> Any:
 # --- from Avro ---
 
 
-def connect_of(avro: Any) -> Schema:
+def connect_of(avro: Any, forms: AvroForms = PLAIN) -> Schema:
     """Return Connect's schema of Avro's; raises DataException."""
     try:
-        return _Reader().read(avro, "")
+        return _Reader(forms).read(avro, "")
     except (KeyError, TypeError, SchemaBuilderException, RecursionError) as error:
         raise DataException(f"The Avro schema cannot be understood: {error!r}") from None
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, forms: AvroForms) -> None:
+        self._forms = forms
         self._named: dict[str, Schema | None] = {}
 
     def read(self, avro: Any, namespace: str) -> Schema:
@@ -263,7 +290,9 @@ class _Reader:
         fields = {}
         for branch in others:
             schema = self.read(branch, namespace)
-            fields[branch_name(branch)] = dataclasses.replace(schema, optional=True)
+            fields[branch_name(branch, namespace, self._forms)] = dataclasses.replace(
+                schema, optional=True
+            )
         return Schema.struct(fields, name=UNION, optional=optional)
 
     def _annotated(self, avro: Mapping[str, Any], namespace: str) -> Schema:
@@ -281,6 +310,10 @@ class _Reader:
             self._named[full_name(avro, namespace)] = schema
             return schema
         schema = self._of_kind(avro, namespace)
+        if not self._forms.has_meta_data:
+            return dataclasses.replace(
+                schema, name=avro.get("connect.name", schema.name), default=None
+            )
         parameters = {**schema.parameters, **avro.get("connect.parameters", {})}
         return dataclasses.replace(
             schema,
@@ -321,12 +354,13 @@ class _Reader:
         fields = {field["name"]: self._field(field, inner) for field in avro["fields"]}
         # A name that this converter gave says nothing.
         is_ours = full.startswith(f"{NAMESPACE}.{DEFAULT_NAME}")
+        told = avro if self._forms.has_meta_data else {}
         schema = Schema.struct(
             fields,
             name=avro.get("connect.name", None if is_ours else full),
             version=avro.get("connect.version"),
-            doc=avro.get("connect.doc", avro.get("doc")),
-            parameters=avro.get("connect.parameters", {}),
+            doc=told.get("connect.doc", told.get("doc")),
+            parameters=told.get("connect.parameters", {}),
         )
         self._named[full] = schema
         return schema
@@ -335,9 +369,18 @@ class _Reader:
         schema = self.read(field["type"], namespace)
         default = field.get("default")
         if default is not None and schema.name != UNION:
-            schema = dataclasses.replace(schema, default=default_of(schema, default))
-        doc = field.get("doc")
+            schema = _with_default(schema, default, field["name"])
+        doc = field.get("doc") if self._forms.has_meta_data else None
         return schema if doc is None else dataclasses.replace(schema, doc=doc)
+
+
+def _with_default(schema: Schema, default: Any, name: str) -> Schema:
+    """Give a field its default; one that is none of its type is left out, as the original does."""
+    try:
+        return dataclasses.replace(schema, default=default_of(schema, default))
+    except (DataException, SchemaBuilderException, ValueError, TypeError, AttributeError) as error:
+        log.warning("default of an Avro field means nothing field=%s error=%s", name, error)
+        return schema
 
 
 def _decimal(avro: Mapping[str, Any]) -> Schema | None:
@@ -360,9 +403,12 @@ def default_of(schema: Schema, value: Any) -> Any:
     elif schema.type in (Type.FLOAT32, Type.FLOAT64):
         value = float(value)
     elif schema.type is Type.STRUCT:
-        return Struct(
+        # Fields that it does not name have their own defaults.
+        found = Struct(
             schema, {name: default_of(_of_field(schema, name), one) for name, one in value.items()}
         )
+        found.validate()
+        return found
     elif schema.type is Type.ARRAY:
         return [default_of(_inner(schema.value_schema), one) for one in value]
     elif schema.type is Type.MAP and isinstance(value, dict):
@@ -386,10 +432,14 @@ def full_name(avro: Mapping[str, Any], namespace: str) -> str:
     return f"{namespace}.{name}" if namespace else name
 
 
-def branch_name(branch: Any) -> str:
+def branch_name(branch: Any, namespace: str = "", forms: AvroForms = PLAIN) -> str:
     """Return the field of a union's struct that stands for a branch."""
     if isinstance(branch, dict):
+        if forms.is_enhanced and "name" in branch:
+            return full_name(branch, namespace)
         branch = branch.get("name", branch["type"])
+    elif forms.is_enhanced and branch not in _PLAIN:
+        return str(branch) if "." in branch or not namespace else f"{namespace}.{branch}"
     return str(branch).rpartition(".")[2]
 
 

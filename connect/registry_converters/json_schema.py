@@ -8,9 +8,25 @@ from typing import Any, Final
 from connect.converters.json_readers import JsonReaders
 from connect.converters.json_text import EXACT, read, text_of
 from connect.converters.json_writers import JsonWriters
+from connect.registry_converters import outcomes
 from connect.registry_converters.json_schema_form import connect_of_json, json_schema_of
-from connect.registry_converters.registry import Registry, framed, registry_config, unframed
-from millrace.connect import ConfigDef, Converter, DataException, Headers, Importance, Schema
+from connect.registry_converters.registry import (
+    Chosen,
+    Registry,
+    framed,
+    keeps_nulls,
+    registry_config,
+    unframed,
+)
+from millrace.connect import (
+    ConfigDef,
+    ConfigValue,
+    Converter,
+    DataException,
+    Headers,
+    Importance,
+    Schema,
+)
 from millrace.connect.config.types import Type
 from millrace.connect.config.validators import CaseInsensitiveValidString
 from millrace.connect.data.records import NO_HEADERS
@@ -41,13 +57,21 @@ class JsonSchemaConverter(Converter):
     def config(cls) -> ConfigDef:
         return _CONFIG
 
+    @classmethod
+    def validate(cls, settings: Mapping[str, str]) -> dict[str, ConfigValue]:
+        return outcomes.validated(outcomes.JSON_SCHEMA, _CONFIG, settings)
+
     def configure(self, configs: Mapping[str, Any], is_key: bool) -> None:
+        outcomes.require(outcomes.JSON_SCHEMA, configs)
         part = "key" if is_key else "value"
         settings = _CONFIG.parse({**configs, "converter.type": part})
         self._registry = Registry(settings)
         self._is_numeric: bool = settings["decimal.format"].upper() == "NUMERIC"
-        self._writers = JsonWriters(is_decimal_numeric=self._is_numeric, is_null_replaced=False)
+        self._writers = JsonWriters(
+            is_decimal_numeric=self._is_numeric, is_null_replaced=not keeps_nulls(settings)
+        )
         self._readers = JsonReaders(is_null_replaced=False)
+        self._chosen = lru_cache(_MAX_SCHEMAS)(_checking)
         self._written = lru_cache(_MAX_SCHEMAS)(self._write_schema)
         self._read = lru_cache(_MAX_SCHEMAS)(self._read_schema)
 
@@ -63,9 +87,14 @@ class JsonSchemaConverter(Converter):
             raise DataException("A value without a schema has no JSON Schema: use JsonConverter")
         text, write = self._written(schema)
         subject = self._registry.subject(topic, schema.name)
-        schema_id = self._registry.id_of(subject, text, "JSON")
+        chosen = self._registry.chosen(subject, "JSON")
         try:
-            return framed(schema_id, write(value).encode())
+            body = write(value).encode()
+            if chosen is None:
+                return framed(self._registry.id_of(subject, text, "JSON"), body)
+            if chosen.is_strict:
+                self._chosen(chosen)(json.loads(body))
+            return framed(chosen.schema_id, body)
         except (RecursionError, UnicodeEncodeError) as error:
             raise DataException(f"The value has no JSON: {error}") from error
 
@@ -91,3 +120,27 @@ class JsonSchemaConverter(Converter):
             raise DataException(f"Schema {schema_id} is of the kind {kind}, not JSON")
         schema = connect_of_json(json.loads(text))
         return schema, self._readers.of(schema)
+
+
+def _checking(chosen: Chosen) -> Callable[[Any], None]:
+    """Return what raises DataException for a value that the chosen schema does not allow."""
+    from jsonschema.exceptions import SchemaError
+    from jsonschema.validators import validator_for
+
+    document = json.loads(chosen.text)
+    try:
+        made = validator_for(document)
+        made.check_schema(document)
+    except SchemaError as error:
+        raise DataException(f"Schema {chosen.schema_id} is no JSON Schema: {error}") from error
+    validator = made(document)
+
+    def check(value: Any) -> None:
+        wrong = next(validator.iter_errors(value), None)
+        if wrong is not None:
+            raise DataException(
+                f"The value is not one of schema {chosen.schema_id}, which is to be written: "
+                f"{wrong.message:.500}. latest.compatibility.strict=false writes it all the same"
+            )
+
+    return check

@@ -10,8 +10,24 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from connect.registry_converters.registry import Registry, framed, registry_config, unframed
-from millrace.connect import ConfigDef, Converter, DataException, Headers, Importance, Schema
+from connect.registry_converters import outcomes
+from connect.registry_converters.registry import (
+    Chosen,
+    Registry,
+    framed,
+    keeps_nulls,
+    registry_config,
+    unframed,
+)
+from millrace.connect import (
+    ConfigDef,
+    ConfigValue,
+    Converter,
+    DataException,
+    Headers,
+    Importance,
+    Schema,
+)
 from millrace.connect.config.types import Type
 from millrace.connect.data.records import NO_HEADERS
 from millrace.connect.data.schema import NULL, SchemaAndValue
@@ -27,6 +43,7 @@ _CONFIG: Final = registry_config().define(
 _MAX_SCHEMAS: Final = 1000
 _FIRST: Final = b"\0"
 _MAX_PLACES: Final = 50
+_MORE: Final = 0x80
 
 
 class ProtobufConverter(Converter):
@@ -45,10 +62,17 @@ class ProtobufConverter(Converter):
     def config(cls) -> ConfigDef:
         return _CONFIG
 
+    @classmethod
+    def validate(cls, settings: Mapping[str, str]) -> dict[str, ConfigValue]:
+        return outcomes.validated(outcomes.PROTOBUF, _CONFIG, settings)
+
     def configure(self, configs: Mapping[str, Any], is_key: bool) -> None:
+        outcomes.require(outcomes.PROTOBUF, configs)
         part = "key" if is_key else "value"
         settings = _CONFIG.parse({**configs, "converter.type": part})
         self._registry = Registry(settings, written_as="serialized")
+        self._keeps_nulls = keeps_nulls(settings)
+        self._chosen = lru_cache(_MAX_SCHEMAS)(_place_in)
         self._has_optional: bool = settings["optional.for.nullables"]
         self._written = lru_cache(_MAX_SCHEMAS)(self._write_schema)
         self._read = lru_cache(_MAX_SCHEMAS)(self._read_schema)
@@ -67,11 +91,16 @@ class ProtobufConverter(Converter):
             raise DataException("A value without a schema has no Protobuf schema")
         text, message_class = self._written(schema)
         subject = self._registry.subject(topic, schema.name)
-        schema_id = self._registry.id_of(subject, text, "PROTOBUF")
+        chosen = self._registry.chosen(subject, "PROTOBUF")
+        place = _FIRST
+        if chosen is None:
+            schema_id = self._registry.id_of(subject, text, "PROTOBUF")
+        else:
+            schema_id, place = chosen.schema_id, self._chosen(chosen, message_class.DESCRIPTOR)
         schema.validate(value)
         message = message_class()
-        fill(message, value)
-        return framed(schema_id, _FIRST + message.SerializeToString(deterministic=True))
+        fill(message, value, keeps_nulls=self._keeps_nulls)
+        return framed(schema_id, place + message.SerializeToString(deterministic=True))
 
     def to_connect_data(
         self, topic: str, value: bytes | None, headers: Headers = NO_HEADERS
@@ -103,8 +132,6 @@ class ProtobufConverter(Converter):
         return text, GetMessageClass(message)
 
     def _read_schema(self, schema_id: int, places: tuple[int, ...]) -> tuple[Schema, Any]:
-        from google.protobuf.descriptor_pb2 import FileDescriptorProto
-        from google.protobuf.message import DecodeError
         from google.protobuf.message_factory import GetMessageClass
 
         from connect.registry_converters.protobuf_schema import connect_of, message_of
@@ -112,12 +139,52 @@ class ProtobufConverter(Converter):
         text, kind = self._registry.schema_of(schema_id)
         if kind != "PROTOBUF":
             raise DataException(f"Schema {schema_id} is of the kind {kind}, not PROTOBUF")
-        try:
-            file = FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
-        except (binascii.Error, DecodeError, ValueError) as error:
-            raise DataException(f"Schema {schema_id} is no serialized Protobuf file") from error
+        file = _file_of(schema_id, text)
         message = message_of(file, list(places))
         return connect_of(message, file), GetMessageClass(message)
+
+
+def _file_of(schema_id: int, text: str) -> Any:
+    """Return the file of a schema. Raises DataException."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+    from google.protobuf.message import DecodeError
+
+    try:
+        return FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
+    except (binascii.Error, DecodeError, ValueError) as error:
+        raise DataException(f"Schema {schema_id} is no serialized Protobuf file") from error
+
+
+def _place_in(chosen: Chosen, own: Any) -> bytes:
+    """Return the place of a message in the chosen schema's file. Raises DataException.
+
+    A strict choice needs each field of the message under the same number, with the same type.
+    """
+    from connect.registry_converters.protobuf_schema import message_of
+
+    file = _file_of(chosen.schema_id, chosen.text)
+    names = [message.name for message in file.message_type]
+    if own.name not in names or file.package != own.file.package:
+        raise DataException(f"Schema {chosen.schema_id} has no message {own.full_name}")
+    place = names.index(own.name)
+    theirs = message_of(file, [place])
+    for field in own.fields if chosen.is_strict else ():
+        found = theirs.fields_by_number.get(field.number)
+        if found is None or (found.name, found.type) != (field.name, field.type):
+            raise DataException(
+                f"Field {field.name} is another one in schema {chosen.schema_id}, which is to be "
+                "written. latest.compatibility.strict=false writes it all the same"
+            )
+    return _FIRST if place == 0 else _zigzag_of(1) + _zigzag_of(place)
+
+
+def _zigzag_of(number: int) -> bytes:
+    """Return a number that is not negative as a zigzag varint."""
+    rest, found = number << 1, bytearray()
+    while rest >= _MORE:
+        found.append(rest & (_MORE - 1) | _MORE)
+        rest >>= 7
+    return bytes((*found, rest))
 
 
 def read_places(body: bytes) -> tuple[tuple[int, ...], int]:

@@ -16,9 +16,14 @@ _NANOS_OF_MS: Final = 1_000_000
 _MAX_SHIFT: Final = 1_000
 
 
-def fill(message: Any, value: Struct) -> None:
-    """Put a struct's fields into a message. Raises DataException for what Protobuf has not."""
-    for field, one in value.items():
+def fill(message: Any, value: Struct, *, keeps_nulls: bool = False) -> None:
+    """Put a struct's fields into a message. Raises DataException for what Protobuf has not.
+
+    A null is its field's default, unless it may stay null and `keeps_nulls` says so.
+    """
+    for field, one in zip(value.schema.fields, value.put_values(), strict=True):
+        if one is None and not (keeps_nulls and field.schema.optional):
+            one = field.schema.default
         if one is None:
             continue
         try:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from struct import Struct as Layout
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from connect.converters.settings import converter_config
 from millrace.connect import ConfigDef, ConfigException, DataException, Importance
@@ -25,6 +25,29 @@ def registry_config() -> ConfigDef:
                 validator=ValidList(is_empty_allowed=False))
         .define("basic.auth.user.info", Type.PASSWORD, Importance.MEDIUM,
                 "Who to be there, as user:password.", default=None)
+        .define("schema.registry.basic.auth.user.info", Type.PASSWORD, Importance.MEDIUM,
+                "The former name of basic.auth.user.info.", default=None)
+        .define("use.latest.version", Type.BOOLEAN, Importance.LOW,
+                "Without auto.register.schemas: write with the newest schema of the subject.",
+                default=False)
+        .define("latest.compatibility.strict", Type.BOOLEAN, Importance.LOW,
+                "Whether what is written must be readable with that newest schema.",
+                default=True)
+        .define("latest.cache.ttl.sec", Type.INT, Importance.LOW,
+                "How long a newest schema is used before the registry is asked again; -1: always.",
+                default=-1)
+        .define("use.schema.id", Type.INT, Importance.LOW,
+                "Without auto.register.schemas: write with the schema of this id; -1: not so.",
+                default=-1)
+        .define("id.compatibility.strict", Type.BOOLEAN, Importance.LOW,
+                "Whether what is written must be readable with the schema of that id.",
+                default=True)
+        .define("replace.null.with.default", Type.BOOLEAN, Importance.LOW,
+                "Whether a null field that has a default is written as its default.",
+                default=True)
+        .define("ignore.default.for.nullables", Type.BOOLEAN, Importance.LOW,
+                "Whether a null field that may be null stays null although it has a default.",
+                default=False)
         .define("auto.register.schemas", Type.BOOLEAN, Importance.MEDIUM,
                 "Whether schemas that the registry lacks are registered.", default=True)
         .define("normalize.schemas", Type.BOOLEAN, Importance.MEDIUM,
@@ -49,6 +72,21 @@ class _Strategy(ValidString):
         super().__call__(name, str(value).rpartition(".")[2])
 
 
+class Chosen(NamedTuple):
+    """The schema that is written with, whatever schema a value has."""
+
+    schema_id: int
+    text: str
+    is_strict: bool
+    """Whether what is written has to be readable with it."""
+
+
+def keeps_nulls(settings: Mapping[str, Any]) -> bool:
+    """Tell whether a null stays null where its field has a default."""
+    is_replaced = settings["replace.null.with.default"]
+    return bool(settings["ignore.default.for.nullables"] or not is_replaced)
+
+
 class Registry:
     """Owns the client. Raises RetriableException when the registry cannot be reached.
 
@@ -63,7 +101,10 @@ class Registry:
         if not any(url.startswith("https") for url in urls):
             # Nothing is checked by them, and reading the machine's takes 20 ms.
             told["ssl.ca.location"] = False
-        user: Password | None = settings["basic.auth.user.info"]
+        former = settings["schema.registry.basic.auth.user.info"]
+        if settings["latest.cache.ttl.sec"] >= 0:
+            told["cache.latest.ttl.sec"] = settings["latest.cache.ttl.sec"]
+        user: Password | None = settings["basic.auth.user.info"] or former
         if user is not None:
             told["basic.auth.user.info"] = user.value
         try:
@@ -76,6 +117,7 @@ class Registry:
         self._strategy: str = strategy.rpartition(".")[2]
         self._registers: bool = settings["auto.register.schemas"]
         self._normalizes: bool = settings["normalize.schemas"]
+        self._settings = settings
         self.id_of = lru_cache(_MAX_SCHEMAS)(self._id_of)
         self.schema_of = lru_cache(_MAX_SCHEMAS)(self._schema_of)
 
@@ -90,6 +132,32 @@ class Registry:
             raise DataException(f"{self._strategy} needs a schema with a name")
         is_by_record = self._strategy == "RecordNameStrategy"
         return record_name if is_by_record else f"{topic}-{record_name}"
+
+    def chosen(self, subject: str, kind: str) -> Chosen | None:
+        """Return the schema that the settings say to write with; None for the value's own.
+
+        Raises DataException when it is of another kind.
+        """
+        if self._registers:
+            return None
+        if self._settings["use.schema.id"] >= 0:
+            schema_id: int = self._settings["use.schema.id"]
+            text, found = self.schema_of(schema_id)
+            _require_kind(schema_id, found, kind)
+            return Chosen(schema_id, text, self._settings["id.compatibility.strict"])
+        return self._newest_of(subject, kind) if self._settings["use.latest.version"] else None
+
+    def _newest_of(self, subject: str, kind: str) -> Chosen:
+        # The client keeps it as long as latest.cache.ttl.sec says.
+        found = _asked(lambda: self._client.get_latest_version(subject, fmt=self._written_as))
+        schema = found.schema
+        assert schema is not None, found
+        assert schema.schema_str is not None, found
+        assert found.schema_id is not None, found
+        _require_kind(found.schema_id, schema.schema_type or "AVRO", kind)
+        _require_no_references(found.schema_id, schema)
+        strict = self._settings["latest.compatibility.strict"]
+        return Chosen(found.schema_id, schema.schema_str, strict)
 
     def _id_of(self, subject: str, text: str, kind: str) -> int:
         """Return the id of a schema, registering it when that is allowed."""
@@ -111,10 +179,19 @@ class Registry:
     def _schema_of(self, schema_id: int) -> tuple[str, str]:
         """Return the text of a schema and which kind it is of."""
         found = _asked(lambda: self._client.get_schema(schema_id, fmt=self._written_as))
-        if found.references:
-            raise DataException(f"Schema {schema_id} refers to others, which is not supported")
+        _require_no_references(schema_id, found)
         assert found.schema_str is not None, found
         return found.schema_str, found.schema_type or "AVRO"
+
+
+def _require_kind(schema_id: int, found: str, kind: str) -> None:
+    if found != kind:
+        raise DataException(f"Schema {schema_id} is of the kind {found}, not {kind}")
+
+
+def _require_no_references(schema_id: int, schema: Any) -> None:
+    if schema.references:
+        raise DataException(f"Schema {schema_id} refers to others, which is not supported")
 
 
 def _asked(ask: Callable[[], _Result]) -> _Result:

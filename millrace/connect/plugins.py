@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, Generic
 
-from millrace.connect.config.config_def import ConfigDef
+from millrace.connect.config.config_def import ConfigDef, ConfigValue
 from millrace.connect.data.records import NO_HEADERS, Headers, RecordT
 from millrace.connect.data.schema import Schema, SchemaAndValue
 
@@ -31,6 +31,11 @@ class ConnectPlugin(ABC):  # noqa: B024 - what has to be there differs by kind
     def config(cls) -> ConfigDef:
         """Return the settings it has."""
         return ConfigDef()
+
+    @classmethod
+    def validate(cls, settings: Mapping[str, str]) -> dict[str, ConfigValue]:
+        """Look at all settings together; override to refuse what one definition cannot say."""
+        return cls.config().validate_all(settings)
 
     def close(self) -> None:  # noqa: B027 - most have nothing to give back
         """Give back what it holds; called once, after the last use."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.schema_registry import Schema as Registered
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect.registry_converters.avro import AvroConverter
-from connect.registry_converters.avro_schema import avro_of, connect_of
+from connect.registry_converters.avro_schema import AvroForms, avro_of, connect_of
 from connect.registry_converters.json_schema import JsonSchemaConverter
 from connect.registry_converters.registry import framed
 from millrace.connect import DataException, RetriableException, Schema, Struct
@@ -37,6 +38,9 @@ class InMemory:
     def subject(self, topic: str, record_name: str | None) -> str:
         return f"{topic}-{record_name}"
 
+    def chosen(self, subject: str, kind: str) -> None:
+        """Each value has its own schema."""
+
     def id_of(self, subject: str, text: str, kind: str) -> int:
         self.texts.append(text)
         return len(self.texts) - 1
@@ -47,9 +51,10 @@ class InMemory:
         return self.texts[schema_id], "AVRO"
 
 
-def converter() -> AvroConverter:
+def converter(**more: str) -> AvroConverter:
     made = AvroConverter()
-    made.configure(NOWHERE, False)
+    told = {name.replace("_", "."): value for name, value in more.items()}
+    made.configure({**NOWHERE, **told}, False)
     made._registry = InMemory()  # type: ignore[assignment]
     return made
 
@@ -172,6 +177,104 @@ def order() -> Struct:
     )
 
 
+NESTED = {
+    "type": "record",
+    "name": "N",
+    "fields": [
+        {"name": "a", "type": "int", "default": 7},
+        {"name": "en", "type": ["null", "string"], "default": None},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("default", "expected"),
+    [
+        ({"a": 1, "en": None}, {"a": 1, "en": None}),
+        ({"en": None}, {"a": 7, "en": None}),
+        ({}, {"a": 7, "en": None}),
+    ],
+)
+def test_a_record_field_may_have_a_default(default: Any, expected: Any) -> None:
+    schema = connect_of(
+        {
+            "type": "record",
+            "name": "R",
+            "fields": [{"name": "f", "type": NESTED, "default": default}],
+        }
+    )
+    found = schema.fields[0].schema.default
+    assert {field.name: one for field, one in found.items()} == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "default"),
+    [
+        (NESTED, {"a": "text"}),
+        (NESTED, {"of": "another"}),
+        (NESTED, []),
+        ("int", "text"),
+        ("int", 1 << 40),
+        ("double", "none"),
+        ({"type": "array", "items": "int"}, 7),
+        ("bytes", "\u20ac"),
+    ],
+)
+def test_a_default_that_is_none_of_its_type_is_left_out_with_a_warning(
+    kind: Any, default: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    fields = [{"name": "f", "type": kind, "default": default}]
+    schema = connect_of({"type": "record", "name": "R", "fields": fields})
+    assert schema.fields[0].schema.default is None
+    assert "means nothing field=f" in caplog.text
+
+
+NULLABLE = Schema.struct(
+    {"id": Schema.int32(), "name": Schema.string(optional=True, default="none")}, name="Nullable"
+)
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({}, "none"),
+        ({"ignore_default_for_nullables": "true"}, None),
+        ({"replace_null_with_default": "false"}, None),
+    ],
+)
+def test_a_null_with_a_default_is_written_as_the_settings_say(
+    told: dict[str, str], expected: str | None
+) -> None:
+    made = converter(**told)
+    written = made.from_connect_data("t", NULLABLE, Struct(NULLABLE, {"id": 1}))
+    back = made.to_connect_data("t", written).value
+    assert back.put_values() == [1, expected]
+
+
+def test_enums_and_branches_are_enhanced_only_when_it_is_said() -> None:
+    enum = {"type": "enum", "name": "E", "namespace": "shop", "symbols": ["A", "B"]}
+    avro = {
+        "type": "record",
+        "name": "R",
+        "namespace": "shop",
+        "fields": [{"name": "e", "type": enum}, {"name": "u", "type": ["int", "E"]}],
+    }
+    for forms, kind, branch in (
+        (AvroForms(), "string", "E"),
+        (AvroForms(is_enhanced=True), "enum", "shop.E"),
+    ):
+        schema = connect_of(avro, forms)
+        assert [field.name for field in schema.fields[1].schema.fields] == ["int", branch]
+        written = avro_of(Schema.struct({"e": schema.fields[0].schema}), forms)
+        assert written["fields"][0]["type"]["type"] == kind
+
+
+def test_without_meta_data_schemas_say_only_what_avro_has() -> None:
+    text = json.dumps(avro_of(ORDER, AvroForms(has_meta_data=False)))
+    assert '"connect.' not in text
+    assert json.loads(text)["name"] == "shop.Order"
+
+
 @pytest.mark.slow
 def test_a_registry_that_is_away_is_tried_again() -> None:
     made = AvroConverter()
@@ -211,6 +314,55 @@ def test_confluents_clients_read_what_it_writes_and_it_reads_what_they_write(
     assert comparable(made.to_connect_data("orders", back).value) == comparable(order())
     made.close()
     client.close()
+
+
+PEOPLE = Schema.struct({"id": Schema.int32(), "name": Schema.string(optional=True)}, name="people")
+NEWEST = {
+    "type": "record",
+    "name": "people",
+    "doc": "those who buy",
+    "fields": [
+        {"name": "name", "type": ["null", "string"], "default": None, "doc": "of the person"},
+        {"name": "city", "type": "string", "default": "Ulm"},
+        {"name": "id", "type": "long"},
+    ],
+}
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("setting", ["use.latest.version", "use.schema.id"])
+def test_without_registering_it_writes_with_the_schema_that_a_person_registered(
+    registry_url: str, setting: str
+) -> None:
+    client = SchemaRegistryClient({"url": registry_url})
+    topic = f"people-{setting}"
+    schema_id = client.register_schema(f"{topic}-value", Registered(json.dumps(NEWEST), "AVRO"))
+    chosen = {"use.latest.version": "true", "use.schema.id": str(schema_id)}
+    told = {"schema.registry.url": registry_url, "auto.register.schemas": "false"}
+    made = AvroConverter()
+    made.configure({**told, setting: chosen[setting]}, False)
+    value = Struct(PEOPLE, {"id": 1, "name": "x"})
+    written = made.from_connect_data(topic, PEOPLE, value)
+    assert written is not None
+    assert int.from_bytes(written[1:5], "big") == schema_id
+    context = SerializationContext(topic, MessageField.VALUE)
+    # Confluent's own serializer, told the same, writes the same bytes.
+    of_client = {"auto.register.schemas": False, "use.latest.version": True}
+    theirs = {"name": "x", "city": "Ulm", "id": 1}
+    assert AvroDeserializer(client)(written, context) == theirs
+    assert AvroSerializer(client, json.dumps(NEWEST), conf=of_client)(theirs, context) == written
+    # What could not be read with it is refused, unless that is allowed.
+    other = Schema.struct({"id": Schema.string()}, name="people")
+    with pytest.raises(DataException, match=r"not readable with schema|latest\.compatibility"):
+        made.from_connect_data(topic, other, Struct(other, {"id": "1"}))
+    lenient = AvroConverter()
+    strict = {"latest.compatibility.strict": "false", "id.compatibility.strict": "false"}
+    lenient.configure({**told, setting: chosen[setting], **strict}, False)
+    few = Schema.struct({"id": Schema.int64(), "more": Schema.string()}, name="another")
+    assert lenient.from_connect_data(topic, few, Struct(few, {"id": 1, "more": "x"})) is not None
+    assert client.get_versions(f"{topic}-value") == [1]
+    for each in (made, lenient, client):
+        each.close()
 
 
 @pytest.mark.interop

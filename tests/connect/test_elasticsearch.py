@@ -1,7 +1,9 @@
 """The Elasticsearch sink: what it makes of records, and a real Elasticsearch of what it sends."""
 
+import base64
 import datetime
 import json
+import socket
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -13,9 +15,17 @@ from hypothesis import strategies as st
 
 from connect.connectors.elasticsearch.documents import Documents, mapping_of
 from connect.connectors.elasticsearch.settings import CONFIG
+from connect.connectors.elasticsearch.sink import ElasticsearchSinkConnector
 from connect.connectors.elasticsearch.sink_task import ElasticsearchSinkTask
 from connect.transforms.headers import HeaderFromValue
-from millrace.connect import ConnectException, DataException, RetriableException, Schema, Struct
+from millrace.connect import (
+    ConfigException,
+    ConnectException,
+    DataException,
+    RetriableException,
+    Schema,
+    Struct,
+)
 from millrace.connect.data.records import headers_of
 from tests.lib.busy_elasticsearch import BusyElasticsearch
 from tests.lib.connect_tasks import sink_record, started_sink
@@ -322,3 +332,82 @@ def test_keys_and_schemas_are_ignored_for_the_topics_that_say_so() -> None:
     assert lines(made)[0] == {"index": {"_index": "orders", "_id": "orders+0+7"}}
     made = documents(topic_key_ignore="x").operation(sink_record(7, "k", {"a": 1}))
     assert lines(made)[0]["index"]["_id"] == "k"
+
+
+def test_a_name_and_a_password_go_with_every_request() -> None:
+    with BusyElasticsearch([]) as server:
+        task = ElasticsearchSinkTask()
+        told = {"connection.url": server.url, "connection.username": "me"}
+        started_sink(task, {**told, "connection.password": "secret"})
+        task.put([sink_record(0, "k", {"a": 1})])
+        task.stop()
+        assert set(server.authorizations) == {f"Basic {base64.b64encode(b'me:secret').decode()}"}
+
+
+def test_requests_are_no_larger_than_they_may_be() -> None:
+    with BusyElasticsearch([]) as server:
+        task = ElasticsearchSinkTask()
+        started_sink(task, {"connection.url": server.url, "bulk.size.bytes": "500"})
+        task.put([sink_record(offset, offset, {"a": "x" * 100}) for offset in range(9)])
+        task.stop()
+        assert len(server.documents) == 9
+        assert server.bulks == 5
+
+
+def test_maps_are_objects_or_lists() -> None:
+    record = sink_record(1, "k", {"m": {"x": 1}})
+    assert lines(documents().operation(record))[1] == {"m": {"x": 1}}
+    with pytest.raises(DataException, match="hoist it"):
+        documents(compact_map_entries="false").operation(record)
+    of_map = Schema.struct({"m": Schema.map(Schema.string(), Schema.int32())})
+    record = sink_record(1, "k", Struct(of_map, {"m": {"x": 1}}))
+    made = documents(compact_map_entries="false").operation(record)
+    assert lines(made)[1] == {"m": [{"key": "x", "value": 1}]}
+
+
+def test_records_that_are_no_documents_are_left_out() -> None:
+    with BusyElasticsearch([]) as server:
+        for drops in ("true", "false"):
+            task = ElasticsearchSinkTask()
+            started_sink(task, {"connection.url": server.url, "drop.invalid.message": drops})
+            records = [sink_record(0, "", {"a": 1}), sink_record(1, "k", {"a": 1})]
+            if drops == "true":
+                task.put(records)
+            else:
+                with pytest.raises(DataException):
+                    task.put(records)
+            task.stop()
+        assert sorted(server.documents) == ["k"]
+
+
+def test_a_topic_may_have_an_index_of_another_name() -> None:
+    told = documents(topic_to_external_resource_mapping="orders:of-shops")
+    assert told.index("orders") == "of-shops"
+    assert told.index("Others") == "others"
+
+
+def test_a_server_that_does_not_answer_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        task = ElasticsearchSinkTask()
+        told = {"connection.url": f"http://127.0.0.1:{silent.getsockname()[1]}"}
+        started_sink(task, {**told, "read.timeout.ms": "100"})
+        with pytest.raises(RetriableException, match="timed out"):
+            task.put([sink_record(0, "k", {"a": 1})])
+        task.stop()
+
+
+def test_what_the_original_has_and_this_has_not_is_refused_with_a_sentence() -> None:
+    told = {"connection.url": "http://x", "topics": "t"}
+    values = ElasticsearchSinkConnector().validate(
+        {**told, "data.stream.type": "logs", "proxy.host": "p", "linger.ms": "5"}
+    )
+    assert {name for name, each in values.items() if each.error_messages} == {
+        "data.stream.type",
+        "proxy.host",
+    }
+    with pytest.raises(ConfigException, match="not to data streams"):
+        ElasticsearchSinkConnector().start({**told, "data.stream.type": "logs"})
+    harmless = {**told, "data.stream.type": "NONE", "external.resource.usage": "INDEX"}
+    assert not any(
+        each.error_messages for each in ElasticsearchSinkConnector().validate(harmless).values()
+    )

@@ -23,7 +23,14 @@ from connect.connectors.object_store.files import FileSettings, PartitionFiles
 from connect.connectors.object_store.settings import CONFIG
 from connect.connectors.object_store.sink import ObjectStoreSinkConnector
 from connect.connectors.object_store.sink_task import ObjectStoreSinkTask
-from millrace.connect import DataException, RetriableException, Schema, Struct, TopicPartition
+from millrace.connect import (
+    ConfigException,
+    DataException,
+    RetriableException,
+    Schema,
+    Struct,
+    TopicPartition,
+)
 from tests.lib.connect_tasks import SinkSide, sink_record, started_sink
 from tests.lib.s3_server import S3, s3_server
 
@@ -433,3 +440,47 @@ def test_with_the_wall_clock_what_was_not_committed_is_removed_first(tmp_path: P
     again, _ = task_in(tmp_path, **told)
     again.put([sink_record(1, 1, order(1))])
     assert [name[-12:-8] for name in names(tmp_path)] == ["0000", "0001"]
+
+
+ENUM = "io.confluent.connect.avro.Enum"
+
+
+def test_files_say_of_schemas_what_the_settings_say(tmp_path: Path) -> None:
+    state = Schema.string(parameters={ENUM: "shop.State", f"{ENUM}.A": "A", f"{ENUM}.B": "B"})
+    schema = Schema.struct(
+        {"state": state, "price": Schema.decimal(2)}, name="shop.Order", version=3
+    )
+    value = Struct(schema, {"state": "A", "price": Decimal("1.50")})
+
+    def file(name: str, **settings: str) -> bytes:
+        task, _ = task_in(tmp_path / name, flush_size="1", **settings)
+        task.put([sink_record(0, 0, value)])
+        (found,) = names(tmp_path / name)
+        return (tmp_path / name / found).read_bytes()
+
+    def avro(name: str, **settings: str) -> Any:
+        body = file(name, format_class="AvroFormat", **settings)
+        return fastavro.reader(io.BytesIO(body)).writer_schema
+
+    plain = avro("plain")
+    assert (plain["fields"][0]["type"]["type"], plain["connect.version"]) == ("string", 3)
+    assert avro("enums", enhanced_avro_schema_support="true")["fields"][0]["type"]["type"] == "enum"
+    assert "connect.version" not in avro("bare", connect_meta_data="false")
+    numeric = file("json", format_class="JsonFormat", json_decimal_format="NUMERIC")
+    assert numeric == b'{"state":"A","price":1.50}\n'
+    for codec in ("none", "snappy", "gzip", "brotli", "zstd"):
+        body = file(codec, parquet_codec=codec)
+        told = parquet.ParquetFile(io.BytesIO(body)).metadata.row_group(0).column(0).compression
+        assert told == ("UNCOMPRESSED" if codec == "none" else codec.upper())
+
+
+def test_what_the_original_has_and_this_has_not_is_refused_with_a_sentence() -> None:
+    told = {"s3.bucket.name": "files", "flush.size": "1", "topics": "t"}
+    wrong = {"s3.ssea.name": "AES256", "store.kafka.keys": "true", "s3.part.size": "5242880"}
+    values = ObjectStoreSinkConnector().validate({**told, **wrong})
+    assert {name for name, each in values.items() if each.error_messages} == {
+        "s3.ssea.name",
+        "store.kafka.keys",
+    }
+    with pytest.raises(ConfigException, match="files hold values"):
+        ObjectStoreSinkConnector().start({**told, "store.kafka.keys": "true"})

@@ -19,6 +19,7 @@ class BusyElasticsearch:
         self.refusals = refusals
         self.documents: dict[str, Any] = {}
         self.bulks = 0
+        self.authorizations: list[str | None] = []
         self._port = next(free_ports())
         self.url = f"http://127.0.0.1:{self._port}"
         self._server: ThreadingHTTPServer | None = None
@@ -43,6 +44,7 @@ class BusyElasticsearch:
             protocol_version = "HTTP/1.0"
 
             def do_PUT(self) -> None:
+                outer.authorizations.append(self.headers.get("Authorization"))
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 is_bulk = self.path.endswith("_bulk")
                 self._answer(*outer.bulk(body) if is_bulk else (200, {"acknowledged": True}))

@@ -1,15 +1,20 @@
 """ElasticsearchSink: the connector, which only hands its settings to its tasks."""
 
+import logging
 from collections.abc import Mapping
 
+from connect.connectors.elasticsearch.outcomes import OUTCOMES
 from connect.connectors.elasticsearch.settings import CONFIG, VERSION
 from millrace.connect import (
     ConfigDef,
+    ConfigValue,
     SinkConnector,
     SinkTask,
     TopicPartition,
 )
 from millrace.connect.connectors import Settings
+
+log = logging.getLogger(__name__)
 
 
 class ElasticsearchSinkConnector(SinkConnector):
@@ -25,8 +30,14 @@ class ElasticsearchSinkConnector(SinkConnector):
     def config(cls) -> ConfigDef:
         return CONFIG
 
+    def validate(self, settings: Settings) -> dict[str, ConfigValue]:
+        return OUTCOMES.refuse(settings, super().validate(settings))
+
     def start(self, settings: Settings) -> None:
         CONFIG.parse(settings)
+        OUTCOMES.require(settings)
+        for warning in OUTCOMES.warnings(settings):
+            log.warning(warning)
         super().start(settings)
 
     def task_class(self) -> type[SinkTask]:

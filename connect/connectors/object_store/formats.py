@@ -13,7 +13,7 @@ from connect.connectors.object_store.files import File
 from connect.connectors.object_store.settings import short
 from connect.converters.json_converter import JsonConverter
 from connect.registry_converters.avro_data import to_avro
-from connect.registry_converters.avro_schema import avro_of
+from connect.registry_converters.avro_schema import AvroForms, avro_of
 from millrace.connect import DataException, Schema, Struct
 from millrace.connect.data.logical import scale_of
 from millrace.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Type
@@ -45,8 +45,12 @@ def format_of(parsed: Mapping[str, Any]) -> Format:
             codec = parsed["parquet.codec"]
             return lambda file: _parquet(file, codec)
         case "AvroFormat":
+            forms = AvroForms(
+                is_enhanced=parsed["enhanced.avro.schema.support"],
+                has_meta_data=parsed["connect.meta.data"],
+            )
             avro_codec = parsed["avro.codec"]
-            return lambda file: _avro(file, avro_codec)
+            return lambda file: _avro(file, avro_codec, forms)
         case "ByteArrayFormat":
             separator = (parsed["format.bytearray.separator"] or "\n").encode()
             return _packed(parsed, lambda file: _bytes(file, separator))
@@ -141,14 +145,14 @@ def _plain(value: Any) -> Any:
             return value
 
 
-def _avro(file: File, codec: str) -> bytes:
+def _avro(file: File, codec: str, forms: AvroForms) -> bytes:
     schema = _struct_schema(file)
     buffer = BytesIO()
     # The marker between blocks is random otherwise, and a file written again another one.
     marker = file.path.encode().ljust(16)[-16:]
     rows = [to_avro(schema, value) for value in file.values]
     try:
-        fastavro.writer(buffer, avro_of(schema), rows, codec=codec, sync_marker=marker)
+        fastavro.writer(buffer, avro_of(schema, forms), rows, codec=codec, sync_marker=marker)
     # fastavro raises whatever its parts raise on values that are not of the schema.
     except Exception as error:
         raise DataException(f"Avro cannot hold the values: {error}") from error

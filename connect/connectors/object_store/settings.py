@@ -64,6 +64,11 @@ CONFIG: Final = (
             group="Files")
     .define("avro.codec", Type.STRING, Importance.LOW, "How Avro files are compressed.",
             default="null", validator=ValidString("null", "deflate", "bzip2"), group="Files")
+    .define("enhanced.avro.schema.support", Type.BOOLEAN, Importance.LOW,
+            "Whether enums are enums in Avro files.", default=False, group="Files")
+    .define("connect.meta.data", Type.BOOLEAN, Importance.LOW,
+            "Whether Avro files tell what only Connect knows of schemas.", default=True,
+            group="Files")
     .define("s3.compression.type", Type.STRING, Importance.LOW,
             "How files of JSON and of bytes are compressed: none or gzip.", default="none",
             validator=ValidString("none", "gzip"), group="Files")

@@ -1,10 +1,12 @@
 """ObjectStoreSink: the connector, which only hands its settings to its tasks."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from connect.connectors.object_store.files import FileSettings
+from connect.connectors.object_store.outcomes import OUTCOMES
 from connect.connectors.object_store.settings import CONFIG, VERSION, short
 from connect.local_files import allowed_path
 from millrace.connect import (
@@ -16,6 +18,8 @@ from millrace.connect import (
     TopicPartition,
 )
 from millrace.connect.connectors import Settings
+
+log = logging.getLogger(__name__)
 
 
 class ObjectStoreSinkConnector(SinkConnector):
@@ -32,7 +36,7 @@ class ObjectStoreSinkConnector(SinkConnector):
         return CONFIG
 
     def validate(self, settings: Settings) -> dict[str, ConfigValue]:
-        values = super().validate(settings)
+        values = OUTCOMES.refuse(settings, super().validate(settings))
         try:
             wrong = mistake_in(CONFIG.parse(settings))
         except ConfigException:
@@ -46,6 +50,9 @@ class ObjectStoreSinkConnector(SinkConnector):
         wrong = mistake_in(CONFIG.parse(settings))
         if wrong is not None:
             raise ConfigException(f"{wrong[0]}: {wrong[1]}")
+        OUTCOMES.require(settings)
+        for warning in OUTCOMES.warnings(settings):
+            log.warning(warning)
         super().start(settings)
 
     def task_class(self) -> type[SinkTask]:

@@ -408,7 +408,11 @@ def _description(value: object) -> str:
 
 
 def _validate_struct(schema: Schema, value: Any) -> None:
-    if value.schema != schema:
+    # A default is of the schema as it was before it had the default.
+    is_of_it = value.schema == schema or (
+        schema.default is not None and value.schema == dataclasses.replace(schema, default=None)
+    )
+    if not is_of_it:
         raise DataException("Struct schemas do not match.")
     value.validate()
 
