@@ -121,6 +121,8 @@ PLAIN_ENGLISH = (
     "broker/raft",
     "broker/records",
     "broker/replication",
+    "tests/chaos",
+    "tests/fuzz",
     "tests/sim",
 )
 """Files and folders whose docstrings and comments keep the rules below; add what is clean."""

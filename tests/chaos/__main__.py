@@ -1,8 +1,8 @@
-"""`python -m tests.chaos --minutes N --seed S`: break a real cluster under load, and judge it.
+"""`python -m tests.chaos --minutes N --seed S`: faults on a real cluster under load.
 
-Exit status 1 when the history shows anything that must not be, when a partition that should have
-gone on did not, or when the cluster did not come back. The history, and the nodes' logs, stay in
-the folder that is named at the end.
+The exit status is 1 if the history shows an anomaly, if a partition that was expected to make
+progress did not, or if the cluster did not recover. The history and the nodes' logs stay in the
+folder that is printed at the end.
 """
 
 import argparse
@@ -20,18 +20,18 @@ from tests.chaos.recorder import Recorder
 from tests.chaos.report import missing_kinds, print_report, row_of
 from tests.chaos.run import Options, run
 
-# What the cluster can do: without replication a fault stops what the node leads.
+# Without replication a fault stops the partitions that the node leads.
 REPLICATION_FACTOR = 3
 WIDTH = 110
 
 
 def main(arguments: list[str]) -> int:
-    """Run once; see the module."""
+    """Run once; return the exit status."""
     parsed = _parser().parse_args(arguments)
     seed = parsed.seed if parsed.seed is not None else random.SystemRandom().randrange(1 << 31)
     folder = Path(tempfile.mkdtemp(prefix="millrace-chaos-"))
     console = Console(highlight=False, width=WIDTH)
-    # Clients tell at length what they think of a broker that is gone.
+    # Clients log much about a lost broker.
     logging.basicConfig(filename=folder / "clients.log")
     console.print(
         f"seed {seed}, {parsed.brokers} nodes, replication factor {parsed.replication_factor}, "

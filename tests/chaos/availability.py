@@ -1,4 +1,4 @@
-"""How long nothing was acknowledged: gaps between acknowledgements, key by key."""
+"""Unavailability: the time between the acknowledgements of each key."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -9,25 +9,25 @@ from tests.chaos.history import Key, Kind, Operation, Outcome
 
 
 class Window(NamedTuple):
-    """A stretch of the run."""
+    """A time window of the run, in ms since its start."""
 
     start_ms: float
     end_ms: float
 
 
 class Gap(NamedTuple):
-    """How long a key was without an acknowledgement, at worst."""
+    """The longest time without an acknowledgement, and its key."""
 
     milliseconds: float
     key: Key
 
 
 Acknowledgements = dict[Key, list[tuple[float, float]]]
-"""When each acknowledged send began and ended, in the order in which they ended."""
+"""By key, the start and end of each acknowledged send in ms, in the order of the ends."""
 
 
 def acknowledgements(operations: Iterable[Operation]) -> Acknowledgements:
-    """Find the sends that were acknowledged."""
+    """Return the acknowledged sends of all keys."""
     found: Acknowledgements = defaultdict(list)
     for operation in operations:
         if operation.kind is Kind.SEND and operation.outcome is Outcome.OK:
@@ -39,7 +39,7 @@ def acknowledgements(operations: Iterable[Operation]) -> Acknowledgements:
 
 
 def longest_gap(found: Acknowledgements, keys: Sequence[Key], window: Window) -> Gap:
-    """Give the longest time within a window in which one of these keys got nothing acknowledged."""
+    """Return the longest time within a window in which one key got no acknowledgement."""
     gaps = [Gap(0.0, "")]
     for key in keys:
         ended = [end for _, end in found.get(key, ()) if window.start_ms <= end <= window.end_ms]
@@ -49,7 +49,7 @@ def longest_gap(found: Acknowledgements, keys: Sequence[Key], window: Window) ->
 
 
 def count_within(found: Acknowledgements, keys: Sequence[Key], window: Window) -> int:
-    """Count what was both begun and acknowledged within a window, on these keys."""
+    """Count the sends of these keys that started and were acknowledged within a window."""
     return sum(
         window.start_ms <= start and end <= window.end_ms
         for key in keys
@@ -58,5 +58,5 @@ def count_within(found: Acknowledgements, keys: Sequence[Key], window: Window) -
 
 
 def without_progress(found: Acknowledgements, keys: Sequence[Key], window: Window) -> list[Key]:
-    """Give the keys on which nothing that was begun in a window was acknowledged in it."""
+    """Return the keys without a send that started and was acknowledged within a window."""
     return [key for key in keys if not count_within(found, [key], window)]

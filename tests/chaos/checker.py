@@ -1,15 +1,15 @@
-"""What a history may not show, whatever broke meanwhile.
+"""The anomalies that no history may show, whatever the faults.
 
-The rules are those of Jepsen's Kafka workload, in our own words (the tests beside this file say by
-example what each means). They rest on two maps that the history itself gives:
+The rules are those of Jepsen's Kafka workload, in our own words (the tests beside this file show
+each by example). They use two maps from the history:
 
-- the *order* of each key: which values stood at which offset. Every poll tells of it, even one
-  that did not end well, for a consumer may only ever see what is safe. A send tells of it when it
-  is ok, or when nobody knows but something of it was read.
-- the *writer* of each value: values are sent once.
+- the *order* of each key: the values by offset. Every poll contributes to it, also one with the
+  outcome `info`, for a consumer may only read committed records. A send contributes to it if its
+  outcome is ok, or if it is `info` and one of its values was read.
+- the *writer* of each value: every value is sent once.
 
-Offsets need not be consecutive (markers of transactions take some), so distances are counted in
-values that are known. Pure: no clock, no file.
+Offsets need not be consecutive (markers of transactions have some), so distances are counted in
+known values. Pure: no clock, no file.
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ from tests.chaos.history import Key, Kind, Operation, Outcome, Value
 
 
 class Anomaly(NamedTuple):
-    """One thing that must not be; `rule` is its name."""
+    """One violation of `rule`."""
 
     rule: str
     key: Key
@@ -31,7 +31,7 @@ class Anomaly(NamedTuple):
 
 
 class Facts:
-    """What all rules look up in a history."""
+    """The indexes of a history that the rules share."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
         self.operations = operations
@@ -52,7 +52,7 @@ class Facts:
             for sent in operation.sends if self.is_written[at] else ():
                 if sent.offset is not None:
                     self.values_at[sent.key][sent.offset].add(sent.value)
-        # The place of an offset among those that are known, and of a value where it stood last.
+        # The rank of an offset among the known ones, and of a value at its last offset.
         self.place_of = {
             key: {offset: place for place, offset in enumerate(sorted(offsets))}
             for key, offsets in self.values_at.items()
@@ -70,12 +70,12 @@ class Facts:
         return operation.outcome is Outcome.OK
 
     def writer(self, key: Key, value: Value) -> Operation:
-        """Give the operation that sent a value."""
+        """Return the operation that sent a value."""
         return self.operations[self.writer_of[key, value]]
 
 
 def _memberships(operations: Sequence[Operation]) -> Iterator[bool]:
-    """Give for each operation whether its process is a member of a group, or has just been one."""
+    """Yield for each operation whether its process is a group member, before or after it."""
     members: set[int] = set()
     for operation in operations:
         was_member = operation.process in members
@@ -90,16 +90,16 @@ Rule = Callable[[Facts], Iterator[Anomaly]]
 
 
 def check(operations: Sequence[Operation]) -> list[Anomaly]:
-    """Give everything in a history that must not be; it must end with everything read."""
+    """Return all anomalies of a history, which must end with a read of all records."""
     facts = Facts(operations)
     return [anomaly for rule in RULES for anomaly in rule(facts)]
 
 
-# What stands where.
+# Offsets and values.
 
 
 def inconsistent_offsets(facts: Facts) -> Iterator[Anomaly]:
-    """One offset has one value, for everybody and for ever."""
+    """An offset has the same value in all reads and acknowledgements."""
     for key, offsets in facts.values_at.items():
         for offset, values in offsets.items():
             if len(values) > 1:
@@ -108,7 +108,7 @@ def inconsistent_offsets(facts: Facts) -> Iterator[Anomaly]:
 
 
 def duplicate(facts: Facts) -> Iterator[Anomaly]:
-    """A value that was sent once stands once."""
+    """A value has one offset."""
     for key, offsets in facts.values_at.items():
         places: dict[Value, list[int]] = defaultdict(list)
         for offset, values in offsets.items():
@@ -120,14 +120,14 @@ def duplicate(facts: Facts) -> Iterator[Anomaly]:
 
 
 def unknown_value(facts: Facts) -> Iterator[Anomaly]:
-    """What is read was sent."""
+    """Every value that is read was sent."""
     for key, value in facts.readers_of:
         if (key, value) not in facts.writer_of:
             yield Anomaly("unknown-value", key, value, "was read, and nobody has sent it")
 
 
 def offset_went_back(facts: Facts) -> Iterator[Anomaly]:
-    """Who sends after a value was acknowledged stands behind it."""
+    """A send that starts after an acknowledgement gets a higher offset."""
     sends = defaultdict(list)
     for operation in facts.operations:
         if operation.outcome is Outcome.OK:
@@ -146,11 +146,11 @@ def offset_went_back(facts: Facts) -> Iterator[Anomaly]:
                 yield Anomaly("offset-went-back", key, value, text)
 
 
-# What is there and what is not.
+# Lost and unexpected values.
 
 
 def lost_write(facts: Facts) -> Iterator[Anomaly]:
-    """What was acknowledged is read by whoever reads past it."""
+    """Every written value is read if a later one is read."""
     read_up_to: dict[Key, int] = defaultdict(lambda: -1)
     for operation in facts.operations:
         if operation.outcome is Outcome.OK:
@@ -160,14 +160,14 @@ def lost_write(facts: Facts) -> Iterator[Anomaly]:
     for (key, value), place in facts.last_place.items():
         if place > read_up_to[key] or (key, value) in facts.readers_of:
             continue
-        # It is in the order and nobody has read it: so it was sent, and counts as written.
+        # The value has an offset, so its send counts as written; no consumer has read it.
         writer = facts.writer(key, value)
         text = f"{_who(writer)} sent it, and nobody read it though later ones were read"
         yield Anomaly("lost-write", key, value, text)
 
 
 def unseen(facts: Facts) -> Iterator[Anomaly]:
-    """At the end everything that was acknowledged has been read."""
+    """Every acknowledged value is read by the end."""
     for (key, value), at in facts.writer_of.items():
         writer = facts.operations[at]
         if writer.outcome is Outcome.OK and (key, value) not in facts.readers_of:
@@ -175,7 +175,7 @@ def unseen(facts: Facts) -> Iterator[Anomaly]:
 
 
 def aborted_read(facts: Facts) -> Iterator[Anomaly]:
-    """What certainly was not sent is not read (G1a)."""
+    """No value of a failed send is read (G1a)."""
     for (key, value), readers in facts.readers_of.items():
         if (key, value) not in facts.writer_of:
             continue
@@ -188,7 +188,7 @@ def aborted_read(facts: Facts) -> Iterator[Anomaly]:
 
 
 def precommitted_read(facts: Facts) -> Iterator[Anomaly]:
-    """Nobody reads what it is only about to send."""
+    """No operation reads the values that it sends."""
     for operation in facts.operations:
         sent = {(one.key, one.value) for one in operation.sends}
         for found in operation.reads:
@@ -197,13 +197,13 @@ def precommitted_read(facts: Facts) -> Iterator[Anomaly]:
                 yield Anomaly("precommitted-read", found.key, found.value, text)
 
 
-# In which order.
+# Order.
 
 
 def order_within_polls(facts: Facts) -> Iterator[Anomaly]:
-    """One poll gives each value once, in order, and leaves none out.
+    """One poll returns the values of a key in order and without a gap.
 
-    A member of a group may get a key back in the middle of a poll, at what the group committed.
+    Group members are exempt: a poll may get a key back at the group's committed offset.
     """
     for at, operation in enumerate(facts.operations):
         if facts.is_member[at]:
@@ -221,7 +221,7 @@ def order_within_polls(facts: Facts) -> Iterator[Anomaly]:
 
 
 def order_within_sends(facts: Facts) -> Iterator[Anomaly]:
-    """One operation's sends stand in their order; others may stand between them."""
+    """The sends of one operation have ascending offsets; others may be between them."""
     for operation in facts.operations:
         for key, places in _sent_places(facts, operation).items():
             for (before, _), (after, value) in pairwise(places):
@@ -231,10 +231,10 @@ def order_within_sends(facts: Facts) -> Iterator[Anomaly]:
 
 
 def order_of_polls(facts: Facts) -> Iterator[Anomaly]:
-    """A process goes on where it was, key by key.
+    """A process continues at its own position in each key.
 
-    It forgets the keys it gives back or seeks in, and everything when it crashes. A member of a
-    group does not go on where it was but where the group is.
+    It forgets the keys that it gives back or seeks in, and all keys when it crashes. Group members
+    are exempt: they continue at the group's committed offsets.
     """
     position: dict[int, dict[Key, int]] = defaultdict(dict)
     for at, operation in enumerate(facts.operations):
@@ -259,7 +259,7 @@ def order_of_polls(facts: Facts) -> Iterator[Anomaly]:
 
 
 def order_of_sends(facts: Facts) -> Iterator[Anomaly]:
-    """What a process sends later stands later."""
+    """The sends of a process have ascending offsets in each key."""
     last: dict[tuple[int, Key], int] = {}
     for operation in facts.operations:
         for key, places in _sent_places(facts, operation).items():
@@ -280,14 +280,14 @@ def _sent_places(facts: Facts, operation: Operation) -> dict[Key, list[tuple[int
     return places
 
 
-# What depends on itself.
+# Cycles.
 
 
 def circular_flow(facts: Facts) -> Iterator[Anomaly]:
-    """Nothing is read before it is sent, not even in a roundabout way (G1c).
+    """No operations depend on each other in a cycle (G1c).
 
-    The least that makes the circle names it: what was written and read; what each process did one
-    after the other besides; or what had ended before other things began.
+    The rule is named after the fewest kinds of edges that make the cycle: from write to read; with
+    the order of each process; or with the order in real time.
     """
     operations = facts.operations
     written_read = [

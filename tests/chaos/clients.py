@@ -1,8 +1,8 @@
 """Stock clients as one logical process each: a producer and a consumer, used one call at a time.
 
-All send with acks=all and idempotence, and tell what came of a send: `ok` with its offset, `fail`
-when the broker refused for good, otherwise `info`. After anything but `ok` the caller is to throw
-the client away: what it does with the next record is its own affair.
+All send with acks=all and idempotence. The outcome of a send is `ok` with its offset, `fail` if the
+broker refused it with a definite error, otherwise `info`. After any outcome but `ok` the caller
+must discard the client: its retries are not part of the history.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ SEND_SECONDS = 30.0
 REQUEST_MS = 4_000
 POLL_SECONDS = 0.25
 POLL_RECORDS = 200
-# Errors that say that the record was not written and never will be.
+# Errors after which the record is not written and never will be.
 DEFINITE = {
     "INVALID_MSG",
     "MSG_SIZE_TOO_LARGE",
@@ -39,7 +39,7 @@ _clients = itertools.count(1)
 Result = TypeVar("Result")
 
 Positions = Mapping[Key, int | None]
-"""Where to go on in each key; None is its start."""
+"""The position of each key; None is its start."""
 
 
 class Client(Protocol):
@@ -66,16 +66,16 @@ def place_of(key: Key) -> tuple[str, int]:
 
 
 def reset_policy(group: str | None) -> str:
-    """What to do when a position is out of range.
+    """Return the value of auto.offset.reset.
 
-    A leader that is cut off and does not know that it no longer leads may say so. Clients that do
-    not tell it the leader's epoch (KIP-320; librdkafka does) would then begin again at the start.
+    A former leader that is cut off may answer OFFSET_OUT_OF_RANGE. A client that does not send the
+    leader epoch (KIP-320; librdkafka does) would then reset its position to the start.
     """
     return "none" if group is None else "earliest"
 
 
 def sent_ok(key: Key, value: Value, offset: int | None) -> Outcomes:
-    """An offset below zero is one the broker no longer knows: the batch was there already."""
+    """Return an outcome; an offset below zero is unknown: the broker found a duplicate batch."""
     known = offset if offset is not None and offset >= 0 else None
     return Outcomes(Outcome.OK, (Sent(key, value, known),))
 
@@ -174,7 +174,7 @@ class ConfluentClient:
                 reads.append(Read(place, message.offset(), int(message.value())))
         error, self._commit_error = self._commit_error, ""
         if self._is_member and reads:
-            # One that waits has no time limit: it may never return when all brokers stop meanwhile.
+            # A synchronous commit has no timeout: it may never return if all brokers stop.
             self._consumer.commit(asynchronous=True)
         rebalanced = tuple(sorted(self._rebalanced))
         self._rebalanced.clear()
@@ -196,14 +196,14 @@ class ConfluentClient:
 
 
 def delivery(key: Key, value: Value, error: Any, message: Any) -> Outcomes:
-    """What librdkafka's report says."""
+    """Return the outcome of librdkafka's delivery report."""
     if error is None:
         return sent_ok(key, value, message.offset())
     name = error.name()
     return sent_badly(key, value, name, is_definite=name in DEFINITE)
 
 
-# aiokafka: its clients live on one event loop in a thread of its own.
+# aiokafka: its clients share one event loop in its own thread.
 
 
 class Loop:
@@ -215,7 +215,7 @@ class Loop:
         self._thread.start()
 
     def run(self, work: Awaitable[Result], seconds: float = SEND_SECONDS) -> Result:
-        """Do something on the loop and wait for it; raises TimeoutError when it takes too long."""
+        """Run `work` on the loop and return its result; raise TimeoutError after `seconds`."""
 
         async def limited() -> Result:
             async with asyncio.timeout(seconds):
@@ -224,7 +224,7 @@ class Loop:
         try:
             return asyncio.run_coroutine_threadsafe(limited(), self._loop).result()
         except concurrent.futures.CancelledError as error:
-            # A client that loses its connections cancels what its callers wait for.
+            # A client that loses its connections cancels its callers' futures.
             raise aiokafka.errors.KafkaError("cancelled") from error
 
     def close(self) -> None:
@@ -249,7 +249,7 @@ class AiokafkaClient:
             if self._producer is None:
                 self._producer = self._loop.run(self._start_producer())
         except (TimeoutError, aiokafka.errors.KafkaError) as error:
-            # Nothing was handed over yet.
+            # The record was not passed to the producer.
             return sent_badly(key, value, repr(error), is_definite=True)
         try:
             found = self._loop.run(
@@ -274,7 +274,7 @@ class AiokafkaClient:
     def close(self) -> None:
         for part in (self._producer, self._consumer):
             if part is not None:
-                # A client that is torn down need not manage to say goodbye.
+                # The consumer need not leave its group.
                 with contextlib.suppress(TimeoutError, aiokafka.errors.KafkaError):
                     self._loop.run(part.stop(), 5.0)
         self._producer = self._consumer = None
@@ -371,7 +371,7 @@ class KafkaPythonClient:
                 )
             future = self._producer.send(topic, b"%d" % value, partition=partition)
         except kafka.errors.KafkaError as error:
-            # Nothing was handed over yet.
+            # The record was not passed to the producer.
             return sent_badly(key, value, repr(error), is_definite=True)
         try:
             found = future.get(timeout=SEND_SECONDS + 5)

@@ -1,4 +1,4 @@
-"""What a stock client sees of a topic: who leads it, and whether all replicas are in sync."""
+"""A topic as a stock client sees it: the leaders, the ISR and the end offsets."""
 
 import time
 
@@ -17,11 +17,11 @@ MOVED = {
     confluent_kafka.KafkaError.NOT_LEADER_FOR_PARTITION,
     confluent_kafka.KafkaError.LEADER_NOT_AVAILABLE,
 }
-"""What is told to who asks by an old view, while leaders go where they are preferred."""
+"""Errors for a client with old metadata, as during a preferred leader election."""
 
 
 class ClusterView:
-    """Asks about one topic of a cluster."""
+    """The metadata of one topic of a cluster."""
 
     def __init__(self, bootstrap: str, topic: str, partition_count: int) -> None:
         self._admin = confluent_kafka.admin.AdminClient(
@@ -36,11 +36,11 @@ class ClusterView:
         self._admin.create_topics([wanted])[self._topic].result(CREATE_SECONDS)
 
     def leaders(self) -> dict[Key, int]:
-        """Give the leader of every partition that has one; nothing when nobody answers."""
+        """Return the leader of every partition with one; no leaders if no broker answers."""
         return {key: found.leader for key, found in self._partitions().items() if found.leader >= 0}
 
     def lacking(self) -> list[Key]:
-        """Give the partitions that have no leader, or a replica that is not in sync."""
+        """Return the partitions without a leader, or with a replica outside the ISR."""
         found = self._partitions()
         return [
             key
@@ -51,7 +51,7 @@ class ClusterView:
         ]
 
     def end_offsets(self) -> dict[Key, int]:
-        """Give where each partition ends; who leads now is looked up where another did just now."""
+        """Return the end offset of each partition; retry after a change of leader."""
         deadline = time.monotonic() + MOVED_SECONDS
         while True:
             try:

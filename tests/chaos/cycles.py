@@ -1,6 +1,6 @@
-"""Which operations depend on each other in a circle: nothing can have happened before itself.
+"""The cycles of dependent operations: no operation can have happened before itself.
 
-An edge goes from what happened before to what happened after. Tarjan's algorithm finds the strongly
+An edge goes from an earlier operation to a later one. Tarjan's algorithm finds the strongly
 connected components (R. Tarjan, "Depth-first search and linear graph algorithms", 1972), without
 recursion: histories are longer than Python's stack.
 """
@@ -14,7 +14,7 @@ Graph = Mapping[int, Iterable[int]]
 
 
 def components(graph: Graph) -> Iterator[list[int]]:
-    """Give the strongly connected components of more than one node."""
+    """Yield the strongly connected components of more than one node."""
     order: dict[int, int] = {}
     lowest: dict[int, int] = {}
     path: list[int] = []
@@ -49,7 +49,7 @@ def components(graph: Graph) -> Iterator[list[int]]:
 
 
 def _cut(path: list[int], node: int) -> list[int]:
-    """Take everything from a node on off the path."""
+    """Remove a node and all nodes after it from the path, and return them."""
     found = []
     while True:
         found.append(path.pop())
@@ -58,7 +58,7 @@ def _cut(path: list[int], node: int) -> list[int]:
 
 
 def process_edges(operations: Sequence[Operation]) -> Iterator[tuple[int, int]]:
-    """Give edges from each operation to the next of its process."""
+    """Yield edges from each operation to the next of its process."""
     last: dict[int, int] = {}
     for index in sorted(range(len(operations)), key=lambda at: operations[at].start_ms):
         process = operations[index].process
@@ -68,9 +68,9 @@ def process_edges(operations: Sequence[Operation]) -> Iterator[tuple[int, int]]:
 
 
 def realtime_edges(operations: Sequence[Operation]) -> Iterator[tuple[int, int]]:
-    """Give edges from what had ended to what then began, without those that others imply.
+    """Yield edges from an ended operation to one that started later, without the implied ones.
 
-    What is unknown (`info`) may happen after it ended, so nothing is known to come after it.
+    An operation with the outcome `info` may take effect after its end, so no edge starts there.
     """
     beginnings = [(operation.start_ms, 1, at) for at, operation in enumerate(operations)]
     endings = [
@@ -91,7 +91,7 @@ def realtime_edges(operations: Sequence[Operation]) -> Iterator[tuple[int, int]]
 
 
 def graph_of(*edges: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
-    """Put edges together."""
+    """Return the edges as lists of successors."""
     graph: dict[int, list[int]] = defaultdict(list)
     for some in edges:
         for source, target in some:

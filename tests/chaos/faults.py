@@ -1,4 +1,4 @@
-"""What is done to a real cluster: who suffers, how a fault begins, and how it is over."""
+"""The faults of a real cluster: the choice of victims, the start of a fault, and its end."""
 
 import random
 import shutil
@@ -12,7 +12,7 @@ from tests.chaos.history import Key
 from tests.chaos.schedule import Fault, Target
 
 SHIM = Path(__file__).with_name("disk_faults.c")
-# Seen from a node's data folder; the shim looks for it there.
+# Relative to a node's data folder, where the shim looks for it.
 SWITCH = Path("../disk-fault")
 SLOW_WRITE_MS = 150
 EIO, ENOSPC = 5, 28
@@ -23,14 +23,14 @@ DISK_ORDERS = {
     schedule.FULL_DISK: f"fail {ENOSPC}",
 }
 
-# What only a cluster with links can suffer.
+# Faults that need a cluster with links.
 PARTING = {schedule.ISOLATE, schedule.MUTE, schedule.DEAF, schedule.BRIDGE, schedule.RING}
-# What ends the processes it is done to, or makes them end themselves.
+# Faults that end the processes of their victims.
 ENDING = {schedule.KILL, schedule.TERMINATE, schedule.FAILING_DISK, schedule.FULL_DISK}
 
 
 def build_shim(folder: Path) -> Path | None:
-    """Compile what is preloaded into the nodes; None where there is no compiler."""
+    """Compile the library preloaded into the nodes; return None if there is no compiler."""
     if shutil.which("gcc") is None:
         return None
     built = folder / "disk_faults.so"
@@ -40,7 +40,7 @@ def build_shim(folder: Path) -> Path | None:
 
 
 class Faults:
-    """Makes faults and ends them. `settle` waits until the cluster is whole."""
+    """Starts and ends faults. `settle` waits until all partitions are fully replicated."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Faults:
         }
 
     def choose(self, fault: Fault, leader_of: dict[Key, int]) -> list[int]:
-        """Choose who suffers, as the cluster is now."""
+        """Choose the victims from the current leaders."""
         ids = self._cluster.broker_ids
         leader = leader_of[self._source.choice(sorted(leader_of))]
         others = [one for one in ids if one != leader]
@@ -86,11 +86,11 @@ class Faults:
                 return list(ids)
 
     def begin(self, fault: Fault, victims: list[int]) -> None:
-        """Begin a fault; some are over when this returns."""
+        """Start a fault; some faults end before this returns."""
         self._begin[fault.name](victims)
 
     def end(self, fault: Fault, victims: list[int]) -> list[int]:
-        """Put everything right, and give the nodes that had died though nobody killed them."""
+        """End a fault on all nodes; return the nodes that died although the fault spares them."""
         died = [
             node_id
             for node_id in self._cluster.node_ids
@@ -105,12 +105,12 @@ class Faults:
             if node.is_paused:
                 node.resume()
         if fault.name in DISK_ORDERS and fault.name != schedule.SLOW_DISK:
-            # A log directory that has failed stays so until the next start.
+            # A failed log directory stays offline until the next start.
             self._cluster.kill(*victims)
         self._cluster.start()
         return died
 
-    # How faults begin.
+    # The start of each fault.
 
     def _pause(self, victims: list[int]) -> None:
         for victim in victims:

@@ -1,12 +1,12 @@
-"""The history of a chaos run: what every client did, when, and what came of it.
+"""The history of a chaos run: every operation of every client with its times and its outcome.
 
-A *process* is one logical client: it does one operation at a time. A client that crashes goes on
-as another one under the same process number, which remembers nothing. A *key* is a partition; every
-value that is ever sent is sent once.
+A *process* is one logical client: it does one operation at a time. A client that crashes is
+replaced by a new one under the same process number, without its state. A *key* is a partition;
+every value is sent once.
 
-An operation ends in one of three ways. `ok`: it happened. `fail`: it certainly did not. `info`:
-nobody knows, it may even happen later. The file has one operation a line, as JSON, in the order in
-which they ended.
+An operation has one of three outcomes. `ok`: it happened. `fail`: it did not happen. `info`:
+unknown, it may even happen later. The file has one operation a line, as JSON, in the order of their
+ends.
 """
 
 import json
@@ -19,7 +19,7 @@ Value = int
 
 
 class Kind(StrEnum):
-    """What a process did; a `txn` is sends and polls that happen together or not at all."""
+    """The kind of an operation; a `txn` is an atomic set of sends and polls."""
 
     SEND = "send"
     POLL = "poll"
@@ -30,7 +30,7 @@ class Kind(StrEnum):
 
 
 class Outcome(StrEnum):
-    """Whether it happened."""
+    """The outcome of an operation."""
 
     OK = "ok"
     FAIL = "fail"
@@ -38,7 +38,7 @@ class Outcome(StrEnum):
 
 
 class Sent(NamedTuple):
-    """One value that was sent; the offset is None where it was not told."""
+    """One value that was sent; the offset is None if it is unknown."""
 
     key: Key
     value: Value
@@ -46,7 +46,7 @@ class Sent(NamedTuple):
 
 
 class Read(NamedTuple):
-    """One value that was polled, and where it stood."""
+    """One value that was polled, with its offset."""
 
     key: Key
     offset: int
@@ -56,8 +56,8 @@ class Read(NamedTuple):
 class Operation(NamedTuple):
     """One operation of one process.
 
-    `keys` are those an `assign` or `subscribe` leaves assigned; `rebalanced` those whose position
-    was set anew by it, or by a rebalance in the course of a poll.
+    `keys` are those assigned after an `assign` or `subscribe`; `rebalanced` those whose position
+    was reset by it, or by a rebalance during a poll.
     """
 
     process: int

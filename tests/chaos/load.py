@@ -1,8 +1,8 @@
-"""The load: what clients do while things break.
+"""The load: the operations of clients during the faults.
 
-The pulse keeps one send in flight on every key, whatever happens to the others: it is what tells
-whether a partition goes on. The workers do everything a client can do, each with a stock client of
-its own, in an order that their seed decides.
+The pulse keeps one send in flight on every key, independent of the others: it shows whether a
+partition makes progress. The workers do all kinds of operations, each with its own stock client, in
+an order that the seed decides.
 """
 
 import random
@@ -16,7 +16,7 @@ from tests.chaos.recorder import Outcomes, Recorder
 
 PULSE_PAUSE_SECONDS = 0.05
 STEP_PAUSE_SECONDS = 0.02
-"""Who never pauses keeps the machine busy with more of the same."""
+"""The pause between two operations, so that the load leaves processor time to the cluster."""
 CRASH_PAUSE_SECONDS = 0.1
 SUBSCRIBE_OR_ASSIGN, CRASH, SEND = 1 / 64, 1 / 256, 0.5
 
@@ -35,7 +35,7 @@ class Pulse(threading.Thread):
         self._is_stopping = threading.Event()
 
     def run(self) -> None:
-        """Send until told to stop, and wait for what is under way."""
+        """Send until `stop`, and wait for the outstanding sends."""
         while not self._is_stopping.is_set():
             for key in sorted(self._idle):
                 self._send(key)
@@ -44,7 +44,7 @@ class Pulse(threading.Thread):
         self._producer.flush()
 
     def stop(self) -> None:
-        """Stop sending, and wait until everything has an outcome."""
+        """Stop sending, and wait until every send has an outcome."""
         self._is_stopping.set()
         self.join()
 
@@ -79,13 +79,13 @@ class Worker(threading.Thread):
         self._recorder = recorder
         self._source = source
         self._client: Client | None = None
-        # None: a group decides; otherwise where it goes on in what it has assigned itself.
+        # None for a group member; otherwise the positions of the assigned keys.
         self._positions: dict[Key, int | None] | None = {}
         self._is_stopping = threading.Event()
         self.failure: BaseException | None = None
 
     def run(self) -> None:
-        """Do one thing after the other until told to stop."""
+        """Do one operation after the other until `stop`."""
         try:
             while not self._is_stopping.wait(STEP_PAUSE_SECONDS):
                 self.step()
@@ -94,11 +94,11 @@ class Worker(threading.Thread):
             self.failure = error
 
     def stop(self) -> None:
-        """Ask it to stop; `join` waits until it has."""
+        """Request a stop; `join` waits for it."""
         self._is_stopping.set()
 
     def step(self) -> None:
-        """Do one thing."""
+        """Do one operation."""
         draw = self._source.random()
         if self._positions == {} or draw < SUBSCRIBE_OR_ASSIGN:
             self._choose_keys()
@@ -166,5 +166,5 @@ class Worker(threading.Thread):
         self._client, self._positions = None, {}
         self._recorder.add(self._process, Kind.CRASH, start_ms, Outcomes(Outcome.OK, error=why))
         if why:
-            # Who could not reach anybody tries again, and not as fast as it can.
+            # No broker is reachable: pause before the next operation.
             self._is_stopping.wait(CRASH_PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""Writes a run's history down as it happens, from many threads."""
+"""Records the history of a run as it happens, from many threads."""
 
 import itertools
 import threading
@@ -11,7 +11,7 @@ from tests.chaos.history import Key, Kind, Operation, Outcome, Read, Sent, Value
 
 
 class Outcomes(NamedTuple):
-    """What came of an operation."""
+    """The outcome of an operation, with its sends and reads."""
 
     outcome: Outcome
     sends: tuple[Sent, ...] = ()
@@ -21,7 +21,7 @@ class Outcomes(NamedTuple):
 
 
 class Recorder:
-    """Keeps every operation that has ended, and writes each to a file at once."""
+    """Keeps all ended operations, and appends each to a file at once."""
 
     def __init__(self, file: Path) -> None:
         self._file = file.open("w")
@@ -32,11 +32,11 @@ class Recorder:
         self._last_acknowledged: dict[Key, float] = {}
 
     def now_ms(self) -> float:
-        """Milliseconds since the run began."""
+        """Return the milliseconds since the start of the run."""
         return (time.monotonic() - self._started) * 1000
 
     def next_value(self) -> Value:
-        """A value that nobody has sent yet."""
+        """Return a new unique value."""
         return next(self._values)
 
     def add(
@@ -47,7 +47,7 @@ class Recorder:
         done: Outcomes,
         keys: Sequence[Key] = (),
     ) -> None:
-        """Note an operation that ends now."""
+        """Record an operation that ends at the current time."""
         _, sends, reads, rebalanced, error = done
         with self._lock:
             operation = Operation(
@@ -70,12 +70,12 @@ class Recorder:
             write(operation, self._file)
 
     def operations(self) -> list[Operation]:
-        """Everything so far."""
+        """Return all operations so far."""
         with self._lock:
             return list(self._operations)
 
     def is_acknowledged_since(self, key: Key, time_ms: float) -> bool:
-        """Whether something that was sent on this key after a time is acknowledged."""
+        """Return True if a value sent on this key after a time is acknowledged."""
         return self._last_acknowledged.get(key, -1.0) > time_ms
 
     def close(self) -> None:

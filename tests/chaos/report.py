@@ -1,4 +1,4 @@
-"""What a run found, as a table."""
+"""The report of a run, as a table."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -22,7 +22,7 @@ SHOWN_OF_EACH_RULE = 5
 
 
 class Suffered(NamedTuple):
-    """One fault as it was: `window` is while it lasted, `whole_ms` when all was well again."""
+    """One fault of a run: `window` is its duration, `whole_ms` the time of full recovery."""
 
     fault: Fault
     victims: list[int]
@@ -32,7 +32,7 @@ class Suffered(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One fault and what became of the load meanwhile."""
+    """One fault, and the measurements of the load during it."""
 
     suffered: Suffered
     acknowledged: int
@@ -41,7 +41,7 @@ class Row(NamedTuple):
 
     @property
     def is_good(self) -> bool:
-        """Whether all went on that should have."""
+        """True if all expected keys made progress within the fault's limit."""
         limit_ms = self.suffered.fault.limit_ms
         return not self.suffered.expected or (
             not self.is_silent and self.gap.milliseconds <= max(limit_ms, 1)
@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
 
 def row_of(suffered: Suffered, found: Acknowledgements) -> Row:
-    """Measure one fault. The gap reaches to when all was well again, where nothing is expected."""
+    """Measure one fault; without expected keys the gap is measured until full recovery."""
     keys = suffered.expected or sorted(found)
     window = suffered.window
     until = window if suffered.expected else window._replace(end_ms=suffered.whole_ms)
@@ -62,7 +62,7 @@ def row_of(suffered: Suffered, found: Acknowledgements) -> Row:
 
 
 def missing_kinds(operations: list[Operation]) -> list[str]:
-    """Give the kinds of operation of which none went well: an idle load shows nothing."""
+    """Return the kinds without a successful operation: an idle load proves no property."""
     good = {operation.kind for operation in operations if operation.outcome is Outcome.OK}
     wanted = (Kind.SEND, Kind.POLL, Kind.ASSIGN, Kind.SUBSCRIBE, Kind.CRASH)
     return [kind for kind in wanted if kind not in good]
@@ -75,7 +75,7 @@ def print_report(
     anomalies: list[Anomaly],
     problems: list[str],
 ) -> None:
-    """Print everything a run found."""
+    """Print the results of a run."""
     table = Table(title="faults, and the longest time a partition took nothing")
     for name in ("at, s", "fault", "nodes", "held, s", "acked", "longest gap, s", "went on"):
         is_number = name.endswith(", s") or name == "acked"

@@ -1,7 +1,7 @@
-"""One run: a cluster, a load, faults one after the other, and at the end everything is read.
+"""One run: a cluster, a load, faults one after the other, and a final read of all records.
 
-The run itself never judges: it leaves a history and the list of what was suffered when, and both
-are judged afterwards.
+A run does not judge: it returns a history and a list of the faults with their times, which are
+checked afterwards.
 """
 
 import random
@@ -36,7 +36,7 @@ TOPIC, PARTITIONS = "chaos", 6
 FIRST_PULSE, FIRST_READER = 100, 200
 WHOLE_SECONDS, JOIN_SECONDS, FINAL_READ_SECONDS = 120.0, 90.0, 200.0
 LOOK_SECONDS = 0.05
-# Silence is to be noticed within the time a fault is held.
+# Timeouts shorter than a fault, so that the cluster notices a silent node.
 SETTINGS = {
     "broker.heartbeat.interval.ms": "500",
     "broker.session.timeout.ms": "3000",
@@ -45,7 +45,7 @@ SETTINGS = {
 
 
 class Options(NamedTuple):
-    """What a run is to be; `only` names faults (`possible_faults`)."""
+    """The options of a run; `only` names faults (`possible_faults`)."""
 
     seconds: float
     seed: int
@@ -55,18 +55,18 @@ class Options(NamedTuple):
 
 
 class Lived(NamedTuple):
-    """What a run leaves; problems are what no history shows."""
+    """The result of a run; the problems are those that the history does not show."""
 
     suffered: list[Suffered]
     problems: list[str]
 
 
 class NotWholeError(Exception):
-    """The cluster did not come back to what it was."""
+    """The cluster did not recover."""
 
 
 def settings_of(replication_factor: int) -> dict[str, str]:
-    """Give the cluster's settings for so many replicas of every topic."""
+    """Return the cluster's settings for a replication factor of all topics."""
     if replication_factor == 1:
         return SETTINGS
     factor = str(replication_factor)
@@ -80,7 +80,7 @@ def settings_of(replication_factor: int) -> dict[str, str]:
 
 
 def run(options: Options, recorder: Recorder, folder: Path, console: Console) -> Lived:
-    """Run, and return when everything is read."""
+    """Run until all records are read; return the result."""
     shim = build_shim(folder)
     source = random.Random(options.seed)
     faults = possible_faults(
@@ -134,7 +134,7 @@ class _Run:
         return self._lived
 
     def _try(self, work: Callable[[], None]) -> None:
-        """Do something that the cluster may make impossible: that ends the faults, not the run."""
+        """Call `work`; if the cluster does not recover, end the faults but not the run."""
         try:
             work()
         except (NotWholeError, BrokerFailedError, KafkaException) as error:
@@ -188,7 +188,7 @@ class _Run:
         start_ms = self._recorder.now_ms()
         self._console.print(f"{start_ms / 1000:7.1f} s  {fault}: {victims}")
         self._faults.begin(fault, victims)
-        # This is the fault's own length, nothing is waited for.
+        # The duration of the fault, not a wait for a condition.
         threading.Event().wait(fault.hold_ms / 1000)
         window = Window(start_ms, self._recorder.now_ms())
         try:
@@ -200,7 +200,7 @@ class _Run:
             self._lived.suffered.append(Suffered(fault, victims, window, whole_ms, expected))
 
     def _wait_until_whole(self) -> None:
-        """Wait until every partition takes records and has all its replicas in sync."""
+        """Wait until every partition accepts records and has all its replicas in the ISR."""
         since_ms = self._recorder.now_ms()
         deadline = time.monotonic() + WHOLE_SECONDS
         while (
@@ -222,7 +222,7 @@ class _Run:
     # The end.
 
     def _read_everything(self, loop: Loop) -> None:
-        """Read all partitions from their start to their end, with fresh clients."""
+        """Read all partitions from start to end, with new clients."""
         bootstrap = self._cluster.bootstrap_servers
         for number, client in enumerate(
             (ConfluentClient(bootstrap), AiokafkaClient(bootstrap, loop)), FIRST_READER

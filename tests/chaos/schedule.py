@@ -1,8 +1,8 @@
-"""Which faults there are, and in which order a run has them: pure, the same for a seed.
+"""The kinds of faults and their order in a run: pure, the same for a seed.
 
-A fault is a name, a target, and what may be expected meanwhile. Nobody expects anything of a fault
-that leaves no majority. Otherwise every partition goes on: all of them when they have replicas
-elsewhere, and without replication those that the fault does not touch.
+A fault has a name, a target, and expectations. A fault that leaves no majority has none. Otherwise
+progress is expected: of all partitions if they have replicas elsewhere, and without replication of
+the partitions that the fault does not touch.
 """
 
 import random
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Target(StrEnum):
-    """Who suffers; chosen anew each time, for a partition chosen anew."""
+    """The victims, chosen for each fault from the replicas of a random partition."""
 
     LEADER = "leader"
     FOLLOWER = "follower"
@@ -22,7 +22,7 @@ class Target(StrEnum):
 
 
 class Fault(NamedTuple):
-    """One fault. Held for so long; a majority that is left must not be silent for so long."""
+    """One fault, of `hold_ms`; with a majority left no key may lack progress for `limit_ms`."""
 
     name: str
     target: Target
@@ -34,8 +34,8 @@ class Fault(NamedTuple):
         return f"{self.name}, {self.target}"
 
 
-# A process that is gone is seen at once. What falls silent costs the session, the clients' wait for
-# an answer, and an election, on a machine where all of this shares two cores.
+# The end of a process is noticed at once. Silence takes the session timeout, the clients' request
+# timeout, and an election, on a machine with two cores for all processes.
 SEEN_MS, SILENT_MS, TOGETHER_MS = 6_000, 14_000, 4_000
 ONE = (Target.LEADER, Target.FOLLOWER, Target.CONTROLLER)
 KILL, TERMINATE, PAUSE = "kill -9", "SIGTERM", "SIGSTOP"
@@ -65,7 +65,7 @@ def _faults() -> Iterator[Fault]:
 
 
 ALL_FAULTS = tuple(_faults())
-# Without another replica what is wiped is gone.
+# Without another replica a wiped disk loses records.
 NEED_REPLICAS = {WIPED_DISK}
 NEED_A_SHIM = {SLOW_DISK, FAILING_DISK, FULL_DISK}
 
@@ -73,9 +73,9 @@ NEED_A_SHIM = {SLOW_DISK, FAILING_DISK, FULL_DISK}
 def possible_faults(
     replication_factor: int, *, has_disk_faults: bool, only: Sequence[str] = ()
 ) -> list[Fault]:
-    """Give the faults a cluster can stand, with what this machine has.
+    """Return the faults that a cluster tolerates and this machine supports.
 
-    `only` names some by a part of their names, then even one that the cluster cannot stand.
+    `only` selects faults by a part of their names, also those that the cluster does not tolerate.
     """
     left_out = set() if has_disk_faults else set(NEED_A_SHIM)
     if only:
@@ -87,7 +87,7 @@ def possible_faults(
 
 
 def shuffled(faults: list[Fault], source: random.Random) -> Iterator[Fault]:
-    """Give faults for ever: each comes once before any comes again."""
+    """Yield faults without end: each once, in random order, before any is repeated."""
     while True:
         yield from source.sample(faults, len(faults))
 
@@ -95,7 +95,7 @@ def shuffled(faults: list[Fault], source: random.Random) -> Iterator[Fault]:
 def expected_keys(
     fault: Fault, leader_of: dict[str, int], victims: list[int], replication_factor: int
 ) -> list[str]:
-    """Give the partitions that must go on: `leader_of` is as it was when the fault began."""
+    """Return the partitions that must make progress; `leader_of` is from before the fault."""
     if not fault.leaves_majority:
         return []
     return [

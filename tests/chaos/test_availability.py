@@ -38,5 +38,5 @@ def test_the_longest_gap_reaches_from_edge_to_edge() -> None:
 
 def test_only_what_began_in_the_window_is_progress() -> None:
     assert count_within(FOUND, ["a", "b"], WINDOW) == 2
-    # What was sent before the fault, and acknowledged after it, says nothing about it.
+    # A send that started before the fault and ended after it is no progress.
     assert without_progress(FOUND, ["a", "b", "c"], WINDOW) == ["b", "c"]

@@ -1,4 +1,4 @@
-"""A minute of chaos on a real cluster; `make chaos` makes more of it."""
+"""A minute of chaos on a real cluster; `make chaos` runs longer."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from tests.chaos.report import Suffered, missing_kinds, row_of
 from tests.chaos.schedule import KILL, Fault, Target
 
 SEED = datetime.now(UTC).toordinal()
-"""Another one every day; what fails says which it was."""
+"""A different seed every day; a failure names it."""
 FAULT = Fault(KILL, Target.LEADER, True, 1_000, 1_000)
 
 
@@ -28,7 +28,7 @@ def test_a_partition_that_does_not_go_on_is_told() -> None:
     assert (row.is_good, row.is_silent, row.gap.key) == (False, ["b"], "b")
     only_one = row_of(suffered._replace(expected=["a"]), found)
     assert (only_one.is_good, only_one.acknowledged) == (True, 3)
-    # Where nothing is expected, the gap is told up to when all was well again.
+    # Without expected keys the gap is measured until full recovery.
     nothing = row_of(suffered._replace(expected=[]), found)
     assert (nothing.is_good, nothing.gap.milliseconds) == (True, 1_105)
 

@@ -1,4 +1,4 @@
-"""The checker finds what is wrong in histories made by hand, and nothing in good ones."""
+"""The checker finds the anomalies of histories made by hand, and none in good ones."""
 
 import io
 
@@ -12,7 +12,7 @@ OK, FAIL, INFO = Outcome.OK, Outcome.FAIL, Outcome.INFO
 
 
 class Hand:
-    """Writes a history: each operation begins after the one before has ended."""
+    """Builds a history: each operation starts after the end of the one before."""
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
@@ -53,7 +53,7 @@ def rules(hand: Hand) -> set[str]:
 
 
 def written() -> Hand:
-    """Three values at offsets 0, 1, 2 of `a`."""
+    """Return a history with three values at offsets 0, 1, 2 of `a`."""
     return Hand().send(1, ("a", 10, 0)).send(1, ("a", 11, 1)).send(1, ("a", 12, 2))
 
 
@@ -118,7 +118,7 @@ GOOD = {
 BAD = {
     "lost-write": [
         written().poll(2, ALL[0], ALL[2]),
-        # What nobody acknowledged, but another part of which was read, is written whole.
+        # An operation with the outcome info is written whole if one of its values was read.
         Hand()
         .send(1, ("a", 10, 0), ("b", 20, 0), outcome=INFO)
         .send(1, ("b", 21, 1))
@@ -127,9 +127,9 @@ BAD = {
     "duplicate": [Hand().send(1, ("a", 10)).poll(2, ("a", 0, 10), ("a", 1, 10))],
     "inconsistent-offsets": [
         written().poll(2, *ALL).poll(3, ("a", 0, 10), ("a", 1, 99)).send(4, ("a", 99)),
-        # Two sends that were told the same offset.
+        # Two sends with the same offset.
         Hand().send(1, ("a", 10, 0)).send(2, ("a", 11, 0)).poll(3, ("a", 0, 10)),
-        # Even what an unfinished poll saw must be safe.
+        # The values of a poll with the outcome info must be committed too.
         Hand().send(1, ("a", 10, 0)).poll(2, ("a", 0, 99), outcome=INFO).poll(2, ALL[0]),
     ],
     "unseen": [written().poll(2, *ALL[:2])],
@@ -153,7 +153,7 @@ BAD = {
         Hand().send(1, ("a", 10, 1)).send(1, ("a", 11, 0)).poll(2, ("a", 0, 11), ("a", 1, 10))
     ],
     "offset-went-back": [
-        # What was acknowledged is in the log: who sends later stands behind it.
+        # A send after an acknowledgement gets a higher offset.
         Hand().send(1, ("a", 10, 5)).send(2, ("a", 11, 3)).poll(3, ("a", 3, 11), ("a", 5, 10))
     ],
     "G1c": [
@@ -170,7 +170,7 @@ BAD = {
         .send(2, ("b", 20, 0), start_ms=50, end_ms=90)
     ],
     "G1c-realtime": [
-        # Read before anyone began to send it.
+        # Read before the start of its send.
         Hand()
         .poll(1, ("a", 0, 10), start_ms=0, end_ms=5)
         .send(2, ("a", 10, 0), start_ms=10, end_ms=20)
@@ -195,8 +195,8 @@ def test_each_bad_history_shows_little_else() -> None:
     assert found == {rule: BESIDES.get(rule, set()) for rule in BAD}
 
 
-# One mistake is often two: an order that cannot be goes back in real time too, and a value left out
-# of a poll is lost when nobody else reads it.
+# One anomaly often implies another: an impossible order is one in real time too, and a value left
+# out of a poll is lost if no other poll reads it.
 BESIDES = {
     "lost-write": {"int-poll-skip", "unseen"},
     "inconsistent-offsets": {"G1c-realtime"},

@@ -1,4 +1,4 @@
-"""The order of faults, and what is expected of a cluster meanwhile."""
+"""The order of faults, and the expectations of a cluster during each."""
 
 import itertools
 import random

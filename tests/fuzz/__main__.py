@@ -1,7 +1,8 @@
 """Fuzz a node: `make fuzz MINUTES=10 SEED=2`; replay frames: `make fuzz REPLAY=broker:0003...`.
 
-A third of the time goes to coverage-guided fuzzing in one process (where Atheris is installed), the
-rest to a real node over sockets, with a well-behaved client beside it. 1 when anything is wrong.
+A third of the time is for coverage-guided fuzzing in one process (if Atheris is installed), the
+rest for a real node over sockets, with a well-behaved client beside the fuzzer. The exit status is
+1 after a finding.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from tests.fuzz.over_sockets import fuzz_over_sockets
 
 
 def main() -> int:
-    """Run what the arguments ask for."""
+    """Run the fuzzers or a replay; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=1)
@@ -35,9 +36,9 @@ def main() -> int:
 
 
 def fuzz_guided(seconds: int, seed: int) -> bool:
-    """Let coverage lead, in another process; tell whether it was clean."""
+    """Run the coverage-guided fuzzer in another process; return True if it found no bug."""
     command = [sys.executable, "-m", "tests.fuzz.coverage_guided", str(seconds), str(seed)]
-    # It ends without ceremony, so its folders are made where they go with one of ours.
+    # It exits without a cleanup, so its folders are made inside one that is removed here.
     with tempfile.TemporaryDirectory(prefix="millrace-fuzz-") as folder:
         environment = {**os.environ, "TMPDIR": folder}
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -50,7 +51,7 @@ def fuzz_guided(seconds: int, seed: int) -> bool:
 
 
 def replay(frames: list[str]) -> int:
-    """Send frames to a fresh node, one after the other, and say what each does."""
+    """Send frames to a new node, one after the other, and print the effect of each."""
     failed = 0
     with in_process_node() as node:
         for given in frames:

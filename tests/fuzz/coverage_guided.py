@@ -1,9 +1,9 @@
-"""Coverage-guided fuzzing of the decoders and every handler, with Atheris, in a process of its own.
+"""Coverage-guided fuzzing of the decoders and every handler, with Atheris, in its own process.
 
     python -m tests.fuzz.coverage_guided SECONDS SEED
 
-It begins with a valid request of every API and version, keeps what reaches new code, and mutates
-that on: with structure where it still decodes, else byte by byte. Atheris is there on Linux only.
+It starts with a valid request of every API and version, keeps inputs that reach new code, and
+mutates them: by structure if they decode, else by bytes. Atheris exists for Linux only.
 """
 
 import os
@@ -27,7 +27,7 @@ MAX_FRAME_BYTES = 20_000
 
 
 def main(seconds: int, seed: int) -> None:
-    """Fuzz for so long; the process ends with another status than 0 for a finding."""
+    """Fuzz for `seconds`; the process exits with a nonzero status after a finding."""
     with tempfile.TemporaryDirectory() as folder, in_process_node() as node:
         _write_corpus(Path(folder), node)
         arguments = [
@@ -62,7 +62,7 @@ def _try(node: InProcessNode, data: bytes) -> None:
         node.send(listener, frame)
     except Finding as finding:
         print(f"{finding}\nreplay: {listener}:{frame.hex()}", flush=True)
-        os._exit(1)  # what Atheris would do with an exception takes half a minute
+        os._exit(1)  # Atheris takes half a minute to handle an exception
 
 
 def _mutate(data: bytes, max_size: int, seed: int) -> bytes:

@@ -1,6 +1,6 @@
 """A whole node in this process, without sockets: thousands of frames a second, and every exception.
 
-What the event loop is asked to do later is done after each frame; what goes wrong there counts too.
+The calls scheduled on the event loop run after each frame; their exceptions count too.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from tests.lib.quorum_nodes import free_ports
 
 
 def combined_settings() -> dict[str, str]:
-    """Give the settings of a node that is broker and controller, with a listener for each."""
+    """Return the settings of a node that is broker and controller, with a listener for each."""
     broker_port, controller_port = free_ports(2)
     listeners = f"PLAINTEXT://127.0.0.1:{broker_port},CONTROLLER://127.0.0.1:{controller_port}"
     return {
@@ -39,28 +39,28 @@ def combined_settings() -> dict[str, str]:
 
 
 STEPS_AFTER_ANSWER = 3
-"""Turns of the loop for what a request leaves to do when it is answered."""
+"""Turns of the loop for the work that a request leaves after its answer."""
 
 
 class Finding(Exception):  # noqa: N818 - what a fuzzer finds, not an error of its own
-    """A frame did what no frame may do."""
+    """A frame caused an exception, or a logged stack trace."""
 
 
 class Stacks(logging.Handler):
-    """Collects what is logged with a stack: each is a bug, whoever caught it."""
+    """Collects log records with a stack trace: each is a bug, also if it was caught."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take note of a record that has one, and of what cannot be gone on from."""
+        """Keep a record with a stack trace, and any critical one."""
         if record.exc_info or record.levelno >= logging.CRITICAL:
             self.found.append(logging.Formatter("%(message)s").format(record))
 
 
 class InProcessNode:
-    """One node, its own quorum; `send` raises what a real node would have logged with a stack."""
+    """One node as its own quorum; `send` raises the errors that a node logs with a stack trace."""
 
     def __init__(self, folder: Path) -> None:
         self.loop = asyncio.new_event_loop()
@@ -90,7 +90,7 @@ class InProcessNode:
         self.failures.append(f"{context.get('message')}: {error!r}")
 
     def create_topic(self, name: str) -> None:
-        """Have a topic of two partitions."""
+        """Create a topic of two partitions."""
         topic = CreatableTopic(name=name, num_partitions=2, replication_factor=1)
         request = CreateTopicsRequest(topics=[topic])
         self.quorum.channel.ask(request, 7, lambda answer: None, timeout_ms=1_000)
@@ -103,10 +103,10 @@ class InProcessNode:
         steps: int = STEPS_AFTER_ANSWER,
         answer_seconds: float = 0,
     ) -> list[bytes]:
-        """Give a frame to a listener; gives the answers that come soon, raises Finding.
+        """Send a frame to a listener; return the answers that arrive soon, or raise Finding.
 
-        Soon is within so many turns of the loop; who is answered earlier waits no longer. An answer
-        that is sure to come, and by way of the node's own sockets, is waited for so long.
+        Soon is within a count of turns of the loop, fewer after an answer. For an answer that is
+        certain and uses the node's own sockets, the wait has a time limit instead.
         """
         deadline = time.monotonic() + answer_seconds
         ours, theirs = socket.socketpair()
@@ -189,7 +189,7 @@ def answer_to(frame: bytes, answers: list[bytes]) -> Any:
 
 @contextmanager
 def in_process_node() -> Iterator[InProcessNode]:
-    """Run a node in a folder of its own; its log is quiet, for most of it is about bad frames."""
+    """Run a node in its own folder, with a quiet log: most messages are about bad frames."""
     logger = logging.getLogger("millrace")
     logger.setLevel(logging.ERROR)
     logger.propagate = False

@@ -1,4 +1,4 @@
-"""Requests with very many entries in one of their arrays, each entry another."""
+"""Requests with very many different entries in one of their arrays."""
 
 from collections.abc import Iterator
 from copy import copy
@@ -29,12 +29,12 @@ DISTINCT = {
     "topic_name",
     "transactional_id",
 }
-"""What tells an entry from others."""
+"""The fields that distinguish the entries of an array."""
 MOST_OF_KIND = {"int8": 1 << 7, "int16": 1 << 15}
 
 
 def arrays_of(struct: Struct, version: int) -> Iterator[Path]:
-    """Name every array of a message that has an entry, also those in the first of others."""
+    """Yield the path of every nonempty array of a message, also inside the first entries."""
     layout = layout_of(type(struct), version)
     for field in layout.plain + layout.tagged:
         entries = getattr(struct, field.name)
@@ -46,7 +46,7 @@ def arrays_of(struct: Struct, version: int) -> Iterator[Path]:
 
 
 def make_many(message: Message, path: Path, version: int, count: int) -> None:
-    """Put so many entries into an array: all as its first, but with a name of their own."""
+    """Fill an array with `count` copies of its first entry, each with its own name."""
     owner: Any = message
     for name in path[:-1]:
         owner = getattr(owner, name)[0]

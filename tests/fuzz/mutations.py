@@ -1,8 +1,8 @@
-"""Valid requests made wrong: field by field, and byte by byte.
+"""Valid requests made invalid: field by field, and byte by byte.
 
-With structure: numbers at their edges, names nobody has, lists that are empty, long, or repeat
-themselves, nulls. Without: bits, runs, cuts and splices in the encoded frame, which is how lengths
-and counts begin to lie. Everything follows from one `Random`.
+By structure: numbers at their limits, unknown names, lists that are empty, long, or have
+duplicates, nulls. By bytes: bits, runs, cuts and splices in the encoded frame, which also make
+wrong lengths and counts. One `Random` decides all of it.
 """
 
 from random import Random
@@ -49,7 +49,7 @@ MANY_PARTITIONS = 1_000
 
 
 def mutated(recorded: Recorded, random: Random) -> bytes:
-    """Give a frame that is wrong in one to four places; now and then the valid one."""
+    """Return a frame with one to four mutations; sometimes the valid one."""
     for _ in range(20):
         frame = _mutated(recorded, random)
         if frame is not None and is_harmless(frame):
@@ -75,9 +75,9 @@ def _mutated(recorded: Recorded, random: Random) -> bytes | None:
 
 
 def is_harmless(frame: bytes) -> bool:
-    """Whether a frame is no valid order of somebody who may give it, such as to leave the cluster.
+    """Return False for a valid command, such as to unregister a broker.
 
-    What it does would be right, and the well-behaved client would suffer from it.
+    The node would obey it, and the well-behaved client would see an error that is no bug.
     """
     try:
         header, message = decode_request(memoryview(frame))
@@ -101,26 +101,26 @@ def is_harmless(frame: bytes) -> bool:
 
 
 def _is_refused_or_small(partition_count: int) -> bool:
-    """Whether a node's memory does not grow by what it should for so many partitions."""
+    """Return True if so many partitions are refused, or do not let the node's memory grow much."""
     return partition_count <= MANY_PARTITIONS or partition_count > MAX_RECORDS_PER_REQUEST
 
 
-# With structure.
+# By structure.
 
 
 def copied(value: Any) -> Any:
-    """Copy a message to its leaves, which nothing changes."""
+    """Copy a message deeply; its leaves are immutable."""
     if isinstance(value, list):
         return [copied(one) for one in value]
     if isinstance(value, Struct):
-        # The shared default of a nested struct is of a class that refuses to be changed.
+        # The shared default of a nested struct has a read-only subclass.
         kind = next(kind for kind in type(value).__mro__ if "__setattr__" not in kind.__dict__)
         return kind(**{name: copied(getattr(value, name)) for name in value.__fields__})
     return value
 
 
 def mutate_message(message: Message, version: int, random: Random) -> None:
-    """Change one field, however deep it lies."""
+    """Change one field at any depth."""
     places = list(_places(message, version))
     if places:
         part, field = random.choice(places)
@@ -162,7 +162,7 @@ def _changed_list(values: list[Any], field: Field, random: Random) -> list[Any]:
 
 
 def _count(value: Any) -> int:
-    """Count the values a value consists of: a list of lists, repeated twice, fills the memory."""
+    """Count all nested values: repeated repetitions of a list of lists would fill the memory."""
     if isinstance(value, list):
         return 1 + sum(map(_count, value))
     if isinstance(value, Struct):
@@ -201,7 +201,7 @@ def _number(bits: int, value: Any, random: Random) -> int:
 
 
 def _records(random: Random) -> bytes:
-    """Make batches that are wrong but for their CRC, or wrong without one."""
+    """Make invalid batches, with a valid CRC or without one."""
     number = random.choice((-(2**63), 2**63 - 1, -1, 0, 1_700_000_000_000))
     with_crc = [
         BATCH + BATCH,
@@ -216,11 +216,11 @@ def _records(random: Random) -> bytes:
     return batch if random.random() < 0.6 else mutate_bytes(batch, random)
 
 
-# Without.
+# By bytes.
 
 
 def mutate_bytes(data: bytes, random: Random) -> bytes:
-    """Change bytes anywhere behind the API's key and version."""
+    """Change bytes anywhere after the API key and version."""
     first = min(4, len(data))
     position = random.randint(first, len(data))
     match random.randrange(7):

@@ -1,8 +1,8 @@
-"""The well-behaved client beside the fuzzer: it produces, reads back, and looks at every byte.
+"""The well-behaved client beside the fuzzer: it produces, reads back, and compares every byte.
 
-Its topic has a name that nobody guesses. What the node computes during one of its round trips,
-which take next to nothing by themselves, is what anybody else has to wait for because of the
-fuzzer. The time on the clock is told as well; on a busy machine it is not the node's doing.
+The fuzzer cannot guess the name of its topic. A round trip takes little time by itself, so the
+node's CPU time during one is the delay that the fuzzer causes other clients. The wall-clock time is
+reported as well; on a busy machine it is not the node's fault.
 """
 
 import time
@@ -27,7 +27,7 @@ PAUSE_SECONDS = 0.01
 
 
 class Neighbour:
-    """Runs on a thread of its own from `start` to `stop`; `problem` says what was not right."""
+    """Runs on its own thread from `start` to `stop`; `problem` is the first error."""
 
     def __init__(self, bootstrap: str, topic: str, processor_seconds: Callable[[], float]) -> None:
         self._processor_seconds = processor_seconds
@@ -41,7 +41,7 @@ class Neighbour:
         self.most_computed_seconds = 0.0
 
     def start(self) -> None:
-        """Create its topic, then go on by itself."""
+        """Create its topic, and start its thread."""
         with RawConnection(self._bootstrap, TIMEOUT_SECONDS) as connection:
             topic = CreatableTopic(name=self._topic, num_partitions=1, replication_factor=1)
             request = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
@@ -49,7 +49,7 @@ class Neighbour:
         self._thread.start()
 
     def stop(self) -> None:
-        """End, after everything has been read once more from the beginning."""
+        """Stop after another read of all records from the start."""
         self._stopped.set()
         self._thread.join(TIMEOUT_SECONDS * 2)
         if self._thread.is_alive():
@@ -75,7 +75,7 @@ class Neighbour:
         self.most_computed_seconds = max(self.most_computed_seconds, computed_seconds)
 
     def _produce(self, connection: RawConnection) -> None:
-        # Of today: what is older than the retention goes as soon as somebody looks.
+        # The current time: records older than the retention time are deleted.
         timestamp_ms = int(time.time() * 1000)
         batch = build_batch([(b"key", self._value(self.rounds), (), timestamp_ms)])
         partition = PartitionProduceData(index=0, records=batch)

@@ -1,9 +1,9 @@
 """The fuzzer against a real node: both listeners, a well-behaved client beside it, and a verdict.
 
-Clean is: the process lives, nothing was logged with a stack, the node never computed for longer
-than `MAX_BLOCK_SECONDS` while its client waited, memory stays below `MAX_RSS_BYTES`, and what the
-well-behaved client wrote is there. A failure names the seed and the frames that were sent last,
-those first that fail by themselves.
+A run is clean if the process lives, no stack trace was logged, the node never computed for longer
+than `MAX_BLOCK_SECONDS` while its client waited, the memory stays below `MAX_RSS_BYTES`, and all
+records of the well-behaved client are there. A failure names the seed and the last frames, first
+those that fail by themselves.
 """
 
 import os
@@ -39,7 +39,7 @@ Sent = tuple[str, bytes]
 
 @dataclass
 class Verdict:
-    """What came of a run."""
+    """The result of a run."""
 
     seed: int
     frames: int = 0
@@ -69,7 +69,7 @@ class Verdict:
 
 
 def fuzz_over_sockets(seed: int, seconds: float) -> Verdict:
-    """Send wrong frames to a node of its own for so long."""
+    """Send mutated frames to a new node for `seconds`."""
     settings = combined_settings()
     with LocalBroker(**settings) as broker:
         addresses = dict(zip((BROKER, CONTROLLER), _ports(settings["listeners"]), strict=True))
@@ -129,7 +129,7 @@ class _Run:
         return World(cluster_id, topic_id, str(self._broker.data_folder))
 
     def _send(self, frames: list[Sent]) -> None:
-        """Send some frames on one connection; what comes back is read and not looked at."""
+        """Send some frames on one connection; the answers are read and ignored."""
         self.verdict.connections += 1
         address = ("127.0.0.1", self._addresses[frames[0][0]])
         with suppress(ConnectionError, TimeoutError), socket.create_connection(address, 5) as to:
@@ -142,7 +142,7 @@ class _Run:
                 pass
 
     def _look(self) -> None:
-        """See whether anything is wrong by now."""
+        """Check the node for a problem."""
         verdict, neighbour = self.verdict, self._neighbour
         verdict.rounds = neighbour.rounds
         verdict.longest_wait_seconds = neighbour.longest_seconds
@@ -165,7 +165,7 @@ class _Run:
 
 
 def guilty(suspects: list[Sent]) -> list[Sent]:
-    """Give the frames that fail by themselves; all, if none does."""
+    """Return the frames that fail by themselves; all frames if none does."""
     found = []
     for listener, frame in suspects:
         with in_process_node() as node:
@@ -183,7 +183,7 @@ def _ports(listeners: str) -> list[int]:
 
 
 def _processor_seconds(pid: int) -> float:
-    """Give how long a process has computed; 0 when it is gone."""
+    """Return the CPU time of a process; 0 if it has ended."""
     with suppress(OSError):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -191,7 +191,7 @@ def _processor_seconds(pid: int) -> float:
 
 
 def _rss_bytes(pid: int) -> int:
-    """Give a process's memory; 0 when it is gone."""
+    """Return the resident memory of a process; 0 if it has ended."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("VmRSS:"):

@@ -1,4 +1,4 @@
-"""A short run of the fuzzer, and that it sees what it looks for."""
+"""A short run of the fuzzer, and tests that it finds planted bugs."""
 
 import importlib.util
 from typing import Any

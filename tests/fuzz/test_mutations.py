@@ -1,4 +1,4 @@
-"""The mutator itself stays within bounds: the guided fuzzer mutates what it has mutated."""
+"""The mutator stays within bounds: the guided fuzzer mutates its own mutations."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""What the fuzzer begins with is valid: every API and version of each listener has an answer."""
+"""The fuzzer's first requests are valid: every API and version of each listener has an answer."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
 from tests.fuzz.valid_requests import APIS, valid_requests
 
 WAIT_FOR_OTHERS = {ApiKey.JOIN_GROUP}
-"""A member waits until the others of its group have come."""
+"""A member waits for the other members of its group."""
 
 
 @pytest.fixture(scope="module")

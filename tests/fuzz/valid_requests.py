@@ -1,7 +1,8 @@
 """Valid requests of every API and version, made from the message tables.
 
-A field is filled by its name with what a client would send to the node under test: its topic, its
-group, a batch of records. They are where mutations begin, so they have to get far into the broker.
+A field is filled by its name with the value of a typical client of the node under test: its topic,
+its group, a batch of records. Mutations start with these requests, so they have to reach the code
+behind the validation.
 """
 
 from collections.abc import Iterator
@@ -26,11 +27,11 @@ GROUP = "fuzz-group"
 TRANSACTIONAL_ID = "fuzz-copier"
 TOPIC = "fuzz-topic"
 OTHER_BROKER = 77
-"""A node id that nobody has: requests in the name of the node itself would rightly stop it."""
+"""An unused node id: some requests in the name of the node itself stop it, as they should."""
 
 
 class World(NamedTuple):
-    """What the node under test has, for requests to name."""
+    """The objects of the node under test that requests name."""
 
     cluster_id: str
     topic_id: bytes
@@ -38,7 +39,7 @@ class World(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """One valid request, and which listener takes it."""
+    """One valid request, and its listener."""
 
     listener: str
     api_key: ApiKey
@@ -46,7 +47,7 @@ class Recorded(NamedTuple):
     message: Message
 
     def frame(self, correlation_id: int = 1) -> bytes:
-        """Encode it, without the size in front."""
+        """Encode the request without its size."""
         return encode_request(self.api_key, self.version, correlation_id, CLIENT_ID, self.message)[
             4:
         ]
@@ -138,7 +139,7 @@ PER_API: dict[tuple[ApiKey, str], Any] = {
     (ApiKey.JOIN_GROUP, "name"): "range",
 }
 REPLICA_ASSIGNMENTS = ("assignments", "replicas", "log_dirs", "cursor", "timeout_ms_")
-"""Left empty: what they would say contradicts the other fields."""
+"""Fields that stay empty: a value would contradict the other fields."""
 
 
 def valid_requests(world: World) -> Iterator[Recorded]:
@@ -207,7 +208,7 @@ def _plain(name: str, kind: str, key: ApiKey, world: World) -> Any:
 
 
 def pick(requests: list[Recorded], random: Random) -> Recorded:
-    """Choose an API first, so that those of many versions do not crowd out the others."""
+    """Choose an API first, so that APIs with many versions are not more likely."""
     listener = random.choice((BROKER, BROKER, CONTROLLER))
     key = random.choice(APIS[listener])
     return random.choice([r for r in requests if (r.listener, r.api_key) == (listener, key)])

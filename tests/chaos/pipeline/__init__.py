@@ -1,5 +1,5 @@
-"""Chaos on the whole pipeline: orders while services and brokers are killed, and then the sums.
+"""Chaos on the whole pipeline: orders under faults of services and brokers, then an audit.
 
-`shop` places orders and keeps what it was promised, `facts` collects what is there afterwards,
-`checker` compares the two, `__main__` breaks things meanwhile.
+`shop` places orders and keeps the acknowledgements, `facts` collects the final state, `checker`
+compares the two, `__main__` runs the faults.
 """

@@ -1,9 +1,9 @@
-"""`python -m tests.chaos.pipeline --minutes N --orders N --seed S`: orders while things die.
+"""`python -m tests.chaos.pipeline --minutes N --orders N --seed S`: orders under faults.
 
 Three brokers, the registry, the eight services, the streams and, with `--spark`, Spark. Orders are
-placed, cancelled and shipped over REST while all of these are killed or frozen. Afterwards every
-order, coin, mail, document, sum and piece of stock is accounted for. Exit status 1 when anything is
-wrong.
+placed, cancelled and shipped over REST while all of these are killed or frozen. Afterwards the
+checker accounts for every order, payment, mail, document, total and unit of stock. The exit status
+is 1 if it finds an anomaly.
 """
 
 import argparse
@@ -27,19 +27,19 @@ from tests.lib.pipeline_processes import SERVICES, Pipeline
 REPLICAS = 3
 FINISH_SECONDS, REST_SECONDS, LOOK_SECONDS = 180.0, 240.0, 3.0
 SHOWN = 20
-# A transaction of an instance that is gone and does not come back is aborted after so long.
+# The coordinator looks for transactions of lost instances at this interval.
 SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000"}
 
 
 def start_services(pipeline: Pipeline) -> None:
-    """Start all services, with products to sell and customers to write to."""
+    """Start all services, with products and customers."""
     pipeline.start_all("--replication-factor", str(REPLICAS))
     pipeline.put_stock(STOCK)
     pipeline.put_customers(CUSTOMERS)
 
 
 def start_views(pipeline: Pipeline, folder: Path, *, has_spark: bool) -> list[str]:
-    """Start what shows the orders in sums; return what is started."""
+    """Start the streams and Spark, which keep totals; return the names of the started programs."""
     registry = ("--registry-url", pipeline.urls["registry"])
     where = (*registry, "--replication-factor", str(REPLICAS))
     data = ("--data-dir", str(folder / "streams"), "--session-timeout-ms", "6000")
@@ -53,7 +53,7 @@ def start_views(pipeline: Pipeline, folder: Path, *, has_spark: bool) -> list[st
 def wait_for_rest(
     pipeline: Pipeline, shop: Shop, folder: Path, console: Console
 ) -> tuple[Facts, list[Anomaly]]:
-    """Look until the sums are right, or until it is too late for that."""
+    """Collect and check the facts until there is no anomaly, or until a deadline."""
     deadline = time.monotonic() + REST_SECONDS
     while True:
         facts = collect(pipeline, folder, shop.placed, STOCK)
@@ -70,7 +70,7 @@ def _count(anomalies: list[Anomaly]) -> str:
 
 
 def tell(console: Console, facts: Facts, shop: Shop, breaking: Breaking) -> None:
-    """Print what was done and what came of it."""
+    """Print the faults and the outcome of the orders."""
     console.print(f"suffered: {dict(breaking.counts)}")
     ends = Counter(facts.final().values())
     console.print(f"orders: {len(facts.placed)} acknowledged, ends {dict(sorted(ends.items()))}")
@@ -90,7 +90,7 @@ def tell(console: Console, facts: Facts, shop: Shop, breaking: Breaking) -> None
 
 
 def main(arguments: list[str]) -> int:
-    """Run once; see the module."""
+    """Run once; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.pipeline", description=__doc__)
     parser.add_argument("--minutes", type=float, default=3.0, help="how long things break")
     parser.add_argument("--orders", type=int, default=5_000, help="placed in that time")

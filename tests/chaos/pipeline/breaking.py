@@ -1,7 +1,7 @@
-"""What goes wrong meanwhile: services and brokers are killed with -9, and some only freeze.
+"""The faults of the pipeline: services and brokers are killed with -9, or frozen with SIGSTOP.
 
-A seed decides what happens when; how long a thing is gone is decided with it, how long it takes to
-come back is its own affair.
+The seed decides the order of the faults and how long each lasts; the time of the recovery is not
+part of the seed.
 """
 
 import random
@@ -25,17 +25,17 @@ KILL_SERVICE, FREEZE_SERVICE, KILL_BROKER, FREEZE_BROKER = (
 )
 WEIGHTS = {KILL_SERVICE: 5, FREEZE_SERVICE: 2, KILL_BROKER: 3, FREEZE_BROKER: 1}
 PAUSE_SECONDS = (3.0, 6.0)
-"""Between one fault and the next."""
+"""The range of the pause between two faults."""
 GONE_SECONDS = (0.0, 4.0)
 FROZEN_SECONDS = (2.0, 10.0)
-"""Up to more than a session, so that another instance's generation, or an epoch, has gone by."""
+"""A range beyond the session timeout, so that the group's generation or the epoch changes."""
 
 
 class Breaking:
-    """Breaks one thing after the other, each repaired while others break.
+    """Starts one fault after the other; each ends while others start.
 
-    One broker at a time: what `min.insync.replicas` allows. `problems` says what did not come back.
-    What is started again ends with the thread that started it, so the threads stay until the exit.
+    One broker fails at a time, as `min.insync.replicas` allows. `problems` names failed recoveries.
+    A restarted process ends with the thread that started it, so the threads live until the exit.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Breaking:
         self._executor.shutdown()
 
     def go_on(self, seconds: float, describe: Callable[[], str]) -> None:
-        """Break things for so long; return when everything is whole again."""
+        """Start faults for `seconds`; return when all victims have recovered."""
         began_at = time.monotonic()
         while (passed := time.monotonic() - began_at) < seconds:
             fault, victim, hold_seconds = self._choose()
@@ -79,7 +79,7 @@ class Breaking:
         self.problems += [f"{what}: {error!r}" for what, error in errors if error is not None]
 
     def _choose(self) -> tuple[str, str | None, float]:
-        """Choose what happens to whom, and for how long; nobody when all of them are gone."""
+        """Choose a fault, its victim and its duration; the victim is None if all are busy."""
         (fault,) = self._source.choices(list(WEIGHTS), list(WEIGHTS.values()))
         is_kill = fault in {KILL_SERVICE, KILL_BROKER}
         hold_seconds = self._source.uniform(*(GONE_SECONDS if is_kill else FROZEN_SECONDS))
@@ -95,7 +95,7 @@ class Breaking:
         return fault, victim, hold_seconds
 
     def _suffer(self, fault: str, victim: str, hold_seconds: float) -> None:
-        """Break and repair; a victim that does not come back stays busy, and is a problem."""
+        """Start and end a fault; a victim that does not recover stays busy, and is a problem."""
         name = victim.removeprefix("broker ")
         if fault == KILL_BROKER:
             self._cluster.kill(int(name))

@@ -1,6 +1,6 @@
-"""What must be true of every order after any accident; pure, over facts collected at the end.
+"""The invariants of every order after any fault; pure, over facts collected at the end.
 
-The shop knows what was acknowledged to it. Everything else is read from where it lies: topics, the
+The shop knows its acknowledgements. The other facts are read from their sources: topics, the
 payment provider's books, the mailbox, the search index.
 """
 
@@ -18,14 +18,14 @@ FOLLOWING = {
     "VALIDATED": {"PAID", "FAILED", "CANCELLED"},
     "PAID": {"SHIPPED", "CANCELLED"},
 }
-"""What may come after a state. Kept apart from the orders service's own table on purpose."""
+"""The successors of each state, on purpose independent of the orders service's own table."""
 
 OrderState = tuple[str, str]
 """An order and one of its states."""
 
 
 class Placed(NamedTuple):
-    """An order that was acknowledged: what it is, and the command that was, CANCEL or SHIP."""
+    """An acknowledged order, with its acknowledged command (CANCEL or SHIP)."""
 
     customer_id: str
     quantities: dict[str, int]
@@ -41,7 +41,7 @@ class Charge(NamedTuple):
 
 
 class Sold(NamedTuple):
-    """What was sold of a product."""
+    """The sales of a product."""
 
     orders: int
     units: int
@@ -50,7 +50,7 @@ class Sold(NamedTuple):
 
 @dataclass
 class Facts:
-    """What is there at the end, by order where it is about one."""
+    """The final state of all sources; the keys are order ids where a value belongs to an order."""
 
     placed: dict[str, Placed] = field(default_factory=dict)
     states: dict[str, list[tuple[int, str]]] = field(default_factory=dict)  # version, state
@@ -58,15 +58,15 @@ class Facts:
     decisions: dict[str, int] = field(default_factory=dict)
     payments: dict[str, list[str]] = field(default_factory=dict)
     charges: dict[str, Charge] = field(default_factory=dict)
-    notes: Counter[OrderState] = field(default_factory=Counter)  # of mails, in the topic
-    mails: set[OrderState] = field(default_factory=set)  # in the mailbox
+    notes: Counter[OrderState] = field(default_factory=Counter)  # mails in the topic
+    mails: set[OrderState] = field(default_factory=set)  # mails in the mailbox
     documents: dict[str, tuple[int, str]] = field(default_factory=dict)
     stock_before: dict[str, int] = field(default_factory=dict)
     stock: dict[str, int] = field(default_factory=dict)
     reserved: dict[str, int] = field(default_factory=dict)
     dead_letters: int = 0
-    products: dict[str, Sold] | None = None  # what the streams' view says, where they run
-    spark: dict[str, Any] | None = None  # Spark's summary, where it runs
+    products: dict[str, Sold] | None = None  # the streams' view, if they run
+    spark: dict[str, Any] | None = None  # Spark's summary, if it runs
 
     def final(self) -> dict[str, str]:
         """Return the last state of every order."""
@@ -74,7 +74,7 @@ class Facts:
 
 
 class Anomaly(NamedTuple):
-    """A rule, the order, product or customer it is broken for, and how."""
+    """A broken rule, its order, product or customer, and the details."""
 
     rule: str
     about: str
@@ -82,7 +82,7 @@ class Anomaly(NamedTuple):
 
 
 def check(facts: Facts) -> list[Anomaly]:
-    """Return everything that is wrong."""
+    """Return all anomalies."""
     return [
         *_check_lives(facts),
         *_check_judgement(facts),
@@ -114,7 +114,7 @@ def _check_lives(facts: Facts) -> Iterator[Anomaly]:
 
 
 def _ends_of(placed: Placed) -> set[str]:
-    """Return the states an order may end in; a cancellation may come too late for nothing."""
+    """Return the final states that an order may have; an accepted command has its effect."""
     match placed.command:
         case "SHIP":
             return {"SHIPPED"}
@@ -127,7 +127,7 @@ def _ends_of(placed: Placed) -> set[str]:
 def _check_judgement(facts: Facts) -> Iterator[Anomaly]:
     for order_id, state in facts.final().items():
         verdicts = sorted(facts.verdicts.get(order_id, []))
-        # An order may be cancelled before anybody has looked at it, but nothing is judged twice.
+        # An order may be cancelled before all checks, but no check has two verdicts.
         expected = [list(CHECKS)]
         if state == "CANCELLED":
             expected += [[one for one in verdicts if verdicts.count(one) == 1]]
@@ -204,7 +204,7 @@ def _check_stock(facts: Facts) -> Iterator[Anomaly]:
 
 
 def _check_views(facts: Facts) -> Iterator[Anomaly]:
-    """A view counts an order from when it is VALIDATED, whatever becomes of it."""
+    """Check the views, which count every VALIDATED order, whatever its final state."""
     sold = {
         order_id: facts.placed[order_id]
         for order_id, states in facts.states.items()

@@ -1,4 +1,4 @@
-"""Collects what is there when all has come to rest, from where it lies."""
+"""Collects the facts of the final state from their sources."""
 
 import json
 from collections import Counter
@@ -22,7 +22,7 @@ READ = ("orders", "order-validations", "order-decisions", "payments", "warehouse
 def collect(
     pipeline: Pipeline, folder: Path, placed: dict[str, Placed], stock_before: dict[str, int]
 ) -> Facts:
-    """Read everything. `folder` is where the services keep what they keep in files."""
+    """Read all sources. `folder` has the services' files."""
     orders = pipeline.events("orders", "orders/order_event")
     verdicts = pipeline.events("order-validations", "orders/order_validation")
     decisions = pipeline.events("order-decisions", "orders/order_decision")
@@ -68,7 +68,7 @@ def _stock(pipeline: Pipeline) -> dict[str, int]:
 
 
 def _reserved(pipeline: Pipeline) -> dict[str, int]:
-    """Return what the ledger has promised, from its changelog."""
+    """Return the reserved units of each product, from the ledger's changelog."""
     rows = {one.key: one.value for one in pipeline.read("inventory-ledger-changelog")}
     reserved: Counter[str] = Counter()
     for value in rows.values():
@@ -82,11 +82,11 @@ def _count(pipeline: Pipeline, topic: str) -> int:
     try:
         return len(pipeline.read(topic))
     except KafkaError:
-        return 0  # nothing was ever set aside
+        return 0  # no record was ever dead-lettered
 
 
 def _products(pipeline: Pipeline) -> dict[str, Sold]:
-    """Return what the streams' view says; nothing while partitions move."""
+    """Return the streams' view; empty while partitions move."""
     answer = call("GET", pipeline.urls["streams"] + "/v1/products")
     return {
         one["product_id"]: Sold(one["orders"], one["units"], Decimal(one["revenue"]))

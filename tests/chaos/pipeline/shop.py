@@ -1,4 +1,4 @@
-"""Who places orders, cancels and ships, over REST, and believes only what was acknowledged."""
+"""A customer that places, cancels and ships orders over REST, and trusts only acknowledgements."""
 
 import random
 import threading
@@ -21,7 +21,7 @@ RETRY_SECONDS = 0.2
 
 
 class Shop:
-    """Places `count` orders at a steady rate, each until it is acknowledged."""
+    """Places `count` orders at a steady rate, and retries each until it is acknowledged."""
 
     def __init__(self, pipeline: Pipeline, count: int, seconds: float, seed: int) -> None:
         self._pipeline = pipeline
@@ -43,7 +43,7 @@ class Shop:
             thread.start()
 
     def finish(self, patience_seconds: float) -> bool:
-        """Wait until all is placed and asked for; return whether it was in time."""
+        """Wait until all orders and commands are acknowledged; return False after the timeout."""
         deadline = time.monotonic() + patience_seconds
         for thread in self._threads[:-1]:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -55,7 +55,7 @@ class Shop:
         return is_in_time
 
     def close(self) -> None:
-        """Stop, whatever is left."""
+        """Stop without waiting for outstanding orders."""
         self._closing.set()
         for thread in self._threads:
             thread.join()
@@ -94,7 +94,7 @@ class Shop:
             self._to_ship.append(order_id)
 
     def _ship(self) -> None:
-        """Ship what is paid, in the order in which it was placed."""
+        """Ship the paid orders, in the order of their placing."""
         while not self._closing.is_set():
             if not self._to_ship:
                 self._closing.wait(RETRY_SECONDS)
@@ -112,18 +112,18 @@ class Shop:
                 self._closing.wait(RETRY_SECONDS)
 
     def _command(self, order_id: str, method: str, path: str) -> None:
-        """Ask until it is taken, or until it is too late for it: done or failed before."""
+        """Send a command until it is accepted, or until the order's state excludes it."""
         where = f"/v1/orders/{order_id}{path}"
         self._ask(lambda url: call(method, url + where), {202, 409})
 
     def _ask(self, ask: Callable[[str], Answer], expected: set[int]) -> Answer | None:
-        """Ask until there is an answer one can go by; None when the shop closes before."""
+        """Retry until the answer has an expected status; return None if the shop closes first."""
         while not self._closing.is_set():
             answer: Any = None
             try:
                 answer = ask(self._pipeline.urls["orders"])
             except (OSError, ValueError):
-                pass  # the one instance there is was killed, perhaps in the middle of its answer
+                pass  # the only instance was killed, perhaps during its answer
             if answer is not None and answer.status in expected:
                 return answer
             if answer is not None and answer.status not in {404, 503, 504}:
@@ -135,7 +135,7 @@ class Shop:
 
 
 def lines_of(source: random.Random) -> dict[str, int]:
-    """Choose what an order is of: mostly what there is plenty of."""
+    """Choose the lines of an order, mostly of products with much stock."""
     products = source.sample([*STOCK, UNKNOWN], source.choice((1, 1, 2)))
     if UNKNOWN in products and source.random() < 0.8:
         products = ["p0"]

@@ -1,4 +1,4 @@
-"""A minute of chaos on the whole pipeline; `make chaos PIPELINE=1` makes more of it."""
+"""A minute of chaos on the whole pipeline; `make chaos PIPELINE=1` runs longer."""
 
 import subprocess
 import sys

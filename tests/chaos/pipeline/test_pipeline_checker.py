@@ -1,4 +1,4 @@
-"""The checker on histories made by hand: a good one, and each way to be bad."""
+"""The checker on histories made by hand: a good one, and one for each anomaly."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from tests.chaos.pipeline.checker import CHECKS, Charge, Facts, Placed, Sold, ch
 
 
 def good() -> Facts:
-    """One order of each end: paid, shipped, failed, cancelled when it was paid."""
+    """Return facts with one order of each final state: paid, shipped, failed, cancelled if paid."""
     lives = {
         "paid": ["CREATED", "VALIDATED", "PAID"],
         "shipped": ["CREATED", "VALIDATED", "PAID", "SHIPPED"],

@@ -1,14 +1,13 @@
-"""`python -m tests.chaos.transactions --minutes N --seed S`: transactions on a cluster that breaks.
+"""`python -m tests.chaos.transactions --minutes N --seed S`: transactions under faults.
 
-Copies that happen exactly once, and money that is never lost. *Copiers* are processes that read a
-topic, write each record to another, and commit their positions in the same transaction; they are
-killed, and so are brokers, which are stopped and frozen too. Some copiers have their partitions,
-others get theirs from their group, which divides them anew as they die. *Transfers* are
-transactions that take an amount from one account and give it to another; some are taken back on
-purpose. Readers read the accounts from the start again and again (read_committed). Faults go on for
-so long, and until everything is copied by both groups of copiers.
+*Copiers* are processes that read a topic, write each record to another, and commit their offsets in
+the same transaction: each record must be copied exactly once. They are killed, and so are brokers,
+which are stopped and frozen too. Some copiers have fixed partitions, others get theirs from their
+group, which rebalances when a copier dies. *Transfers* are transactions that take an amount from
+one account and add it to another; some are aborted on purpose. Readers read the accounts from the
+start again and again (read_committed). After the faults both groups of copiers copy the rest.
 
-`checker` judges and knows nothing of clusters; `load` and `copier` are what goes on meanwhile.
+`checker` checks without a cluster; `load` and `copier` are the load.
 """
 
 import argparse
@@ -48,9 +47,9 @@ RECORDS = 20_000
 COPIERS, TRANSFERS = 2, 2
 WHOLE_SECONDS, COPY_SECONDS, LAST_READ_SECONDS = 120.0, 300.0, 120.0
 LOOK_SECONDS = 0.2
-KILL_COPIER_CHANCE = 0.06  # at each look: one about every three seconds
+KILL_COPIER_CHANCE = 0.06  # at each check: one about every three seconds
 SHOWN = 10
-# A transaction that nobody ends is aborted after so long, and looked for so often.
+# The coordinator looks for transactions beyond their timeout at this interval.
 SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000"}
 
 
@@ -79,7 +78,7 @@ class _Run:
         self.inputs: dict[int, list[int]] = {number: [] for number in range(PARTITIONS)}
 
     def prepare(self) -> None:
-        """Make the topics and the input."""
+        """Create the topics and produce the input."""
         admin = AdminClient({"bootstrap.servers": self._bootstrap})
         made = admin.create_topics([NewTopic(topic, PARTITIONS, REPLICAS) for topic in TOPICS])
         for future in made.values():
@@ -95,7 +94,7 @@ class _Run:
         assert not left, f"{left} records of the input were not written"
 
     def live(self, seconds: float, faults: list[Fault]) -> tuple[list[Transfer], list[Accounts]]:
-        """Break things for so long, then let all come to its end; return what the load noted."""
+        """Run the faults for `seconds`, then wait for all copies; return the load's records."""
         accounts = range(PARTITIONS)
         movers = [
             Transfers(self._bootstrap, ACCOUNTS, accounts, random.Random(self._source.random()))
@@ -120,7 +119,7 @@ class _Run:
         return [one for mover in movers for one in mover.made], list(readers.reads)
 
     def _tend(self, seconds: float) -> None:
-        """Keep copiers running, and kill some, for a while."""
+        """Keep copiers running for `seconds`, and kill some."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self._look_after_copiers()
@@ -150,7 +149,7 @@ class _Run:
             self._tend(LOOK_SECONDS)
 
     def _wait_for_copies(self) -> None:
-        """Let everything be copied, with nothing going wrong any more."""
+        """Wait without faults until all records are copied."""
         deadline = time.monotonic() + COPY_SECONDS
         while time.monotonic() < deadline:
             self._look_after_copiers()
@@ -164,7 +163,7 @@ class _Run:
         return copied is not None and sum(map(len, copied.values())) >= self._record_count
 
     def tell(self, transfers: list[Transfer], read_count: int) -> None:
-        """Print what the load did."""
+        """Print the counts of the load."""
         outcomes = Counter(transfer.outcome.value for transfer in transfers)
         self._console.print(
             f"copiers: {sum(one.kill_count for one in self._copiers)} killed, "
@@ -177,7 +176,7 @@ class _Run:
 def judge(
     run: _Run, bootstrap: str, transfers: list[Transfer], reads: list[Accounts]
 ) -> list[Anomaly]:
-    """Read everything once more, and check it."""
+    """Read all topics once more, and return all anomalies."""
     copies = [read_at_last(bootstrap, output) for output in OUTPUTS.values()]
     last = read_at_last(bootstrap, ACCOUNTS)
     if last is None or None in copies:
@@ -194,7 +193,7 @@ def judge(
 
 
 def read_at_last(bootstrap: str, topic: str) -> dict[int, list[tuple[int, bytes]]] | None:
-    """Read everything of a topic, now that nothing breaks any more."""
+    """Read all records of a topic after the faults; return None after a timeout."""
     deadline = time.monotonic() + LAST_READ_SECONDS
     while time.monotonic() < deadline:
         found = read_values(bootstrap, topic, range(PARTITIONS))
@@ -204,7 +203,7 @@ def read_at_last(bootstrap: str, topic: str) -> dict[int, list[tuple[int, bytes]
 
 
 def main(arguments: list[str]) -> int:
-    """Run once; see the module."""
+    """Run once; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.transactions", description=__doc__)
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,14 +1,14 @@
-"""What transactions promise, whatever broke meanwhile.
+"""The anomalies that no history of transactions may show, whatever the faults.
 
 A copy: the output has each value of the input once, in the order of the input, partition by
-partition. Transfers: what was aborted is never read (G1a); what was read once, is read at the same
-place ever after; in the end all of a transfer is there, or nothing, and all of it if its commit was
-acknowledged; so the sum of all accounts is zero.
+partition. Transfers: a half of an aborted transfer is never read (G1a); a half that was read has
+the same offset in all later reads; at the end a transfer is there whole or not at all, and whole if
+its commit was acknowledged; so the sum of all accounts is zero.
 
-In every read it is zero, too, of whole transfers: no read of several partitions is of one moment,
-so at the end of each a half may stand whose other half lies behind what was read of its partition.
-Without those the rest must sum to zero: in front of what was read, no half is missing (readers of
-what is committed stop before a transaction that is open), or there twice.
+Every earlier read has the sum zero too, if only whole transfers count: a read of several partitions
+is not a snapshot, so one half may be read while the other is beyond the end of the read in its
+partition. Without such halves the rest must sum to zero: below the ends of the read no half is
+missing (a `read_committed` consumer stops at the last stable offset) or there twice.
 
 Pure: no clock, no client.
 """
@@ -39,7 +39,7 @@ class Half(NamedTuple):
     offset: int
     number: int
     amount: int
-    """Below zero where it was taken."""
+    """Below zero in the account that pays."""
 
 
 Accounts = Mapping[Partition, Sequence[Half]]
@@ -49,7 +49,7 @@ Accounts = Mapping[Partition, Sequence[Half]]
 def check_copy(
     inputs: Mapping[Partition, Sequence[int]], outputs: Mapping[Partition, Sequence[int]]
 ) -> Iterator[Anomaly]:
-    """Give everything in which an output is not its input."""
+    """Yield the differences between an output and its input."""
     for partition, wanted in sorted(inputs.items()):
         key, found = f"copy/{partition}", outputs.get(partition, ())
         counts, known = Counter(found), set(wanted)
@@ -71,7 +71,7 @@ def check_copy(
 
 
 def check_transfers(transfers: Sequence[Transfer], reads: Sequence[Accounts]) -> Iterator[Anomaly]:
-    """Give everything that is wrong in reads of the accounts; the last is made when all is well."""
+    """Yield the anomalies in reads of the accounts; the last read is after all faults."""
     known = {transfer.number: transfer for transfer in transfers}
     places = offsets_of(reads[-1]) if reads else {}
     seen: dict[tuple[Partition, int], Half] = {}
@@ -104,11 +104,11 @@ def _check_read(at: int, read: Accounts, known: Mapping[int, Transfer]) -> Itera
 def _check_same(
     at: int, read: Accounts, seen: dict[tuple[Partition, int], Half], *, is_last: bool
 ) -> Iterator[Anomaly]:
-    """What stood somewhere must stand there in every later read that comes so far.
+    """Check that an offset has the same half in every later read that reaches it.
 
-    One that is made while a leader is new may end before an earlier one did: until its followers
-    have fetched, it knows of less that is committed than the leader before (KIP-207). The last is
-    made when all is well, and has everything.
+    A read from a new leader may end before an earlier one did: until its followers have fetched,
+    its high watermark is below that of the former leader (KIP-207). The last read is after all
+    faults, and has all records.
     """
     for partition, halves in sorted(read.items()):
         key = f"account/{partition}"
@@ -125,7 +125,7 @@ def _check_same(
 
 
 def offsets_of(read: Accounts) -> dict[tuple[int, Partition], int]:
-    """Give where each half stands, by its transfer's number and its account."""
+    """Return the offset of each half, by the number of its transfer and its account."""
     return {
         (half.number, partition): half.offset
         for partition, halves in read.items()
@@ -139,7 +139,7 @@ def _check_cut(
     known: Mapping[int, Transfer],
     places: Mapping[tuple[int, Partition], int],
 ) -> Iterator[Anomaly]:
-    """What was read, less the halves whose other one lies behind it, must sum to zero."""
+    """Check that the halves sum to zero, without those whose other half is beyond the read."""
     ends = {
         partition: max((half.offset for half in halves), default=-1)
         for partition, halves in read.items()
@@ -159,7 +159,7 @@ def _check_cut(
 
 
 def other_account(transfer: Transfer, partition: Partition) -> Partition:
-    """Return where the other half of a transfer stands."""
+    """Return the account of the other half of a transfer."""
     return transfer.target if partition == transfer.source else transfer.source
 
 
@@ -181,7 +181,7 @@ def _check_last(known: Mapping[int, Transfer], read: Accounts) -> Iterator[Anoma
 
 
 def amount_on(transfer: Transfer, partition: Partition) -> int | None:
-    """Return what a transfer writes to an account; None where it writes nothing."""
+    """Return the amount that a transfer writes to an account, None for any other account."""
     if partition == transfer.source:
         return -transfer.amount
     return transfer.amount if partition == transfer.target else None

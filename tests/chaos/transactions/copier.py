@@ -1,13 +1,14 @@
 """`python -m tests.chaos.transactions.copier`: one copier, until it is killed.
 
-It reads its share of the input's partitions from where the group's positions are, writes every
-record to the same partition of the output, and commits its positions in the same transaction. Its
-share is what it is told, or, if nothing, what the group gives it (KIP-447): then what fences a
-copier that has lost its partitions is the generation with which it commits.
-Whatever goes wrong ends the process: the next one, with the same transactional id, fences it and
-goes on from what was committed. So does a call that does not come back in its time: librdkafka,
-from 2.10 on, waits for ever in `send_offsets_to_transaction` for a coordinator that the metadata
-once lacked (it drops that broker, but not from its cache of coordinators, and looks at no clock).
+It reads its partitions of the input from the group's committed offsets, writes every record to the
+same partition of the output, and commits its offsets in the same transaction. Its partitions are
+arguments, or else the group's assignment (KIP-447): then the generation in the commit fences a
+copier that has lost its partitions.
+
+Any error ends the process: the next one, with the same transactional id, fences it and continues at
+the committed offsets. So does a call that exceeds its timeout: librdkafka, from 2.10 on, waits
+without end in `send_offsets_to_transaction` for a coordinator that was once missing in the metadata
+(it drops that broker, but not from its cache of coordinators, and checks no timeout).
 """
 
 import argparse
@@ -20,12 +21,12 @@ SESSION_MS = 6_000
 BATCH_RECORDS, BATCH_SECONDS = 25, 0.5
 CALL_SECONDS = 10.0
 STANDS_STILL_SECONDS = 35
-"""More than all the calls of one transaction may take."""
+"""More than the sum of the timeouts of one transaction."""
 TRANSACTION_TIMEOUT_MS = 10_000
 
 
 class Copier:
-    """See the module."""
+    """A copier; each transaction copies the next records."""
 
     def __init__(self, parsed: argparse.Namespace) -> None:
         common = {"bootstrap.servers": parsed.bootstrap, "log_level": 0, "socket.timeout.ms": 4_000}
@@ -48,7 +49,7 @@ class Copier:
                 "auto.offset.reset": "earliest",
             }
         )
-        # First of all whatever was left open is ended; only then positions are certain.
+        # This ends an open transaction of the former process, so the offsets are final.
         self._producer.init_transactions(CALL_SECONDS)
         partitions = [
             confluent_kafka.TopicPartition(parsed.input, partition)
@@ -60,7 +61,7 @@ class Copier:
             self._consumer.subscribe([parsed.input])
 
     def copy_some(self) -> None:
-        """Copy what comes next, in one transaction; raises KafkaException."""
+        """Copy the next records in one transaction; raise KafkaException."""
         messages = self._consumer.consume(BATCH_RECORDS, BATCH_SECONDS)
         positions: dict[int, int] = {}
         for message in messages:
@@ -83,13 +84,13 @@ class Copier:
         self._producer.commit_transaction(CALL_SECONDS)
 
     def end(self, error: confluent_kafka.KafkaError) -> None:
-        """Take back what is open, where it can be."""
+        """Abort the open transaction if the error allows it."""
         if error.txn_requires_abort():
             self._producer.abort_transaction(CALL_SECONDS)
 
 
 def main(arguments: list[str]) -> int:
-    """Copy until something goes wrong."""
+    """Copy until an error."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.transactions.copier")
     for name in ("bootstrap", "input", "output", "group"):
         parser.add_argument(f"--{name}", required=True)

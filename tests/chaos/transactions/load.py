@@ -1,4 +1,4 @@
-"""The load: copiers that are kept running and killed, transfers, and readers of the accounts."""
+"""The load: copiers that are killed and restarted, transfers, and readers of the accounts."""
 
 import itertools
 import random
@@ -25,9 +25,9 @@ COMMON = {"log_level": 0, "socket.timeout.ms": 4_000, "reconnect.backoff.max.ms"
 
 
 class Copiers:
-    """The copier processes of one group: each is started again whenever it is gone.
+    """The copier processes of one group: each is restarted after its end.
 
-    `partition_count` are divided among them; with none they subscribe, and the group divides.
+    `partition_count` partitions are divided among them; with none they subscribe in a group.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Copiers:
         self.kill_count = self.end_count = self.still_count = 0
 
     def look(self, bootstrap: str, folder: Path) -> None:
-        """Start those that are not there."""
+        """Start the copiers that do not run."""
         for number in range(self._count):
             running = self._running.get(number)
             if running is not None and running.poll() is None:
@@ -65,19 +65,19 @@ class Copiers:
         ]
 
     def kill(self, source: random.Random) -> None:
-        """Kill one, in the middle of whatever it does."""
+        """Kill one copier at any point of its work."""
         self._running[source.randrange(self._count)].kill()
         self.kill_count += 1
 
     def close(self) -> None:
-        """End all."""
+        """Kill all copiers."""
         for running in self._running.values():
             running.kill()
             running.wait()
 
 
 class Transfers(threading.Thread):
-    """One process that moves money, and sometimes takes a transfer back."""
+    """One process that makes transfers, and aborts some."""
 
     numbers = itertools.count(1)
 
@@ -93,16 +93,16 @@ class Transfers(threading.Thread):
         self.made: list[Transfer] = []
 
     def run(self) -> None:
-        """Make transfers until told to stop."""
+        """Make transfers until `stop`."""
         while not self._is_stopping.wait(TRANSFER_PAUSE_SECONDS):
             try:
                 self._transfer()
             except confluent_kafka.KafkaException:
-                # What came of it is not known; another producer, of the same id, ends it.
+                # The outcome is unknown; the next producer with the same id ends the transaction.
                 self._producer = None
 
     def stop(self) -> None:
-        """Stop, and wait until the last transfer has an outcome."""
+        """Stop, and wait for the outcome of the last transfer."""
         self._is_stopping.set()
         self.join()
 
@@ -149,7 +149,7 @@ class Readers(threading.Thread):
         self.reads: list[Accounts] = []
 
     def run(self) -> None:
-        """Read until told to stop; a read that does not come to its end is not one."""
+        """Read until `stop`; a read that does not reach the end is discarded."""
         while not self._is_stopping.wait(1.0):
             try:
                 found = read_values(self._servers, self._topic, self._accounts)
@@ -165,7 +165,7 @@ class Readers(threading.Thread):
 
 
 def accounts_of(found: dict[Partition, list[tuple[int, bytes]]]) -> Accounts:
-    """Decode what was read of the accounts."""
+    """Decode the records of the accounts."""
     return {
         partition: [Half(offset, *map(int, value.split())) for offset, value in records]
         for partition, records in found.items()
@@ -175,7 +175,7 @@ def accounts_of(found: dict[Partition, list[tuple[int, bytes]]]) -> Accounts:
 def read_values(
     bootstrap: str, topic: str, partitions: Sequence[Partition]
 ) -> dict[Partition, list[tuple[int, bytes]]] | None:
-    """Read everything that is committed; None when that takes too long."""
+    """Read all committed records; return None after a timeout."""
     settings = {
         "bootstrap.servers": bootstrap,
         "group.id": "nobody",
@@ -183,7 +183,7 @@ def read_values(
         "enable.auto.commit": False,
         "enable.partition.eof": True,
         "auto.offset.reset": "error",
-        # An end is told by an answer without records, and nothing more is waited for.
+        # An answer without records is the end of a partition, so a long wait is useless.
         "fetch.wait.max.ms": 50,
         "fetch.queue.backoff.ms": 50,
     }

@@ -1,4 +1,4 @@
-"""Half a minute of `make chaos TRANSACTIONS=1`; the long runs are a command."""
+"""Half a minute of `make chaos TRANSACTIONS=1`; longer runs use the command."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The checker of transactions finds what is wrong in histories made by hand, and nothing else."""
+"""The checker of transactions finds the anomalies of histories made by hand, and no others."""
 
 import pytest
 
@@ -51,11 +51,11 @@ def rules_of_transfers(*reads) -> list[str]:
     [
         [],
         [WHOLE],
-        [BOTH],  # of which nobody knows: it may be there
+        [BOTH],  # of the outcome info: it may be there
         [{}, WHOLE, BOTH, BOTH],
         [{0: [Half(0, 1, -5)]}, WHOLE],  # one half's marker comes before the other's
         [{0: [Half(0, 1, -5)], 2: [Half(4, 3, -9)]}, BOTH],
-        # The second of three ends before the first did: its leader was a new one.
+        # The second of three reads ends before the first did: its leader was new.
         [BOTH, WHOLE, BOTH],
     ],
 )
@@ -75,11 +75,11 @@ def test_reads_of_whole_transfers_are_good(reads):
         ),
         ([{0: [Half(0, 1, -6)], 1: [Half(0, 1, 5)]}], ["unknown-half", "money"]),
         ([{0: [Half(0, 8, -5)]}, WHOLE], ["unknown-half", "inconsistent-read", "money"]),
-        # The other half is not there, although what stands behind it is.
+        # The other half is missing, although records after it were read.
         ([{0: [Half(2, 3, 9)], 1: [Half(0, 1, 5)], 2: [Half(4, 3, -9)]}, BOTH], ["money"]),
         ([{1: [Half(0, 1, 5)]}, {0: []}], ["money", "lost-transfer"]),
         ([BOTH, WHOLE], ["inconsistent-read"]),
-        # It ends behind what is missing.
+        # The read ends after the missing half.
         ([BOTH, {**BOTH, 0: BOTH[0][1:]}, BOTH], ["inconsistent-read", "money"]),
         ([WHOLE, {0: [Half(3, 1, -5)], 1: [Half(0, 1, 5)]}], ["inconsistent-read", "money"]),
     ],
