@@ -1,11 +1,11 @@
-"""`python -m bench [codec | log | side-by-side ...]`: everything, or one part of it."""
+"""`python -m bench [codec | log | side-by-side ...]`: all benchmarks, or one of them."""
 
 import sys
 from importlib import import_module
 
 PARTS = ("codec", "log", "side_by_side", "pipeline", "cluster", "metadata_scale", "greedy")
 
-# Run by their names alone: Apache Kafka's time-outs take a minute each.
+# Only run if they are named: each of Apache Kafka's timeouts takes a minute.
 ON_REQUEST = (
     "connect",
     "failover",
@@ -20,7 +20,7 @@ ON_REQUEST = (
 
 
 def main(arguments: list[str]) -> int:
-    """Run the parts that are named, or all; arguments behind one name go to that part."""
+    """Run the named benchmarks, or all; arguments after a single name go to that benchmark."""
     name = arguments[0].replace("-", "_") if arguments else None
     if name is not None and name not in PARTS + ON_REQUEST:
         print(f"usage: python -m bench [{' | '.join(PARTS + ON_REQUEST)}] ...", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The benchmark's client in C (`client.c`): the same binary for every server that is measured."""
+"""The benchmark's client in C (`client.c`): the same binary for every measured server."""
 
 import json
 import subprocess
@@ -23,7 +23,7 @@ def build_client() -> None:
 
 
 def client(*arguments: object) -> dict[str, float]:
-    """Run the C client and return what it printed; it fails when a record is missing."""
+    """Run the C client and return the figures it printed; it fails if a record is missing."""
     done = subprocess.run(
         [str(CLIENT), *map(str, arguments)], check=True, capture_output=True, text=True, timeout=600
     )

@@ -1,8 +1,8 @@
-"""What a cluster of three costs: topics, a joining broker, memory of the metadata, failovers.
+"""The costs of a cluster of three: topics, a joining broker, memory of the metadata, failovers.
 
-`python -m bench cluster [topics | joining | failover]`, everything when nothing is named. Nodes are
-real processes without links between them. Apache Kafka's three nodes create the same topics when
-its jars and Java are there.
+`python -m bench cluster [topics | joining | failover]`, all without a name. Nodes are real
+processes without links between them. Apache Kafka's three nodes create the same topics if its jars
+and Java are installed.
 """
 
 import os
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
 
 
 def measure_topics() -> None:
-    """Time the creation of many topics until every broker knows them all."""
+    """Time the creation of many topics until every broker has them in its metadata."""
     with LocalCluster(has_links=False) as cluster:
         addresses = [cluster.address(one) for one in cluster.broker_ids]
         ours = [create_one_by_one(addresses), create_in_batches(addresses)]
@@ -71,7 +71,7 @@ def create_one_by_one(addresses: list[str]) -> float:
 
 
 def create_in_batches(addresses: list[str]) -> float:
-    """Create as many topics with a stock client, a hundred in a request."""
+    """Create the same count of topics with a stock client, a hundred in a request."""
     admin = admin_client(addresses[0])
     started = time.monotonic()
     for first in range(0, TOPICS, BATCH):
@@ -86,7 +86,7 @@ def create_in_batches(addresses: list[str]) -> float:
 
 
 def create(connection: RawConnection, name: str, partitions: int) -> None:
-    """Create one topic; fails when it is refused."""
+    """Create one topic; fail on an error code."""
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
     request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
     answer = connection.ask(ApiKey.CREATE_TOPICS, 7, request)
@@ -101,7 +101,7 @@ def wait_until_all_know(addresses: list[str], prefix: str) -> None:
 
 
 def knows_all(admin: confluent_kafka.admin.AdminClient, prefix: str) -> bool:
-    """Ask a broker whether it knows all topics, and a leader of every partition."""
+    """Return True if a broker lists all topics, with a leader of every partition."""
     found = admin.list_topics(timeout=60).topics
     known = [topic for name, topic in found.items() if name.startswith(prefix)]
     return len(known) == TOPICS and all(
@@ -113,7 +113,7 @@ def knows_all(admin: confluent_kafka.admin.AdminClient, prefix: str) -> bool:
 
 
 def measure_joining() -> None:
-    """Time a broker that joins, and weigh what the metadata adds to it."""
+    """Time a joining broker, and measure the memory that the metadata adds to it."""
     with LocalCluster(has_links=False) as cluster:
         empty_bytes = resident_bytes(cluster.node(cluster.add_broker()).pid)
         addresses = [cluster.address(one) for one in cluster.broker_ids]
@@ -161,10 +161,10 @@ def measure_failover() -> None:
 
 
 def fail_over(cluster: LocalCluster, end: signal.Signals, topic: str) -> tuple[float, float]:
-    """End the active controller and start it again; gives two times in seconds."""
+    """End the active controller and start it again; return two times in seconds."""
     old = cluster.active_controller()
     survivor = next(one for one in cluster.broker_ids if one != old)
-    # As with Kafka's tools, the client is connected before: what is measured is the cluster.
+    # As with Kafka's tools, the client connects before the fault, so only the cluster is measured.
     with RawConnection(cluster.address(survivor), 60) as connection:
         create(connection, f"before-{topic}", 1)
         started = time.monotonic()

@@ -1,7 +1,7 @@
-"""How fast the protocol codec is, on the three shapes that decide a broker's speed.
+"""The speed of the protocol codec, for the three kinds of messages that decide a broker's speed.
 
-Run it alone with `python -m bench.codec`. Each figure is the least of several rounds of many calls,
-so that a busy machine disturbs it little; the method stands in README.md.
+`python -m bench.codec`. Each figure is the least of several rounds of many calls, so that a busy
+machine disturbs it little; README.md describes the method.
 """
 
 import gc
@@ -110,7 +110,7 @@ def metadata_response() -> list[object]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure and print a line for each shape."""
+    """Measure and print a line for each kind."""
     produce = produce_frame()
     metadata = metadata_response()[0]
     assert isinstance(metadata, bytes)

@@ -1,10 +1,11 @@
 """Connect's workers beside Apache Kafka's own, on the same broker of ours.
 
-`python -m bench connect --rounds 2 --libs FOLDER`: one after the other in turn, each alone with a
-worker of its own. Files go into a topic and a topic into a file, by the connectors that both have,
-with strings and with JSON that carries its schema; from the first record on, each with one
-task. CPU is that of the worker's process and what it started, from the first record on. What Apache
-has no connector for, a table of a database, is measured of ours alone.
+`python -m bench connect --rounds 2 --libs FOLDER`: the workers run in turn, each alone with a
+worker process of its own. Files are copied into a topic and a topic into a file, by the connectors
+that both have, with strings and with JSON that carries its schema; with one task each. The time
+starts with the first record. CPU is that of the worker's process and its children, from the first
+record on. Apache Kafka has no connector for a table of a database, so that is measured of ours
+alone.
 """
 
 import argparse
@@ -44,7 +45,7 @@ MEGA = 1_000_000
 
 @dataclass(frozen=True)
 class Running:
-    """A worker's process, and where its REST interface is."""
+    """A worker's process, and the URL of its REST interface."""
 
     pid: int
     url: str
@@ -71,7 +72,7 @@ class Running:
         return sum(map(cpu_seconds, [self.pid, *processes_below(self.pid)]))
 
     def megabytes(self) -> float:
-        """Give what is resident now."""
+        """Return the resident memory."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
@@ -126,7 +127,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = START_SECONDS) -> N
 
 
 class Ends:
-    """Tells how many records a topic has."""
+    """The end offsets of a topic."""
 
     def __init__(self, servers: str, topic: str, partitions: int = 1) -> None:
         self._consumer = Consumer(
@@ -145,7 +146,7 @@ class Ends:
 def timed_lines(
     results: Results, server: str, cell: str, running: Running, done: Callable[[], int], count: int
 ) -> None:
-    """Measure records, and the bytes of their lines, without schema, newline or a record's own."""
+    """Measure records, and the bytes of their lines: no schema, newline or overhead of a record."""
     per_second, per_cpu_second = timed(results, server, cell, running, done, count)
     results.add(f"{cell}: MB/s", server, per_second * len(LINE) / MEGA)
     results.add(f"{cell}: MB per CPU second", server, per_cpu_second * len(LINE) / MEGA)
@@ -154,9 +155,9 @@ def timed_lines(
 def timed(
     results: Results, server: str, cell: str, running: Running, done: Callable[[], int], count: int
 ) -> tuple[float, float]:
-    """Measure from the first record until 99 in 100 are there: the last wait for a commit.
+    """Measure from the first record until 99 in 100 are there: the last ones wait for a commit.
 
-    Returns records a second, and a CPU second.
+    Return records a second, and records a CPU second.
     """
     wait_for(lambda: done() > 0)
     first, began, cpu = done(), time.monotonic(), running.cpu_seconds()
@@ -208,7 +209,7 @@ def source(results: Results, server: str, kind: str, count: int, libs: Path) -> 
 
 
 def in_json() -> bytes:
-    """Give the line as Kafka's converter writes it."""
+    """Return the line as Kafka's converter writes it."""
     schema = {"type": "string", "optional": False}
     return json.dumps({"schema": schema, "payload": LINE}, separators=(",", ":")).encode()
 
@@ -229,7 +230,7 @@ def sink(results: Results, server: str, kind: str, count: int, libs: Path) -> No
 
 
 def written(file: Path) -> Callable[[], int]:
-    """Tell how many lines there are, all of one length."""
+    """Return a function that counts the lines of a file; all have one length."""
     return lambda: file.stat().st_size // (len(LINE) + 1) if file.exists() else 0
 
 

@@ -1,8 +1,7 @@
-"""The demo as a load to measure under: every process of it, and what each uses.
+"""The demo as a load to measure under: all its processes, with the CPU time and memory of each.
 
-The demo runs in a folder of its own with a first handful of orders and then serves on; whoever
-measures sends more. Processes are named by the module they run; Spark's Java and Python workers
-count by themselves.
+The demo runs in its own folder, starts with a few orders and then serves; a benchmark sends more.
+Processes are named by the module they run; Spark's Java and Python workers are separate.
 """
 
 import json
@@ -27,7 +26,7 @@ from millrace.demo.services import SERVICES
 from tests.lib.process_tree import processes_below
 from tests.lib.waiting import until
 
-REGISTRY, ORDERS = 1, 2  # where each lies behind the first
+REGISTRY, ORDERS = 1, 2  # the distance of each from the first port
 STREAMS, _, DASHBOARD = (ORDERS + len(SERVICES) + place for place in range(len(PROGRAMS)))
 PORTS = DASHBOARD + 3 * len(NODE_IDS) + 1  # and Connect's worker
 _READY_SECONDS = 300.0
@@ -35,7 +34,7 @@ _STOP_SECONDS = 60.0
 
 
 class DemoStack:
-    """A demo from its start to its end, on brokers of its own or given; its output is in `log`."""
+    """A demo from start to end, on its own or given brokers; its output is in `log`."""
 
     def __init__(
         self, *, lite: bool = False, warm_up_orders: int = 100, bootstrap: str = ""
@@ -79,18 +78,18 @@ class DemoStack:
 
     @property
     def bootstrap(self) -> str:
-        """Where clients connect to the demo's own brokers."""
+        """Return the bootstrap servers of the demo's own brokers."""
         ports = [self._first_port, *(self._first_port + DASHBOARD + n for n in (1, 2))]
         return ",".join(f"127.0.0.1:{port}" for port in ports)
 
     def broker_pid(self, node_id: int) -> int:
-        """Return the process of one of the demo's own brokers."""
+        """Return the process id of one of the demo's own brokers."""
         below = processes_below(self._process.pid)
         (found,) = (pid for pid, words in below.items() if f"node.id={node_id}" in words)
         return found
 
     def wait_until_serving(self) -> None:
-        """Return when the first orders are through."""
+        """Wait until the first orders are processed."""
         until(
             lambda: self._is_serving() or self._process.poll() is not None,
             _READY_SECONDS,
@@ -108,7 +107,7 @@ class DemoStack:
         return int(json.loads(report.read_text())["accepted"])
 
     def get(self, place: int, path: str) -> Any:
-        """Return a JSON answer, None while there is none."""
+        """Return a JSON answer, None if there is none yet."""
         try:
             with urllib.request.urlopen(self.url(place) + path, timeout=30) as response:
                 return json.loads(response.read())
@@ -116,17 +115,17 @@ class DemoStack:
             return None
 
     def spark_log(self) -> str:
-        """Return what the streaming job has logged."""
+        """Return the log of the streaming job."""
         return (Path(self._folder.name) / "build/demo/logs/spark.log").read_text()
 
     def processes(self) -> dict[int, str]:
-        """Return the demo and all below it: process id -> name."""
+        """Return the demo and all its descendants: process id -> name."""
         below = processes_below(self._process.pid)
         named = {pid: _name(words) for pid, words in below.items()}
         return {self._process.pid: "demo", **named}
 
     def cpu_seconds(self) -> Mapping[str, float]:
-        """Return the processor time used so far, by name."""
+        """Return the CPU time used so far, by name."""
         used: Counter[str] = Counter()
         for pid, name in self.processes().items():
             fields = _stat(pid)
@@ -149,7 +148,7 @@ def _stat(pid: int) -> list[str]:
 
 
 def _name(words: list[str]) -> str:
-    """Return what a process is, by its command."""
+    """Return the name of a process, from its command."""
     module = words[words.index("-m") + 1] if "-m" in words else ""
     if Path(words[0]).name == "java":
         return "spark: java"

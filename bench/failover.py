@@ -1,14 +1,14 @@
-"""How long an acks=all producer waits when a partition's leader goes away.
+"""The longest pause of an acks=all producer after the failure of a partition's leader.
 
 `python -m bench failover`: kill -9, SIGTERM or SIGSTOP of the leader, round after round, ours and
 Apache Kafka's at default settings. A stock producer at its own defaults (acks=all) sends 200
 records a second to one partition, open loop. A gap is the longest time between two acknowledgements
-around the fault. With one replica nobody can take over: then the node is brought back at once, and
-the gap is what that takes. The faults are spread evenly over a second of the client's life: some of
-what librdkafka does, it does once a second.
+around the fault. With one replica no other node can become the leader: then the node is restarted
+at once, and the gap is the time of that. The faults are spread evenly over a second of the client's
+life, because librdkafka does some work once a second.
 
-A frozen leader (SIGSTOP) keeps the records that were sent to it until the client's socket times out
-whoever leads by then; when the others have another leader is told besides.
+A frozen leader (SIGSTOP) keeps the records that were sent to it until the client's socket times
+out, also after the election; the time until the election is printed too.
 """
 
 import argparse
@@ -37,7 +37,7 @@ FAULTS = {
 
 
 class Load(threading.Thread):
-    """Sends records at a fixed rate, and notes when each was acknowledged."""
+    """Sends records at a fixed rate, and keeps the times of their acknowledgements."""
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(name="load", daemon=True)
@@ -45,16 +45,16 @@ class Load(threading.Thread):
             {"bootstrap.servers": bootstrap, "acks": "all", "log_level": 0}
         )
         self._is_over = threading.Event()
-        # When each was sent and acknowledged, in the order of the acknowledgements.
+        # The times of sending and of the acknowledgement, in the order of the acknowledgements.
         self.acknowledged: list[tuple[float, float]] = []
 
     def run(self) -> None:
-        """Send until told to stop."""
+        """Send until `stop`."""
         due = time.monotonic()
         while not self._is_over.is_set():
             self._send(time.monotonic())
             due += 1 / RATE
-            # It returns as soon as it has called back.
+            # `poll` returns after a callback.
             while (left := due - time.monotonic()) > 0:
                 self._producer.poll(left)
         self._producer.flush(10)
@@ -65,11 +65,11 @@ class Load(threading.Thread):
         self.join()
 
     def has_acknowledged_since(self, moment: float) -> bool:
-        """Whether a record that was sent after a moment is acknowledged."""
+        """Return True if a record sent after a moment is acknowledged."""
         return bool(self.acknowledged) and self.acknowledged[-1][0] > moment
 
     def gap_seconds(self, since: float) -> float:
-        """Give the longest time without an acknowledgement, from a moment on."""
+        """Return the longest time without an acknowledgement after a moment."""
         times = [since, *(at for _, at in self.acknowledged if at >= since)]
         return max(after - before for before, after in pairwise(times))
 
@@ -82,17 +82,17 @@ class Load(threading.Thread):
 
 
 class Failover(NamedTuple):
-    """What a leader's end cost, in seconds."""
+    """The times after the failure of a leader, in seconds."""
 
     gap: float
     next_leader: float | None
-    """Until the others had another leader; None where nobody asked."""
+    """The time until the other nodes had elected a leader; None if it was not measured."""
 
 
 def fail_over(
     cluster: NodeCluster, fault: signal.Signals, replication_factor: int, phase: float
 ) -> Failover:
-    """End the leader and bring it back."""
+    """Stop the leader and start it again; return the times."""
     cluster.wait_until_whole(TOPIC)
     (partition,) = cluster.partitions(TOPIC)
     leader = partition.leader
@@ -100,7 +100,7 @@ def fail_over(
     load.start()
     try:
         until(lambda: load.has_acknowledged_since(0))
-        time.sleep(BEFORE_SECONDS + phase)  # what the load settles in, not a race
+        time.sleep(BEFORE_SECONDS + phase)  # the load becomes steady
         began = time.monotonic()
         cluster.signal(leader, fault)
         if replication_factor == 1:
@@ -119,7 +119,7 @@ def fail_over(
 
 
 def wait_for_another(cluster: NodeCluster, leader: int) -> None:
-    """Wait until the other nodes say that another one leads."""
+    """Wait until the other nodes have elected a leader."""
     addresses = zip(NODE_IDS, cluster.addresses, strict=True)
     others = admin_client(",".join(each for node_id, each in addresses if node_id != leader))
 
@@ -131,7 +131,7 @@ def wait_for_another(cluster: NodeCluster, leader: int) -> None:
 
 
 def bring_back(cluster: NodeCluster, node_id: int, fault: signal.Signals) -> None:
-    """Let a node go on, or start it again."""
+    """Continue a frozen node, or start it again."""
     if fault == signal.SIGSTOP:
         cluster.signal(node_id, signal.SIGCONT)
     else:
@@ -140,7 +140,7 @@ def bring_back(cluster: NodeCluster, node_id: int, fault: signal.Signals) -> Non
 
 
 def row(name: str, seconds: list[float]) -> str:
-    """Give a row of the table."""
+    """Return a row of the table."""
     return f"| {name} | {statistics.median(seconds):.3f} | {max(seconds):.3f} |"
 
 

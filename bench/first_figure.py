@@ -1,7 +1,7 @@
 """From the start of the demo to the first live figure in a browser: `python -m bench.first_figure`.
 
-A headless Chromium opens the dashboard as soon as it answers; the figure is there when the page
-shows orders and says that it is live.
+A headless Chromium opens the dashboard as soon as it answers. The time ends when the page shows
+orders and "live".
 """
 
 import re
@@ -19,7 +19,7 @@ SOME = re.compile("[1-9][0-9,]*")
 
 
 def open_when_served(page: Page, url: str) -> None:
-    """Open the page as soon as there is one."""
+    """Open the page as soon as the server answers."""
     deadline = time.monotonic() + SECONDS
     while True:
         try:

@@ -1,7 +1,7 @@
-"""From the start of a process to its first acknowledged record, by a client that never waits.
+"""From the start of a process to its first acknowledged record, with a client without backoff.
 
-A stock client backs off when a connection is refused, which would measure the client. This one
-tries again every two milliseconds.
+A stock client backs off after a refused connection, so its backoff would be measured. This one
+retries every two milliseconds.
 """
 
 import socket
@@ -30,7 +30,7 @@ METADATA_VERSION, PRODUCE_VERSION = 9, 9
 
 
 def wait_for_first_record(port: int, timeout_seconds: float) -> None:
-    """Return when a record is acknowledged; raises TimeoutError."""
+    """Wait until a record is acknowledged; raise TimeoutError."""
     deadline = time.monotonic() + timeout_seconds
     while time.monotonic() < deadline:
         try:

@@ -1,10 +1,10 @@
-"""How old an order is when the dashboard shows it: `python -m bench.freshness`.
+"""The age of an order when the dashboard shows it: `python -m bench.freshness`.
 
-The whole demo runs, Spark and Faust included. Orders are POSTed at a fixed rate, open loop; beside
-that a client follows the dashboard's events as a browser does. The n-th order is shown when a
-snapshot arrives that counts n orders, so its age then is measured from the time its POST was due
-to the bytes in the browser. It begins when a minute of such orders has warmed the demo up (each of
-Spark's queries has made its first batches then) and all of them are shown.
+The whole demo runs, Spark and Faust included. Orders are POSTed at a fixed rate, open loop, and a
+client follows the dashboard's events as a browser does. The n-th order is shown when a snapshot
+arrives that counts n orders; its age is the time from the due time of its POST to the arrival of
+that snapshot. The measurement starts after a minute of orders, in which each of Spark's queries has
+made its first batches, and once all of these orders are shown.
 """
 
 import argparse
@@ -25,7 +25,7 @@ CAUGHT_UP_SECONDS = 60.0
 
 
 class Watcher:
-    """Follows the dashboard and remembers when it showed how many orders."""
+    """Follows the dashboard, and keeps the count of shown orders over time."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -55,7 +55,7 @@ class Watcher:
                         self._changed.notify_all()
 
     async def wait_for(self, orders: int) -> None:
-        """Return when that many orders are shown."""
+        """Wait until `orders` orders are shown."""
         async with asyncio.timeout(CAUGHT_UP_SECONDS), self._changed:
             await self._changed.wait_for(lambda: self.orders >= orders)
 
@@ -65,7 +65,7 @@ async def measure(stack: DemoStack, rate: float, seconds: float) -> list[float]:
     watcher = Watcher(stack.url(DASHBOARD))
     async with asyncio.TaskGroup() as group:
         watching = group.create_task(watcher.run())
-        # What was piled up while Spark started says nothing of how old an order is when it runs.
+        # The orders that waited for Spark's start are not measured.
         url = stack.url(ORDERS)
         warm_up = await send_orders(url, rate=rate, seconds=WARM_UP_SECONDS, seed=3)
         before = stack.accepted_orders() + len(warm_up.due_at)
@@ -84,7 +84,7 @@ async def measure(stack: DemoStack, rate: float, seconds: float) -> list[float]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure and print one row, and who used the processors meanwhile."""
+    """Measure and print one row, and the CPU time of each process."""
     parser = argparse.ArgumentParser(prog="python -m bench.freshness", description=__doc__)
     parser.add_argument("--rate", type=float, default=RATE, help="orders a second")
     parser.add_argument("--seconds", type=float, default=SECONDS)

@@ -1,9 +1,9 @@
-"""What one greedy client does to everybody else: latency of a well-behaved one, memory, time.
+"""The effect of one greedy client on others: the latency of a well-behaved client, memory, time.
 
-`python -m bench greedy`. Beside each load a client of its own process asks for ApiVersions every
-two milliseconds, open loop: a latency counts from when the request was DUE, so a broker that stands
-still for a second shows it in every percentile. `--checkout` measures another tree with the same
-client, to compare an old one with a new one in turn.
+`python -m bench greedy`. Beside each load a client in its own process sends an ApiVersions request
+every two milliseconds, open loop: a latency counts from the time when the request was DUE, so a
+broker that blocks for a second shows it in every percentile. `--checkout` measures another tree in
+turn, with the same client.
 """
 
 import argparse
@@ -29,7 +29,7 @@ GIVE_UP_SECONDS = 120
 
 
 class Outcome(NamedTuple):
-    """What one load did."""
+    """The effect of one load."""
 
     seconds: float
     p50_ms: float
@@ -39,7 +39,7 @@ class Outcome(NamedTuple):
 
 
 def ask_on_time(port: int, pipe: Pipe) -> None:
-    """Be the well-behaved client until the time the pipe tells; send due and latency of each."""
+    """Run the well-behaved client until the time from the pipe; send each due time and latency."""
     frame = api_versions()
     asked: list[float] = []
     seen: list[tuple[float, float]] = []
@@ -73,9 +73,9 @@ def ask_on_time(port: int, pipe: Pipe) -> None:
 
 
 def be_greedy(port: int, frame: bytes, load: Load) -> None:
-    """Send everything at once on every connection, reading all the while.
+    """Send all requests at once on every connection, and read the answers meanwhile.
 
-    One process for all of them: fifty would leave the well-behaved client no processor.
+    One process serves all connections: fifty would leave the well-behaved client no CPU time.
     """
     everything = memoryview(frame * load.count)
     with selectors.DefaultSelector() as selector:
@@ -96,7 +96,7 @@ def be_greedy(port: int, frame: bytes, load: Load) -> None:
 
 
 class Greedy:
-    """One connection that asks for much."""
+    """One connection of the greedy client."""
 
     def __init__(self, count: int, everything: memoryview) -> None:
         self.left = count
@@ -104,7 +104,7 @@ class Greedy:
         self.received = bytearray()
 
     def send(self, connection: socket.socket) -> bool:
-        """Send what goes; whether that was all."""
+        """Send as much as the socket accepts; return True after the last byte."""
         try:
             self.unsent = self.unsent[connection.send(self.unsent) :]
         except (BlockingIOError, ConnectionError):
@@ -112,7 +112,7 @@ class Greedy:
         return not self.unsent
 
     def receive(self, connection: socket.socket) -> bool:
-        """Count the answers that are here; whether these were the last."""
+        """Count the answers received so far; return True after the last one."""
         try:
             chunk = connection.recv(1 << 20)
         except ConnectionError:
@@ -133,7 +133,7 @@ class Greedy:
 
 
 def ask(port: int, frames: list[bytes]) -> None:
-    """Ask one thing after the other, and wait for each."""
+    """Send one request after the other, and wait for each answer."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         for frame in frames:
             connection.sendall(frame)

@@ -1,4 +1,4 @@
-"""The loads of `python -m bench greedy`: what is asked, how often, and what is asked before it."""
+"""The loads of `python -m bench greedy`: their requests, and those before the measurement."""
 
 import struct
 import time
@@ -54,41 +54,41 @@ from broker.records.compression import Codec
 
 SMALL_TOPIC, LARGE_TOPIC, MANY_TOPICS = 100, 900, 11  # partitions, partitions, topics
 FUTURE_MS = 1 << 50
-HUGE_BYTES = 104_857_600 - 300  # the largest request there may be, less the rest of it
+HUGE_BYTES = 104_857_600 - 300  # the largest request, less its other fields
 
 
 class Load(NamedTuple):
-    """What is asked of the broker, and over how many connections."""
+    """The requests of a load, and the count of connections."""
 
     name: str
     frame: Callable[[], bytes]
     count: int = 1
     connections: int = 1
     topics: int = 1  # of the large ones
-    before: Callable[[], list[bytes]] = list  # what is asked first, and not measured
+    before: Callable[[], list[bytes]] = list  # the requests before the measurement
 
 
 def metadata_of_all() -> bytes:
-    """Ask for every topic."""
+    """Request the metadata of all topics."""
     return encode_request(ApiKey.METADATA, 1, 1, None, MetadataRequest(topics=None))
 
 
 def metadata_of(name: str, times: int) -> bytes:
-    """Ask for one topic many times."""
+    """Request the metadata of one topic many times."""
     topics = [MetadataRequestTopic(name=name)] * times
     request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
     return encode_request(ApiKey.METADATA, 9, 1, None, request)
 
 
 def metadata_of_distinct(count: int) -> bytes:
-    """Ask for very many topics that are not there."""
+    """Request the metadata of very many unknown topics."""
     topics = [MetadataRequestTopic(name=f"n{number:07d}") for number in range(count)]
     request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
     return encode_request(ApiKey.METADATA, 9, 1, None, request)
 
 
 def offsets_of_distinct(count: int) -> bytes:
-    """Ask for the end of a partition of very many topics that are not there."""
+    """Request the end offset of a partition of very many unknown topics."""
     topics = [
         ListOffsetsTopic(name=f"n{number:07d}", partitions=[ListOffsetsPartition(timestamp=-1)])
         for number in range(count)
@@ -97,7 +97,7 @@ def offsets_of_distinct(count: int) -> bytes:
 
 
 def produce_to_distinct(count: int) -> bytes:
-    """Send a batch to a partition of very many topics that are not there."""
+    """Send a batch to a partition of very many unknown topics."""
     batch = build_batch([(None, b"x", (), int(time.time() * 1000))])
     topics = [
         TopicProduceData(
@@ -110,7 +110,7 @@ def produce_to_distinct(count: int) -> bytes:
 
 
 def settings_of_distinct(count: int) -> bytes:
-    """Change a setting of very many topics that are not there."""
+    """Change a setting of very many unknown topics."""
     config = AlterableConfig(name="retention.ms", value="600000")
     resources = [
         AlterConfigsResource(resource_type=2, resource_name=f"n{number:07d}", configs=[config])
@@ -121,12 +121,12 @@ def settings_of_distinct(count: int) -> bytes:
 
 
 def api_versions() -> bytes:
-    """Ask for the smallest of all answers."""
+    """Return a request with the smallest answer of all."""
     return encode_request(ApiKey.API_VERSIONS, 0, 1, None, ApiVersionsRequest())
 
 
 def api_versions_with_tags(count: int) -> bytes:
-    """Ask with a header full of tags nobody knows."""
+    """Return a request with a header full of unknown tags."""
     tags = bytearray()
     for tag in range(count):
         tags += encode_uvarint(tag) + b"\0"
@@ -136,14 +136,14 @@ def api_versions_with_tags(count: int) -> bytes:
 
 
 def configs_of(name: str, times: int) -> bytes:
-    """Ask for the settings of one topic many times."""
+    """Request the settings of one topic many times."""
     resources = [DescribeConfigsResource(resource_type=2, resource_name=name)] * times
     request = DescribeConfigsRequest(resources=resources, include_synonyms=True)
     return encode_request(ApiKey.DESCRIBE_CONFIGS, 4, 1, None, request)
 
 
 def offsets_of_all() -> bytes:
-    """Ask for the end of each partition of the many topics."""
+    """Request the end offset of each partition of the many topics."""
     indexes = range(LARGE_TOPIC)
     wanted = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in indexes]
     names = [f"large-{number}" for number in range(MANY_TOPICS)]
@@ -167,12 +167,12 @@ def batch_of_the_future(count: int) -> bytes:
 
 
 def noise(size_bytes: int) -> bytes:
-    """Give bytes that do not compress: a batch that shrinks a thousandfold is refused at once."""
+    """Return bytes that do not compress: a batch of a ratio of 1,000 is refused at once."""
     return Random(1).randbytes(size_bytes)
 
 
 def bomb(size_bytes: int) -> bytes:
-    """Build a batch of one record of zeros that unpacks to so many bytes."""
+    """Build a batch of one record of zeros that decompresses to `size_bytes`."""
     value = noise(size_bytes // 950) + bytes(size_bytes)
     records = [(None, value, (), int(time.time() * 1000))]
     return build_batch(records, compression=Codec.ZSTD)
@@ -189,21 +189,21 @@ def creation(topic_count: int, partition_count: int = 1) -> bytes:
 
 
 def more_partitions(count: int) -> bytes:
-    """Give the first new topic so many."""
+    """Raise the partition count of the first new topic."""
     topics = [CreatePartitionsTopic(name="new-0", count=count, assignments=None)]
     request = CreatePartitionsRequest(topics=topics, timeout_ms=60_000)
     return encode_request(ApiKey.CREATE_PARTITIONS, 2, 1, None, request)
 
 
 def deletion(topic_count: int) -> bytes:
-    """Delete them again."""
+    """Delete the new topics."""
     names = [f"new-{number}" for number in range(topic_count)]
     request = DeleteTopicsRequest(topic_names=names, timeout_ms=60_000)
     return encode_request(ApiKey.DELETE_TOPICS, 5, 1, None, request)
 
 
 def coordinator() -> bytes:
-    """Have the offsets topic made, and the group's shard loaded."""
+    """Find the group's coordinator, which creates the offsets topic and loads the shard."""
     request = FindCoordinatorRequest(key_type=0, coordinator_keys=["many"])
     return encode_request(ApiKey.FIND_COORDINATOR, 4, 1, None, request)
 
@@ -249,7 +249,7 @@ def commit_of_all() -> bytes:
 
 
 def committed(topics: list[OffsetFetchRequestTopics] | None) -> bytes:
-    """Fetch what a group has committed, all of it or for some topics."""
+    """Fetch a group's committed offsets, of all or of some topics."""
     groups = [OffsetFetchRequestGroup(group_id="many", topics=topics)]
     return encode_request(
         ApiKey.OFFSET_FETCH, 8, 1, None, OffsetFetchRequest(groups=groups, require_stable=False)
@@ -257,17 +257,17 @@ def committed(topics: list[OffsetFetchRequestTopics] | None) -> bytes:
 
 
 def committed_many_times(count: int) -> bytes:
-    """Fetch what is committed for a partition, again and again."""
+    """Fetch the committed offset of one partition many times."""
     return committed([OffsetFetchRequestTopics(name="large-0", partition_indexes=[0] * count)])
 
 
 def subscription_of_names() -> bytes:
-    """Join a group of the new protocol with nearly 100 MiB of names, as many as there may be."""
+    """Join a group of the new protocol with nearly 100 MiB of names, the maximum."""
     return joining_heartbeat(subscribed_topic_names=["x" * 10_400] * 10_000)
 
 
 def subscription_of_a_pattern() -> bytes:
-    """The same with one pattern, too long for any string of Kafka's."""
+    """Join a group of the new protocol with one pattern longer than any string of Kafka's."""
     return joining_heartbeat(subscribed_topic_regex="a" * HUGE_BYTES)
 
 

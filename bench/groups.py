@@ -1,8 +1,9 @@
-"""Groups, ours beside Apache Kafka's: joins of many members, of many groups, commits.
+"""Groups, ours beside Apache Kafka's: joins of many members, joins of many groups, commits.
 
-`python -m bench groups [--rounds 3]`. One node each, a fresh one for every round, ours and theirs
-in turn. The clients are one asyncio process that speaks the protocol and does nothing else: members
-of the classic protocol heartbeat every 100 ms, those of the consumer protocol when they are told.
+`python -m bench groups [--rounds 3]`. One node each, a new one for every round, ours and theirs in
+turn. The clients are one asyncio process with a minimal implementation of the protocol: members of
+the classic protocol send a heartbeat every 100 ms, those of the consumer protocol at the interval
+that the broker answers.
 """
 
 import argparse
@@ -88,7 +89,7 @@ class Connection:
         return cls(*await asyncio.open_connection("127.0.0.1", server.port, limit=1 << 22))
 
     async def ask(self, key: ApiKey, version: int, request: Message, kind: type[T]) -> T:
-        """Ask, and wait for the answer."""
+        """Send a request, and wait for its answer."""
         self._correlation_id += 1
         self._writer.write(encode_request(key, version, self._correlation_id, "bench", request))
         _, response = decode_response(key, version, await self.frame())
@@ -101,16 +102,16 @@ class Connection:
         return await self._reader.readexactly(size)
 
     def send(self, data: bytes) -> None:
-        """Send a request that is encoded already."""
+        """Send an encoded request."""
         self._writer.write(data)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._writer.close()
 
 
 class ClassicMember:
-    """A member of the classic protocol; whoever leads gives everyone an equal part."""
+    """A member of the classic protocol; as the leader it assigns equal shares."""
 
     def __init__(self, group: str, member_count: int) -> None:
         self.group = group
@@ -165,7 +166,7 @@ class ClassicMember:
         return synced.error_code == ErrorCode.NONE
 
     async def stay(self, connection: Connection) -> None:
-        """Heartbeat, and join again when told to."""
+        """Send heartbeats, and rejoin after a rebalance."""
         while True:
             await asyncio.sleep(HEARTBEAT_SECONDS)
             request = HeartbeatRequest(
@@ -176,12 +177,12 @@ class ClassicMember:
                 await self.join(connection)
 
     def state(self) -> tuple[int, bool]:
-        """Return the generation, and whether the part is one of equal parts."""
+        """Return the generation, and True if the assignment is an equal share."""
         return self.generation_id, self.is_complete
 
 
 def shares(member_ids: list[str]) -> list[SyncGroupRequestAssignment]:
-    """Give everyone an equal part."""
+    """Return an equal share for each member."""
     return [
         SyncGroupRequestAssignment(
             member_id=member_id,
@@ -239,23 +240,23 @@ class ConsumerMember:
         if response.assignment is not None:
             had, self.owned = self.owned, response.assignment.topic_partitions
             if count(had) > count(self.owned):
-                # It has given up at once, and says so.
+                # The member has revoked the partitions, and confirms it.
                 return await self._beat(connection)
         return True
 
     async def stay(self, connection: Connection) -> None:
-        """Heartbeat when told to."""
+        """Send heartbeats at the interval from the broker."""
         while True:
             await asyncio.sleep(self.interval_ms / 1000)
             await self._beat(connection)
 
     def state(self) -> tuple[int, bool]:
-        """Return the epoch, and whether the part is one of equal parts."""
+        """Return the epoch, and True if the assignment is an equal share."""
         return self.member_epoch, count(self.owned) == PARTITIONS // self.member_count
 
 
 def count(partitions: list[TopicPartitions]) -> int:
-    """Return how many partitions there are."""
+    """Return the count of partitions."""
     return sum(len(topic.partitions) for topic in partitions)
 
 
@@ -263,7 +264,7 @@ Member = ClassicMember | ConsumerMember
 
 
 async def many_members(server: Server, members: list[Member]) -> float:
-    """Return how long it takes until all are in one generation with equal parts."""
+    """Return the time until all members are in one generation with equal shares."""
     connections = [await Connection.open(server) for _ in members]
     await find_coordinator(connections[0], members[0].group)
     started = time.perf_counter()
@@ -289,7 +290,7 @@ async def many_members(server: Server, members: list[Member]) -> float:
 
 
 async def find_coordinator(connection: Connection, group: str) -> None:
-    """Have the topic of the groups made, and wait until it serves."""
+    """Have `__consumer_offsets` created, and wait until the coordinator serves the group."""
     while True:
         request = FindCoordinatorRequest(coordinator_keys=[group])
         response = await connection.ask(
@@ -301,7 +302,7 @@ async def find_coordinator(connection: Connection, group: str) -> None:
 
 
 async def many_groups(server: Server, make: Callable[[int], Member]) -> float:
-    """Return how many groups of one member join in a second."""
+    """Return the joins a second of groups with one member."""
     connections = [await Connection.open(server) for _ in range(CONNECTIONS)]
     members = [make(number) for number in range(GROUPS)]
     await find_coordinator(connections[0], members[0].group)
@@ -321,7 +322,7 @@ async def many_groups(server: Server, make: Callable[[int], Member]) -> float:
 
 
 async def commits(server: Server, prefix: str) -> float:
-    """Return how many commits of one partition are answered in a second, each before the next."""
+    """Return the commits of one partition a second, one request at a time."""
     done = 0
     connections = [await Connection.open(server) for _ in range(COMMITTERS)]
     for number, connection in enumerate(connections):
@@ -348,7 +349,7 @@ async def commits(server: Server, prefix: str) -> float:
 
 
 def commit_request(group: str) -> OffsetCommitRequest:
-    """Commit one offset, as a consumer that assigns itself does."""
+    """Return a commit of one offset, as of a consumer with `assign`."""
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
     topic = OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])
     return OffsetCommitRequest(group_id=group, topics=[topic])

@@ -1,8 +1,8 @@
-"""What a small request costs inside the node: the time from readable socket to sent answer.
+"""The cost of a small request inside the node: the time from a readable socket to the sent answer.
 
 `python -m bench hot-path --checkout PATH` measures another tree beside this one. Each tree runs in
-a process of its own, with a connection over the loopback, and the two take turns, some hundred
-calls each; the least time of all counts, so that neighbours on the machine hardly do.
+its own process, with a connection over the loopback, and the two take turns, some hundred calls
+each; the least time of all counts, so that other processes on the machine hardly matter.
 """
 
 import argparse
@@ -67,11 +67,11 @@ def _ask(process: subprocess.Popen[str], what: str) -> Any:
     return json.loads(process.stdout.readline())
 
 
-# --- in the process of one tree, whose modules are imported there and nowhere else ---
+# --- in the process of one tree, the only one that imports its modules ---
 
 
 def serve(tree: str) -> None:
-    """Answer on standard output with the microseconds of what standard input names."""
+    """Read names of requests from standard input; write their microseconds to standard output."""
     sys.path[0] = tree
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory(prefix="millrace-bench-") as folder:
@@ -105,7 +105,7 @@ class _Node:
         self._loop.run_until_complete(Node(config, cluster_id=None).open(Stop()))
         self._socket = socket.create_connection(("127.0.0.1", ports[0]))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.ask(API_VERSIONS)  # Now the node has taken the connection.
+        self.ask(API_VERSIONS)  # The node accepts the connection.
         self._on_readable = _connection_of(self._socket).on_readable
 
     def ask(self, frame: bytes) -> bytes:
@@ -126,7 +126,7 @@ class _Node:
         return bytes(answer[4:])
 
     def least_microseconds(self, frame: bytes) -> float:
-        """Measure a request, the least of many calls."""
+        """Return the least time of a request of many calls."""
         least = 1 << 60
         gc.disable()
         for _ in range(CALLS_PER_TURN):
@@ -155,7 +155,7 @@ def _connection_of(ours: socket.socket) -> Any:
 
 
 def _frames(node: _Node) -> dict[str, bytes]:
-    """Give a request by its name."""
+    """Return the requests by name."""
     from broker.protocol.api_keys import ApiKey
     from broker.protocol.framing import encode_request
     from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -190,8 +190,8 @@ def _frames(node: _Node) -> dict[str, bytes]:
     metadata = encode_request(
         ApiKey.METADATA, 9, 1, "hot", MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
     )
-    # Far from the log's end: found by the index, as by a consumer that begins there; near it: by
-    # what was remembered, as by one that goes on.
+    # The index has the position of an offset far from the log's end, as a consumer reads at its
+    # start; the log remembers that of one near the end, as a consumer reads that continues.
     far, near = RECORDS * (BATCHES // 3), RECORDS * (BATCHES - 2)
     return {
         "fetch 16 KB by index": fetch(far),

@@ -1,11 +1,12 @@
-"""What the log alone can do: append, read, open, recover, compact; one core, no sockets.
+"""The speed of the log alone: append, read, open, recover, compact; one core, no sockets.
 
 `python -m bench.log [FOLDER]`; files go to FOLDER, or to `build/bench-log`. Each figure is the best
-of a few rounds in CPU time of this process (user and system), so that neighbours on the machine do
-not count; where the disk is waited for, the wall clock is given too. The rounds of an append write
-new files into pages that the round before has freed: on a virtual machine the first touch of a page
-costs ten times the write itself (2.4 ms for a megabyte, not 0.2) and says nothing of the log. An
-append is also given as a multiple of a bare write of the same bytes: its machine is in both.
+of a few rounds in CPU time of this process (user and system), so that other processes on the
+machine do not count; where the log waits for the disk, the wall-clock time is given too. The rounds
+of an append write new files into pages that the round before has freed: on a virtual machine the
+first touch of a page costs ten times the write itself (2.4 ms for a megabyte, not 0.2), which is
+not a cost of the log. An append is also given as a multiple of a bare write of the same bytes, on
+the same machine.
 """
 
 import gc
@@ -95,7 +96,7 @@ def bench_append(folder: Path) -> None:
 
 
 def report_append(folder: Path, name: str, batches: Sequence[BytesLike], goal: str) -> None:
-    """Give the rate, and how many times as long it takes as what no append can do without."""
+    """Report the rate, and the time as a multiple of the minimum that every append needs."""
     append = floor = float("inf")
     for _ in range(ROUNDS):
         append = min(append, append_seconds(folder, batches))
@@ -118,7 +119,7 @@ def append_seconds(folder: Path, batches: Sequence[BytesLike]) -> float:
     directories.close(clean=False)
     shutil.rmtree(folder / "append")
     del directories, log
-    gc.collect()  # Only now the file is closed and its pages are free.
+    gc.collect()  # This closes the file and frees its pages.
     return seconds
 
 
@@ -141,7 +142,7 @@ def floor_seconds(folder: Path, batches: Sequence[BytesLike]) -> float:
 
 
 def bench_validation() -> None:
-    """What a leader pays to check a batch, CRC included, for each of its records."""
+    """Measure a leader's validation of a batch, CRC included, for each of its records."""
     validator = BatchValidator()
     limits = TimestampLimits(
         uses_log_append_time=False, before_max_ms=2**63 - 1, after_max_ms=3_600_000
@@ -239,7 +240,7 @@ def bench_create(folder: Path) -> None:
 
 
 def bench_open(folder: Path) -> None:
-    """A thousand partitions of ten segments, after a clean stop and after a kill."""
+    """Open a thousand partitions of ten segments, after a clean stop and after a kill."""
     config = LogConfig(internal_segment_bytes=4000)
     directories = open_directories(folder / "open", config)
     batch = records(3, 1000)
@@ -254,7 +255,7 @@ def bench_open(folder: Path) -> None:
     directories = open_directories(folder / "open", config)
     report("open 1,000 partitions x 10 segments, clean", time.perf_counter() - started, "s", "< 2")
     directories.close(clean=False)
-    del directories  # And with it a thousand open files.
+    del directories  # This closes a thousand files.
     started = time.perf_counter()
     directories = open_directories(folder / "open", config)
     report("the same after a kill (all flushed)", time.perf_counter() - started, "s")
@@ -263,7 +264,7 @@ def bench_open(folder: Path) -> None:
 
 
 def bench_recover(folder: Path) -> None:
-    """A log of which nothing was ever flushed, killed."""
+    """Recover a log that was killed before its first flush."""
     warm_up(folder, RECOVERED_BYTES)
     directories = open_directories(folder / "recover", LARGE)
     log = directories.create(TopicPartition("recovered", 0), TOPIC_ID, LARGE)
@@ -286,7 +287,7 @@ def bench_recover(folder: Path) -> None:
 
 
 def bench_compact(folder: Path) -> None:
-    """1 KB records in 16 KB batches, five values for every key."""
+    """Compact 1 KB records in 16 KB batches, with five values for every key."""
     config = LogConfig(cleanup_policy=("compact",), internal_segment_bytes=16 * MIB)
     warm_up(folder, 256 * MIB)
     directories = open_directories(folder / "compact", config)

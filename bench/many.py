@@ -1,10 +1,10 @@
-"""Very many groups and transactional ids on one node: what they cost it, and everybody else.
+"""Very many groups and transactional ids on one node: their cost, and their effect on others.
 
 `python -m bench many [--count 100000]`: so many classic groups of one member each join and sync,
-and all their sessions end at once; then so many transactional ids begin a transaction each, which
-all time out at once; then the node is killed and started again. Beside each step a client of
-its own process asks for ApiVersions every two milliseconds, open loop (as `greedy` does): how long
-the longest of them took is how long the loop stood still. Goal: 50 ms.
+and all their sessions end at once; then so many transactional ids start a transaction each, and all
+time out at once; then the node is killed and started again. Beside each step a client in its own
+process sends an ApiVersions request every two milliseconds, open loop (as `greedy` does): its
+longest latency is the longest time that the event loop was blocked. Goal: 50 ms.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupReque
 
 COUNT = 100_000
 WINDOW = 200
-"""Requests on their way at a time."""
+"""The maximum of requests in flight."""
 SESSION_MS = 45_000
 TRANSACTION_MS = 30_000
 GIVE_UP_SECONDS = 150
@@ -46,14 +46,14 @@ LOADING = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVA
 
 
 class Pipelined:
-    """One connection with a window of requests on their way."""
+    """One connection with up to `WINDOW` requests in flight."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port))
         self._file = self._socket.makefile("rb")
 
     def ask(self, key: ApiKey, version: int, requests: list[Message]) -> list[Any]:
-        """Ask all, and return the answers in their order."""
+        """Send all requests, and return the answers in their order."""
         frames = [encode_request(key, version, 1, "bench", request) for request in requests]
         self._socket.sendall(b"".join(frames))
         return [self._answer(key, version) for _ in requests]
@@ -64,12 +64,12 @@ class Pipelined:
 
 
 def windows(count: int) -> Iterator[range]:
-    """Divide so many into windows."""
+    """Yield the numbers below `count` in ranges of at most `WINDOW`."""
     return (range(at, min(at + WINDOW, count)) for at in range(0, count, WINDOW))
 
 
 def find_coordinators(connection: Pipelined) -> None:
-    """Have both topics made, and wait until all their partitions are loaded."""
+    """Have both internal topics created, and wait until all their partitions are loaded."""
     for key_type in (0, 1):
         names = [f"name-{number}" for number in range(500)]
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=names)
@@ -83,7 +83,7 @@ def find_coordinators(connection: Pipelined) -> None:
 def asked_until_good(
     connection: Pipelined, key: ApiKey, version: int, requests: list[Message]
 ) -> list[Any]:
-    """Ask, and ask those again whose shard is being loaded."""
+    """Send requests, and repeat those whose shard is being loaded."""
     answers: dict[int, Any] = {}
     while left := [number for number in range(len(requests)) if number not in answers]:
         for number, answer in zip(
@@ -99,7 +99,7 @@ def asked_until_good(
 
 
 def join_groups(connection: Pipelined, count: int, name: str = "group") -> None:
-    """Have groups of one member each, all of them stable."""
+    """Create `count` stable groups of one member each."""
     protocol = JoinGroupRequestProtocol(name="range", metadata=b"\0\1" + bytes(12))
     for numbers in windows(count):
         joins: list[Message] = [
@@ -128,7 +128,7 @@ def join_groups(connection: Pipelined, count: int, name: str = "group") -> None:
 
 
 def begin_transactions(connection: Pipelined, count: int) -> None:
-    """Have transactional ids, each with an open transaction."""
+    """Create `count` transactional ids with an open transaction each."""
     for numbers in windows(count):
         names = [f"id-{number}" for number in numbers]
         inits: list[Message] = [
@@ -151,7 +151,7 @@ def begin_transactions(connection: Pipelined, count: int) -> None:
 
 
 def wait_while(ask: Callable[[], int], what: str) -> None:
-    """Wait until there are none left."""
+    """Wait until the count is 0."""
     give_up = time.monotonic() + GIVE_UP_SECONDS
     while (left := ask()) > 0:
         assert time.monotonic() < give_up, f"{left} {what} are left"
@@ -159,14 +159,14 @@ def wait_while(ask: Callable[[], int], what: str) -> None:
 
 
 def stable_groups(connection: Pipelined) -> int:
-    """Count the groups that have a member."""
+    """Count the groups with a member."""
     request = ListGroupsRequest(states_filter=["Stable"])
     (answer,) = connection.ask(ApiKey.LIST_GROUPS, 4, [request])
     return len(answer.groups)
 
 
 def open_transactions(connection: Pipelined) -> int:
-    """Count the transactions that are not ended."""
+    """Count the open transactions."""
     states = ["Ongoing", "PrepareAbort", "PrepareEpochFence"]
     request = ListTransactionsRequest(state_filters=states)
     (answer,) = connection.ask(ApiKey.LIST_TRANSACTIONS, 0, [request])
@@ -174,7 +174,7 @@ def open_transactions(connection: Pipelined) -> int:
 
 
 def measure(server: Millrace, name: str, work: Callable[[], None]) -> None:
-    """Do something beside the client that asks on time, and print a row."""
+    """Call `work` beside the well-behaved client, and print a row."""
     ours, theirs = multiprocessing.Pipe()
     polite = multiprocessing.Process(target=ask_on_time, args=(server.port, theirs))
     polite.start()
@@ -194,7 +194,7 @@ def measure(server: Millrace, name: str, work: Callable[[], None]) -> None:
 
 
 def start_again(server: Millrace) -> None:
-    """Kill the node, and start it on what it has left."""
+    """Kill the node, and start it on the same folder."""
     server.process.send_signal(signal.SIGKILL)
     server.process.wait()
     server.start()

@@ -1,8 +1,9 @@
-"""What the demo's processes take of memory: `python -m bench.memory [--lite]`.
+"""The memory of the demo's processes: `python -m bench.memory [--lite]`.
 
-The whole demo runs; orders are POSTed for a while, and the memory of every process is looked at
-meanwhile. Memory is proportional (PSS): pages that n processes share count 1/n in each, so the sum
-is what the machine really gives. Processes of a kind are added up; shown is the greatest sum.
+The whole demo runs; orders are POSTed for a while, and the memory of every process is sampled.
+Memory is proportional (PSS): pages that n processes share count 1/n in each, so the sum is the
+memory that the machine provides. Processes of a kind are added up; the table shows the sample with
+the greatest total.
 """
 
 import argparse
@@ -20,7 +21,7 @@ MEGABYTE = 1_000_000
 
 
 def measure(stack: DemoStack, rate: float, seconds: float) -> Mapping[str, int]:
-    """Send orders and return the memory of each kind of process when all together had most."""
+    """Send orders and return the memory by kind of process, in the sample with the greatest sum."""
     looks = [stack.memory_bytes()]
     is_over = threading.Event()
 

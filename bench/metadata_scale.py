@@ -1,9 +1,9 @@
-"""How the metadata grows with the partitions: 10,000 and 100,000 of them.
+"""The growth of the metadata with the partitions: 10,000 and 100,000 of them.
 
-`python -m bench metadata-scale`. One node does what every node does (write, replay, take and load a
-snapshot), timed in CPU seconds of this process, so that a busy machine changes little. Then a
-quorum of three voters and a broker that joins late runs in the simulator, on a network of 1-4 ms a
-message: what crosses it, and how long that takes there.
+`python -m bench metadata-scale`. One node does the work of every node (write, replay, take and load
+a snapshot), timed in CPU seconds of this process, so that a busy machine changes little. Then a
+quorum of three voters and a broker that joins late runs in the simulator, on a network with a
+latency of 1-4 ms: the bytes on that network, and the simulated time.
 """
 
 import gc
@@ -60,13 +60,13 @@ def main(arguments: list[str]) -> int:
 
 
 def resident_mb() -> float:
-    """Give the resident memory of this process."""
+    """Return the resident memory of this process."""
     gc.collect()
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES / 1e6
 
 
 def bytes_of_logs(folder: Path) -> int:
-    """Give the size of all segments below a folder."""
+    """Return the size of all segments below a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*.log"))
 
 
@@ -74,7 +74,7 @@ def bytes_of_logs(folder: Path) -> int:
 
 
 async def register(quorum: Quorum, broker_id: int) -> None:
-    """Make a broker that partitions can be placed on."""
+    """Register a broker for the placement of partitions."""
     features = [
         Feature(name=name, min_supported_version=lowest, max_supported_version=highest)
         for name, (lowest, highest) in SUPPORTED_FEATURES.items()
@@ -103,7 +103,7 @@ async def register(quorum: Quorum, broker_id: int) -> None:
 
 
 async def measure_node(folder: Path, topic_count: int) -> None:
-    """Create, start again, take a snapshot, load it."""
+    """Measure the creation of topics, a restart, and a snapshot."""
     partition_count = topic_count * PARTITIONS_PER_TOPIC
     before_mb = resident_mb()
     quorum = open_quorum(folder, SETTINGS, rules=None)
@@ -161,7 +161,7 @@ def measure_restart(folder: Path, expected: MetadataImage) -> None:
 
 
 class CalmQuorum(QuorumSimulation):
-    """Three voters and a broker without faults; counts what crosses the network."""
+    """Three voters and a broker without faults; counts the bytes on the network."""
 
     def __init__(self) -> None:
         seed = next(
@@ -185,7 +185,7 @@ class CalmQuorum(QuorumSimulation):
         self.network.send(envelope)
 
     def wait_until(self, is_true: Callable[[], bool]) -> int:
-        """Let time pass; gives how much."""
+        """Run until a condition is true; return the simulated milliseconds."""
         began_ms = self.scheduler.now_ms
         while not is_true():
             self.scheduler.run_until(self.scheduler.now_ms + 1)

@@ -1,10 +1,10 @@
 """The mirror beside Apache's MirrorMaker 2, between the same two brokers of ours.
 
-`python -m bench mirror --rounds 2 --libs FOLDER`: one after the other in turn. Throughput: 1 KB
-records in 6 partitions of one topic that is there before the mirror is started; from the first
-copy to the last. CPU is the mirror's own process; what it used before the first copy counts in
-"CPU s in all" only. Lag: records at 1,000/s, each with the time it was written; how old it is when
-a consumer of the copy has it, after five seconds to warm up.
+`python -m bench mirror --rounds 2 --libs FOLDER`: the mirrors run in turn. Throughput: 1 KB records
+in 6 partitions of one topic, written before the mirror starts; timed from the first copy to the
+last. CPU is the mirror's own process; its CPU time before the first copy counts in "CPU s in all"
+only. Lag: records at 1,000/s with a timestamp each; the lag is a record's age when a consumer of
+the copy gets it, after a warm-up of five seconds.
 """
 
 import argparse
@@ -67,7 +67,7 @@ def command(server: str, properties: Path, libs: Path) -> list[str]:
 
 @contextmanager
 def running(server: str, properties: Path, libs: Path) -> Iterator[int]:
-    """Run a mirror; gives its process id."""
+    """Run a mirror; yield its process id."""
     with (properties.parent / f"{server}.log").open("w") as log:
         process = subprocess.Popen(
             command(server, properties, libs), stdout=log, stderr=log, env=program_environment()
@@ -147,7 +147,7 @@ def lag(results: Results, server: str, seconds: int, libs: Path) -> None:
             while copied(consumer) < 600:
                 time.sleep(0.1)
             consumer.assign([TopicPartition(COPY, n, 100) for n in range(PARTITIONS)])
-            ages = paced(source, consumer, 5 * RATE)  # what a JVM is warmed up with
+            ages = paced(source, consumer, 5 * RATE)  # the warm-up of the JVM
             cpu = cpu_seconds(pid)
             ages = sorted(paced(source, consumer, seconds * RATE))
             used = cpu_seconds(pid) - cpu
@@ -159,7 +159,7 @@ def lag(results: Results, server: str, seconds: int, libs: Path) -> None:
 
 
 def paced(source: str, consumer: Consumer, count: int) -> list[float]:
-    """Write so many at the rate, and read them; returns how old each was, in ms."""
+    """Write `count` records at the rate, and read them; return the age of each in ms."""
     producer = Producer({"bootstrap.servers": source, "linger.ms": 0})
     began, sent, ages = time.time_ns(), 0, []
     while len(ages) < count:

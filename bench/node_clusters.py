@@ -1,7 +1,7 @@
-"""Three nodes that are measured as one: ours and Apache Kafka's, started and broken the same way.
+"""Clusters of three nodes, ours and Apache Kafka's, with the same operations.
 
-Each node is broker and controller, at default settings but for the replication of topics. Nothing
-of ours stands between the nodes.
+Each node is broker and controller, at default settings but for the replication of topics. The nodes
+connect to each other without links of ours.
 """
 
 import os
@@ -30,12 +30,12 @@ READY_SECONDS = 120.0
 
 
 def admin_client(addresses: str) -> confluent_kafka.admin.AdminClient:
-    """Make a stock client, one that does not tell of every connection it loses."""
+    """Return a stock client that does not log lost connections."""
     return confluent_kafka.admin.AdminClient({"bootstrap.servers": addresses, "log_level": 0})
 
 
 def settings_for(replication_factor: int) -> dict[str, str]:
-    """Give the settings of a cluster whose topics have so many replicas."""
+    """Return the settings of a cluster for a replication factor of its topics."""
     return {
         "offsets.topic.replication.factor": str(replication_factor),
         "transaction.state.log.replication.factor": str(replication_factor),
@@ -45,34 +45,34 @@ def settings_for(replication_factor: int) -> dict[str, str]:
 
 
 class NodeCluster(Protocol):
-    """Three nodes in a folder of their own."""
+    """Three nodes in their own folder."""
 
     name: str
     addresses: list[str]
 
     @abstractmethod
     def pid(self, node_id: int) -> int:
-        """Return the process of a node that runs."""
+        """Return the process id of a running node."""
 
     @abstractmethod
     def start(self, node_id: int) -> None:
-        """Start a node that is down; it may return before the node serves."""
+        """Start a stopped node; it may return before the node serves."""
 
     @abstractmethod
     def wait_until_down(self, node_id: int) -> None:
-        """Wait until a node that was told to end has ended."""
+        """Wait for the end of a node that got a signal."""
 
     @property
     def bootstrap(self) -> str:
-        """Where its nodes listen."""
+        """The bootstrap servers."""
         return ",".join(self.addresses)
 
     def signal(self, node_id: int, which: signal.Signals) -> None:
-        """Send a signal to a node, and do not wait for what comes of it."""
+        """Send a signal to a node, without a wait for its effect."""
         os.kill(self.pid(node_id), which)
 
     def cpu_seconds(self) -> float:
-        """Return the processor time its nodes have used, user and system."""
+        """Return the CPU time of all nodes, user and system."""
         return sum(_cpu_seconds(self.pid(node_id)) for node_id in NODE_IDS)
 
     def resident_bytes(self) -> int:
@@ -80,18 +80,18 @@ class NodeCluster(Protocol):
         return sum(_resident_bytes(self.pid(node_id)) for node_id in NODE_IDS)
 
     def create_topic(self, topic: str, partitions: int, replication_factor: int) -> None:
-        """Create a topic, and wait until all its replicas are in sync."""
+        """Create a topic, and wait until all its replicas are in the ISR."""
         wanted = confluent_kafka.admin.NewTopic(topic, partitions, replication_factor)
         admin = admin_client(self.bootstrap)
         admin.create_topics([wanted])[topic].result(CREATE_SECONDS)
         self.wait_until_whole(topic)
 
     def wait_until_whole(self, topic: str) -> None:
-        """Wait until every partition has a leader and all its replicas in sync."""
+        """Wait until every partition has a leader and all its replicas in the ISR."""
         until(lambda: all(is_whole(one) for one in self.partitions(topic)), READY_SECONDS)
 
     def partitions(self, topic: str) -> list[confluent_kafka.admin.PartitionMetadata]:
-        """Ask what the partitions of a topic are; they are not whole when nobody answers."""
+        """Return a topic's partitions; without an answer one that is not whole."""
         try:
             found = admin_client(self.bootstrap).list_topics(topic, timeout=5).topics[topic]
         except confluent_kafka.KafkaException:
@@ -100,7 +100,7 @@ class NodeCluster(Protocol):
 
 
 def is_whole(partition: confluent_kafka.admin.PartitionMetadata) -> bool:
-    """Whether a partition has a leader and all its replicas in sync."""
+    """Return True if a partition has a leader and all its replicas in the ISR."""
     return partition.leader > 0 and len(partition.isrs) == len(partition.replicas)
 
 
@@ -127,15 +127,15 @@ class MillraceCluster(NodeCluster):
         self._cluster.close()
 
     def pid(self, node_id: int) -> int:
-        """Return the process of a node that runs."""
+        """Return the process id of a running node."""
         return self._cluster.node(node_id).pid
 
     def start(self, node_id: int) -> None:
-        """Start a node that is down."""
+        """Start a stopped node."""
         self._cluster.start(node_id)
 
     def wait_until_down(self, node_id: int) -> None:
-        """Wait until a node that was told to end has ended."""
+        """Wait for the end of a node that got a signal."""
         until(lambda: not self._cluster.node(node_id).is_running)
 
 
@@ -173,11 +173,11 @@ class KafkaCluster(NodeCluster):
         self._stack.close()
 
     def pid(self, node_id: int) -> int:
-        """Return the process of a node that runs."""
+        """Return the process id of a running node."""
         return self._processes[node_id].pid
 
     def start(self, node_id: int) -> None:
-        """Start a node that is down, and do not wait until it serves."""
+        """Start a stopped node, and do not wait until it serves."""
         self._processes[node_id] = subprocess.Popen(
             [*self._java, "kafka.Kafka", str(self._files[node_id])],
             stdout=self._logs[node_id],
@@ -185,7 +185,7 @@ class KafkaCluster(NodeCluster):
         )
 
     def wait_until_down(self, node_id: int) -> None:
-        """Wait until a node that was told to end has ended."""
+        """Wait for the end of a node that got a signal."""
         self._processes[node_id].wait(READY_SECONDS)
 
     def _prepare(self, folder: Path, stack: ExitStack) -> None:
@@ -231,7 +231,7 @@ class KafkaCluster(NodeCluster):
 def makers(
     libraries: Path | None, replication_factor: int, systems: Iterable[str]
 ) -> list[Callable[[], NodeCluster]]:
-    """Give what makes each system that is to be measured, as far as it is here."""
+    """Return the constructors of the clusters to measure, without those not installed."""
     found: list[Callable[[], NodeCluster]] = []
     if "millrace" in systems:
         found.append(lambda: MillraceCluster(replication_factor))

@@ -1,4 +1,4 @@
-"""The orders of `millrace load` as benches send them: at a rate, or so many at a time."""
+"""The orders of `millrace load` for benchmarks: at a fixed rate, or a fixed count in flight."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ from millrace.load.sending import Sent, send_open_loop, session_of_a_load
 
 
 async def send_orders(url: str, *, rate: float, seconds: float, seed: int) -> Sent:
-    """POST made-up orders at times fixed beforehand (open loop)."""
+    """POST generated orders at scheduled times (open loop)."""
     due = due_times("constant", rate, seconds, seed)
     sent = Sent()
     await send_open_loop(url, make_scenery(len(due), seed).orders, due, sent)
@@ -25,7 +25,7 @@ async def send_orders(url: str, *, rate: float, seconds: float, seed: int) -> Se
 async def send_in_flight(
     url: str, orders: Iterator[DemoOrder], *, in_flight: int, seconds: float, following: Following
 ) -> Sent:
-    """Keep so many orders between their POST and their decision (closed loop)."""
+    """Keep a fixed count of orders between their POST and their decision (closed loop)."""
     sent = Sent()
     end = time.monotonic() + seconds
 
@@ -44,7 +44,7 @@ async def send_in_flight(
 
 
 def follow(bootstrap_servers: str) -> Following:
-    """Follow the orders without a registry: they are written with the only version there is."""
+    """Follow the orders without a registry: their schema has only one version."""
     schema = loader.load("orders/order_event")
     reader = EventReader(projection(schema, "state"))
 

@@ -1,10 +1,10 @@
-"""What somebody who orders notices when a broker dies: `python -m bench outage`.
+"""The effect of a broker failure on a customer of the demo: `python -m bench outage`.
 
-The demo without Spark runs on its own three brokers, which it starts again when they die. Orders
-are POSTed at a fixed rate, open loop, and a stock consumer of what is committed sees what becomes
-of them. In each round one broker, another each time, gets kill -9. Told is the longest time between
-two decisions that were seen, in a round without a fault and in each with one; the longest time from
-when a POST was due to its decision; and how many POSTs were not taken.
+The demo without Spark runs on its own three brokers, and restarts them after a failure. Orders are
+POSTed at a fixed rate, open loop, and a stock read_committed consumer follows their decisions. Each
+round kills another broker with -9. The table has, for a round without a fault and for each round
+with one: the longest time between two decisions; the longest time from the due time of a POST to
+its decision; and the count of refused POSTs.
 """
 
 import argparse
@@ -30,7 +30,7 @@ _DECIDED_SECONDS = 60.0
 
 
 class Found(NamedTuple):
-    """What one round found, in milliseconds."""
+    """The results of one round, in milliseconds."""
 
     gap_ms: float
     latency_ms: float
@@ -38,7 +38,7 @@ class Found(NamedTuple):
 
 
 async def play(stack: DemoStack, following: Following, node_id: int | None, seed: int) -> Found:
-    """Send orders, and kill a broker meanwhile, if one is named."""
+    """Send orders, and kill a broker meanwhile if `node_id` is given."""
     due = due_times("constant", RATE, BEFORE_SECONDS + AFTER_SECONDS, seed)
     sent, orders = Sent(), make_scenery(len(due), seed).orders
     async with asyncio.TaskGroup() as group:
@@ -57,7 +57,7 @@ async def play(stack: DemoStack, following: Following, node_id: int | None, seed
 
 
 async def measure(stack: DemoStack, rounds: int) -> list[Found]:
-    """Warm up, then kill nobody, then one broker a round."""
+    """Warm up, measure a round without a fault, then kill one broker a round."""
     following = follow(stack.bootstrap)
     found = []
     async with asyncio.TaskGroup() as group:

@@ -1,13 +1,13 @@
 """The order pipeline end to end, on our cluster and on Apache Kafka's: `python -m bench pipeline`.
 
 Three nodes, three replicas, exactly once; the demo without Spark (registry and eight services) runs
-on them, and a load that shares the processors with all. In turn, a fresh cluster for every round:
+on them, and the load shares the CPUs with all. The clusters run in turn, a new one for every round:
 
-- at a fixed rate, open loop: latency from when a POST was due to when a stock consumer of what is
-  committed sees the order VALIDATED or FAILED, the same to PAID or FAILED, and what an order costs
-  of the processor;
-- so many orders in flight, closed loop: orders a second;
-- memory of everything but the load (PSS).
+- at a fixed rate, open loop: the latency from the due time of a POST until a stock read_committed
+  consumer reads the order as VALIDATED or FAILED, the same for PAID or FAILED, and the CPU time of
+  an order;
+- with a fixed count of orders in flight, closed loop: orders a second;
+- the memory of all processes but the load (PSS).
 """
 
 import argparse
@@ -29,7 +29,7 @@ from millrace.load.sending import Sent
 
 RATE = 100.0
 IN_FLIGHT = 800
-"""Enough that no service waits for orders: batches grow with what lies ready."""
+"""Enough orders that no service is idle: a batch contains all waiting records."""
 SECONDS = 20.0
 WARM_UP_SECONDS = 5.0
 MEGABYTE = 1_000_000
@@ -39,21 +39,21 @@ _MOST_PER_SECOND = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one load found."""
+    """The results of one load."""
 
     judged_ms: list[float]
-    """Until each order was VALIDATED or FAILED, ascending."""
+    """The time until each order was VALIDATED or FAILED, ascending."""
     ended_ms: list[float]
-    """Until it was PAID or FAILED."""
+    """The time until each order was PAID or FAILED, ascending."""
     orders_per_second: float
     cpu_ms: Mapping[str, float]
-    """What an order cost, by process."""
+    """The CPU time of an order, by process."""
     unavailable: int
-    """How many orders nobody took (503): a cluster that is too slow for its producer's limit."""
+    """The count of refused orders (503): the cluster is too slow for the producer's limit."""
 
 
 class Bench:
-    """The pipeline on one cluster, and what follows its decisions."""
+    """The pipeline on one cluster, and the consumer of its decisions."""
 
     def __init__(self, cluster: NodeCluster, stack: DemoStack, following: Following) -> None:
         self._cluster = cluster
@@ -62,14 +62,14 @@ class Bench:
         self.url = stack.url(ORDERS)
 
     async def at_rate(self, rate: float, seconds: float, seed: int) -> Found:
-        """Offer orders at a rate."""
+        """Send orders at a fixed rate."""
         before, begin = self._cpu(), time.monotonic()
         load = await send_orders(self.url, rate=rate, seconds=seconds, seed=seed)
         return await self._found(load, before, begin)
 
     async def in_flight(self, count: int, seconds: float, seed: int) -> Found:
-        """Keep so many orders on their way."""
-        # Made first: that costs seconds of processor time.
+        """Keep `count` orders in flight."""
+        # The orders are generated before, which takes seconds of CPU time.
         orders = iter(make_scenery(int(_MOST_PER_SECOND * seconds), seed).orders)
         before, begin = self._cpu(), time.monotonic()
         load = await send_in_flight(
@@ -102,14 +102,14 @@ class Bench:
         }
 
     def memory_bytes(self) -> int:
-        """Return what brokers, registry and services have, without the demo that started them."""
+        """Return the memory of brokers, registry and services, without the demo's own process."""
         used = Counter(self._stack.memory_bytes())
         del used["demo"]
         return sum(used.values()) + self._cluster.resident_bytes()
 
 
 async def measure(bench: Bench, following: Following, options: argparse.Namespace) -> list[Found]:
-    """Warm up, then measure at a rate and with so many in flight."""
+    """Warm up, then measure at a fixed rate and with a fixed count in flight."""
     async with asyncio.TaskGroup() as group:
         reading = group.create_task(following.run())
         await following.started.wait()
@@ -173,7 +173,7 @@ def main(arguments: list[str]) -> int:
 
 
 def add(results: Results, name: str, found: list[Found], memory: int, rate: float) -> None:
-    """Put one round into the table."""
+    """Add the results of one round to the table."""
     paced, *pressed = found
     for share in (0.5, 0.99):
         cell = f"{rate:g} orders/s: p{share * 100:g}, ms"

@@ -10,14 +10,14 @@ _LEAST = 10_000
 
 
 def free_port() -> int:
-    """Return a port that nothing listens on just now."""
+    """Return a port on which no process listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def free_ports(count: int) -> int:
-    """Return the first of so many ports in a row, none that a connection may be given meanwhile."""
+    """Return the first of `count` consecutive ports, outside the range of ephemeral ports."""
     below = int(_EPHEMERAL.read_text().split()[0]) if _EPHEMERAL.exists() else 32768
     while True:
         first = random.randrange(_LEAST, below - count)

@@ -1,8 +1,8 @@
-"""Which client a service should process with: consume, produce, commit offsets in one transaction.
+"""The choice of a client for a service's processing: consume, produce, commit in one transaction.
 
-A copier of six partitions to six others, three nodes, three replicas; records are offered at a
-fixed rate (open loop) and latency is from when one was due to when a reader of what is committed
-has it. The copiers do the same with each client:
+A copier from six partitions to six others, three nodes, three replicas; records are sent at a fixed
+rate (open loop), and the latency is from the due time of a record until a read_committed consumer
+has its copy. The copiers do the same with each client:
 
     ours-2, ours-1     transactions, transactions of protocol 2 and 1
     aiokafka           its own transactions; no fencing by the generation of the group
@@ -38,7 +38,7 @@ _TIMEOUT_MS = 10_000
 
 
 async def copy_with_aiokafka(bootstrap: str, client: str) -> None:
-    """Copy for ever, fetching with aiokafka."""
+    """Copy without end, with aiokafka."""
     consumer = AIOKafkaConsumer(
         "source",
         bootstrap_servers=bootstrap,
@@ -95,7 +95,7 @@ def _settings(bootstrap: str, client: str) -> tuple[dict[str, Any], dict[str, An
 
 
 def copy_with_confluent(bootstrap: str, client: str) -> None:
-    """Copy for ever in one thread."""
+    """Copy without end in one thread."""
     consumer_settings, producer_settings = _settings(bootstrap, client)
     consumer, producer = Consumer(consumer_settings), Producer(producer_settings)
     producer.init_transactions()
@@ -114,7 +114,7 @@ def copy_with_confluent(bootstrap: str, client: str) -> None:
 
 
 async def copy_with_confluent_aio(bootstrap: str, client: str) -> None:
-    """Copy for ever with the asyncio classes."""
+    """Copy without end with the asyncio classes."""
     consumer_settings, producer_settings = _settings(bootstrap, client)
     consumer, producer = AIOConsumer(consumer_settings), AIOProducer(producer_settings)
     await producer.init_transactions()
@@ -125,7 +125,7 @@ async def copy_with_confluent_aio(bootstrap: str, client: str) -> None:
             continue
         await producer.begin_transaction()
         for one in [first, *await consumer.consume(_BATCH - 1, 0)]:
-            # Its own way to produce refuses headers.
+            # The asyncio `produce` refuses headers.
             plain = producer._producer  # noqa: SLF001
             plain.produce("target", one.value(), one.key(), headers=one.headers())
         await producer.send_offsets_to_transaction(
@@ -136,7 +136,7 @@ async def copy_with_confluent_aio(bootstrap: str, client: str) -> None:
 
 
 class Load:
-    """Offers records and notes when each is read."""
+    """Sends records and measures the time until each is read."""
 
     def __init__(self, bootstrap: str) -> None:
         self.latencies: list[float] = []
@@ -156,7 +156,7 @@ class Load:
         self._reader.close()
 
     def offer(self, rate: float, seconds: float) -> list[float]:
-        """Offer records at a rate; return their latencies in order."""
+        """Send records at a fixed rate; return their latencies in order."""
         self.latencies.clear()
         begin = time.monotonic()
         count = int(rate * seconds)
@@ -211,7 +211,7 @@ def _cpu_seconds(process_id: int) -> float:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure every client on a fresh cluster."""
+    """Measure every client on a new cluster."""
     parser = argparse.ArgumentParser(prog="python -m bench processing", description=__doc__)
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--clients", nargs="+", default=CLIENTS, choices=CLIENTS)

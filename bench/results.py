@@ -1,4 +1,4 @@
-"""Measurements by cell and server, and the table they make."""
+"""Measurements by cell and server, and their table."""
 
 import statistics
 from collections import defaultdict
@@ -33,7 +33,7 @@ class Results:
 
 
 def spread(values: list[float]) -> str:
-    """Return a median with its least and greatest."""
+    """Return the median, minimum and maximum as text."""
     if not values:
         return "-"
     median = statistics.median(values)

@@ -1,4 +1,4 @@
-"""The two servers that are measured side by side, started the same way: ours and Apache Kafka's."""
+"""The two servers that are measured side by side, ours and Apache Kafka's, with one interface."""
 
 import os
 import shutil
@@ -32,7 +32,7 @@ JAVA_OPTIONS = (
 
 
 class Server(Protocol):
-    """One node in a folder of its own."""
+    """One node in its own folder."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -42,14 +42,14 @@ class Server(Protocol):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """Return the command that serves in the foreground."""
+        """Return the command of the server process."""
 
     def prepare(self) -> None:
-        """Do what must be done once before the first start."""
+        """Prepare the folder once before the first start."""
 
     @property
     def bootstrap(self) -> str:
-        """Where it listens."""
+        """The bootstrap server."""
         return f"127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:
@@ -60,7 +60,7 @@ class Server(Protocol):
         return self
 
     def start(self) -> None:
-        """Start it, for the first time or on what it has left."""
+        """Start the node, for the first time or on its existing folder."""
         self.started_at = time.monotonic()
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -78,7 +78,7 @@ class Server(Protocol):
         shutil.rmtree(self.folder)
 
     def cpu_seconds(self) -> float:
-        """Return the processor time it has used, user and system."""
+        """Return the CPU time of the node, user and system."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
 
@@ -87,11 +87,11 @@ class Server(Protocol):
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * PAGE_BYTES
 
     def forget_peak(self) -> None:
-        """Let `peak_bytes` count from now on."""
+        """Reset `peak_bytes`."""
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
 
     def peak_bytes(self) -> int:
-        """Return the most memory that was resident at once."""
+        """Return the peak of the resident memory."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
@@ -167,7 +167,7 @@ class ApacheKafka(Server):
 
 
 def find_kafka() -> Path | None:
-    """Return the folder of Apache Kafka's jars, or None when it cannot be measured here."""
+    """Return the folder of Apache Kafka's jars, or None if they or Java are not installed."""
     if shutil.which("java") is None:
         return None
     given = os.environ.get("MILLRACE_KAFKA_LIBS")

@@ -69,7 +69,7 @@ LATENCY_SECONDS = 8
 
 
 def create_topic(server: Server, topic: str, partitions: int = 1) -> None:
-    """Create a topic and wait until it is there."""
+    """Create a topic and wait until it exists."""
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": server.bootstrap})
     wanted = confluent_kafka.admin.NewTopic(topic, partitions, 1)
     admin.create_topics([wanted])[topic].result(30)
@@ -89,7 +89,7 @@ def measure_start(make: Callable[[], Server], results: Results) -> None:
 
 
 def measure_server(server: Server, results: Results, round_number: int, cells: list[str]) -> None:
-    """Measure one round of every cell on a fresh server."""
+    """Measure one round of every cell on a new server."""
     wait_for_first_record(server.port, 60)
     if not cells or "idle" in cells:
         measure_idle(server, results)
@@ -110,7 +110,7 @@ def measure_server(server: Server, results: Results, round_number: int, cells: l
 
 
 def measure_idle(server: Server, results: Results) -> None:
-    """Measure what a server that nobody asks anything costs."""
+    """Measure the CPU time and memory of a server without requests."""
     before = server.cpu_seconds()
     time.sleep(IDLE_SECONDS)
     used = 100 * (server.cpu_seconds() - before) / IDLE_SECONDS
@@ -139,7 +139,7 @@ def measure_produce(server: Server, results: Results, cell: Produce, prefix: str
 
 
 def measure_consume(server: Server, results: Results) -> None:
-    """Measure reading from the page cache what was just produced."""
+    """Measure the consumption of the records just produced, from the page cache."""
     count = 1_000_000
     create_topic(server, "consume")
     client("produce", server.bootstrap, "consume", count, 1000, "batch.size=131072", "linger.ms=5")
@@ -152,7 +152,7 @@ def measure_consume(server: Server, results: Results) -> None:
 
 
 def measure_latency(server: Server, results: Results, rate: int) -> None:
-    """Measure from when a record was due to be sent to its arrival at a consumer."""
+    """Measure the time from a record's due time to its arrival at a consumer."""
     topic = f"latency-{rate}"
     create_topic(server, topic)
     settings = ("acks=1", "linger.ms=0")

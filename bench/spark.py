@@ -1,9 +1,9 @@
-"""Spark's source against the official Kafka connector: the same topic, rows/s of both.
+"""Spark's source against the official Kafka connector: rows/s of both on the same topic.
 
-`python -m bench.spark [ROWS]`. A broker of its own, four partitions, values of 200 bytes; Spark on
-`local[2]` in one session; every read goes into Spark's `noop` sink, so decoding is not part of it.
-Each figure is the best of three after one read to warm up. The connector takes part when its jars
-are in build/spark-jars (tests/spark_analytics/jars/resolve.sh).
+`python -m bench.spark [ROWS]`. A broker for the benchmark, four partitions, values of 200 bytes;
+Spark on `local[2]` in one session; every read goes into Spark's `noop` sink, so decoding is not
+measured. Each figure is the best of three after one read to warm up. The connector is measured if
+its jars are in build/spark-jars (tests/spark_analytics/jars/resolve.sh).
 """
 
 import sys
@@ -104,7 +104,7 @@ def best(run: Callable[[], object]) -> float:
 
 
 def are_rows_equal(spark: SparkSession, servers: str, formats: list[str]) -> bool:
-    """Compare count and an order-free digest of whole rows."""
+    """Compare the count and an order-independent digest of whole rows."""
     digests = {
         str(
             reader(spark.read, servers, name)

@@ -1,8 +1,8 @@
 """Three nodes of ours and of Apache Kafka, in one run: interleaved rounds, medians, ratios.
 
-`python -m bench side-by-side --nodes 3`. Every record is acknowledged by all replicas in sync
-(acks=all) of an idempotent producer; topics have six partitions. The C client and the three nodes
-share the machine's cores.
+`python -m bench side-by-side --nodes 3`. Every record of an idempotent producer is acknowledged by
+the whole ISR (acks=all); topics have six partitions. The C client and the three nodes share the
+machine's cores.
 """
 
 import argparse
@@ -25,7 +25,7 @@ SAFE = ("acks=all", "enable.idempotence=true")
 
 @dataclass(frozen=True, slots=True)
 class Produce:
-    """One produce cell; the count is what Apache Kafka takes about ten seconds for."""
+    """One produce cell; Apache Kafka takes about ten seconds for its count."""
 
     name: str
     count: int
@@ -46,7 +46,7 @@ CELLS = (
 
 
 def measure(cluster: NodeCluster, results: Results, options: argparse.Namespace) -> None:
-    """Measure one round of every cell on a fresh cluster."""
+    """Measure one round of every cell on a new cluster."""
     cells: list[str] = options.cells
     if not cells or "idle" in cells:
         measure_idle(cluster, results)
@@ -62,7 +62,7 @@ def measure(cluster: NodeCluster, results: Results, options: argparse.Namespace)
 
 
 def measure_idle(cluster: NodeCluster, results: Results) -> None:
-    """Measure what three nodes cost that nobody asks anything."""
+    """Measure the CPU time and memory of three nodes without requests."""
     before = cluster.cpu_seconds()
     time.sleep(IDLE_SECONDS)
     used = 100 * (cluster.cpu_seconds() - before) / IDLE_SECONDS
@@ -91,13 +91,13 @@ def measure_produce(
 
 
 def client_cpu_seconds() -> float:
-    """Return the processor time of all clients that have ended; the nodes have not."""
+    """Return the CPU time of all ended child processes: the clients, for the nodes still run."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def measure_latency(cluster: NodeCluster, results: Results) -> None:
-    """Measure from when a record was due to be sent to its arrival at a consumer."""
+    """Measure the time from a record's due time to its arrival at a consumer."""
     where, settings = (cluster.bootstrap, "latency"), (*SAFE, "linger.ms=0")
     client("latency", *where, LATENCY_RATE, 3, 100, *settings)
     begin_cell()

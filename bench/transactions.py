@@ -1,9 +1,9 @@
-"""Transactions, ours beside Apache Kafka's: how many a second, and how long a commit takes.
+"""Transactions, ours beside Apache Kafka's: transactions a second, and the latency of a commit.
 
-`python -m bench transactions [--rounds 3]`. One node each, a fresh one for every round, ours and
+`python -m bench transactions [--rounds 3]`. One node each, a new one for every round, ours and
 theirs in turn. Producers of the C client commit one transaction after the other: one producer
-alone, then several at once. A commit counts from the call that commits to its return, which
-includes that the last records are written.
+alone, then several at once. A commit is timed from the call to its return, which includes the write
+of the last records.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def measure(server: Server, results: Results) -> None:
 
 
 def measure_cell(server: Server, results: Results, producers: int, records: int) -> None:
-    """Let so many producers commit so many records each, again and again."""
+    """Let `producers` producers commit transactions of `records` records each."""
     topic = f"of-{producers}-{records}"
     create_topic(server, topic, PARTITIONS)
     before = server.cpu_seconds()
