@@ -22,7 +22,7 @@ from common.process.announcing import announce
 from common.process.log_lines import configure_logging
 from streams import clock
 from streams.app import Topologies, build_app
-from streams.delivery import AWAY
+from streams.around_faust.delivery import AWAY
 from streams.settings import Settings, read_settings
 from streams.telemetry import Metrics
 from streams.topics import wanted_topics
@@ -156,7 +156,8 @@ async def _stop_parts(current: Topologies) -> None:
 
 def main() -> None:
     # Faust tells about every heartbeat.
-    configure_logging(dict.fromkeys(("faust", "mode", "streams.tables"), logging.WARNING))
+    quiet = ("faust", "mode", "streams.around_faust.tables")
+    configure_logging(dict.fromkeys(quiet, logging.WARNING))
     settings = read_settings(sys.argv[1:], os.environ)
     try:
         asyncio.run(Program(settings).run())

@@ -3,7 +3,7 @@
 `build_app` makes a new one each time, so that an app that crashed can be replaced within the
 process and tests can have their own. Faust's own web server stays off (it shows table data to
 whoever asks); `streams.views` answers instead. Faust's own `exactly_once` is never used: it writes
-topics that it does not read outside of its transactions. Ours are in `streams.writer`.
+topics that it does not read outside of its transactions. Ours are in `streams.around_faust.writer`.
 """
 
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from yarl import URL
 
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.topics import PARTITION_COUNT
+from streams.around_faust.delivery import Delivery
+from streams.around_faust.log_reader import LogReader
+from streams.around_faust.recovery import Tables
+from streams.around_faust.tables import ROCKSDB_OPTIONS, ChangelogTable
+from streams.around_faust.transport import CommittedApp
+from streams.around_faust.writer import Writer
 from streams.codec import Codec
-from streams.delivery import Delivery
-from streams.log_reader import LogReader
-from streams.recovery import Tables
 from streams.settings import Settings
-from streams.tables import ROCKSDB_OPTIONS, ChangelogTable
 from streams.telemetry import Metrics
 from streams.topologies import TABLES, add_topologies
-from streams.transport import CommittedApp
-from streams.writer import Writer
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What a topology sees of the world: records come, rows are looked up, steps are applied.
 
-Two things stand behind it: `streams.delivery` with `streams.tables` (Kafka, Faust, RocksDB), and
-`streams.testing` (lists and dicts, and a clock that the test moves). A topology cannot tell which.
+Two things stand behind it: `around_faust` (Kafka, Faust, RocksDB), and `testing` (lists and dicts,
+and a clock that the test moves). A topology cannot tell which.
 """
 
 from collections.abc import Awaitable, Callable

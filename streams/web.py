@@ -22,9 +22,9 @@ from common.http.serving import front_page_handler
 from common.kafka.topics import PARTITION_COUNT
 from streams import views
 from streams.app import Topologies
+from streams.around_faust.tables import ChangelogTable
 from streams.records import Row
 from streams.settings import Settings
-from streams.tables import ChangelogTable
 from streams.telemetry import Metrics
 
 LOCAL = "local"

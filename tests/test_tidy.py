@@ -5,6 +5,7 @@ import io
 import os
 import re
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,8 @@ FOLDERS = (
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 70
 MAX_FILES_PER_PACKAGE = 40
+ONE_FILE_FOR_EACH = {"broker/protocol/messages", "broker/cli"}
+"""API, and tool: as many as Kafka has."""
 VAGUE_NAMES = {"utils", "util", "manager", "helpers", "helper", "misc", "common_utils"}
 VAGUE_CLASS_ENDINGS = ("Manager", "Helper", "Util", "Utils", "Impl")
 KAFKA_NAMES = {"RemoteClusterUtils"}  # what users know it by
@@ -88,6 +91,13 @@ def test_files_keep_the_house_rules(folder: str) -> None:
     assert files
     found = {name_of(path): list(problems(path)) for path in files}
     assert {name: said for name, said in found.items() if said} == {}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_packages_stay_small_enough_to_look_through(folder: str) -> None:
+    counts = Counter(name_of(path.parent) for path in files_of(folder))
+    found = {name: count for name, count in counts.items() if count > MAX_FILES_PER_PACKAGE}
+    assert found.keys() - ONE_FILE_FOR_EACH == set(), found
 
 
 def texts() -> Iterator[Path]:

@@ -173,7 +173,7 @@ def test_two_workers_with_standbys_outlive_a_broker_and_then_one_of_them(tmp_pat
         taken_over = second.times_ready() + 1
         first.kill()
         # What Faust has read and not handled when it has recovered it drops, on any broker, and
-        # counts as acknowledged (`streams/positions.py`).
+        # counts as acknowledged (`streams/around_faust/positions.py`).
         if not second.has_taken_over(times=taken_over):
             second.kill()
             third = stack.enter_context(Worker(bootstrap, tmp_path / "three", **settings))

@@ -30,10 +30,10 @@ from typing import Any, cast
 import faust
 from yarl import URL
 
-from streams.log_reader import LogReader
+from streams.around_faust.log_reader import LogReader
+from streams.around_faust.stores import ClosingStore
 from streams.micro_batch import Message, MicroBatch, RowKey
 from streams.records import Row
-from streams.stores import ClosingStore
 
 # Not this module's name: Faust logs every start and stop of a table under that.
 log = logging.getLogger("streams.changelogs")
@@ -43,7 +43,7 @@ Fence = Callable[[], Awaitable[int]]
 Restored = Callable[[str, int], Awaitable[None]]
 """Called with the table's name and the generation when its store equals its changelog."""
 
-# Faust's own notion of it follows the stream; records also come from `streams.log_reader`.
+# Faust's own notion of it follows the stream; records also come from `log_reader`.
 current_partition: ContextVar[int] = ContextVar("current_partition")
 
 ROCKSDB_OPTIONS = {

@@ -18,8 +18,8 @@ from aiokafka.structs import TopicPartition as KafkaPartition
 
 from common.kafka.transactions.producer import TransactionalProducer, TransactionError
 from common.kafka.transactions.rules import Member, Outcome
+from streams.around_faust.positions import TopicPartition
 from streams.micro_batch import Message
-from streams.positions import TopicPartition
 
 
 class SupersededError(Exception):

@@ -12,10 +12,10 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from common.kafka.transactions.producer import TransactionalProducer
 from common.kafka.transactions.rules import Member
 from millrace.testing import LocalBroker
-from streams.log_reader import LogReader
+from streams.around_faust.log_reader import LogReader
+from streams.around_faust.positions import TopicPartition
+from streams.around_faust.writer import Changes, SupersededError, WriteFailedError, Writer
 from streams.micro_batch import Message
-from streams.positions import TopicPartition
-from streams.writer import Changes, SupersededError, WriteFailedError, Writer
 
 pytestmark = [pytest.mark.interop]
 

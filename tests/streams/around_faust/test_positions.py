@@ -3,7 +3,12 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.positions import Positions, TopicPartition, Verdict, earliest_where_missing
+from streams.around_faust.positions import (
+    Positions,
+    TopicPartition,
+    Verdict,
+    earliest_where_missing,
+)
 
 ORDERS = TopicPartition("orders", 0)
 

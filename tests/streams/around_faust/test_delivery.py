@@ -11,16 +11,16 @@ from aiokafka.structs import ConsumerRecord
 
 from common.kafka.transactions.rules import Member
 from common.registry.wire import MalformedEventError
+from streams.around_faust.delivery import ATTEMPTS, Delivery
+from streams.around_faust.log_reader import Range
+from streams.around_faust.positions import TopicPartition
+from streams.around_faust.writer import Changes, SupersededError, WriteFailedError, Writer
 from streams.codec import Codec
-from streams.delivery import ATTEMPTS, Delivery
-from streams.log_reader import Range
 from streams.micro_batch import Message, MicroBatch, RowKey
-from streams.positions import TopicPartition
 from streams.records import Origin, Outgoing, Row, Step
 from streams.settings import Settings, read_settings
 from streams.telemetry import Metrics
 from streams.topology import Record
-from streams.writer import Changes, SupersededError, WriteFailedError, Writer
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -120,7 +120,7 @@ def run(handle: Callable[[Record], Awaitable[None]], folder: Path, *values: byte
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.delivery._PAUSE_SECONDS", (0.0,))
+    monkeypatch.setattr("streams.around_faust.delivery._PAUSE_SECONDS", (0.0,))
 
 
 def test_agent_hands_every_record_to_its_function_in_order(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from aiokafka.structs import ConsumerRecord
 
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.stopping import stop
-from streams.positions import TopicPartition
+from streams.around_faust.positions import TopicPartition
 
 _FETCH_MAX_WAIT_MS = 50
 _POLL_MS = 50

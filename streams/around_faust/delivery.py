@@ -4,14 +4,14 @@ Faust acknowledges a record whatever became of it, also when its agent failed an
 dropped in a rebalance; it has no retry and no dead letters; a send that fails is only logged.
 Here:
 
-- **Gate.** No record is handled before all tables are restored (`streams.tables`) and the
+- **Gate.** No record is handled before all tables are restored (`tables`) and the
   positions of the assignment are known; Faust seeks to them, too late for some records.
-- **Positions** (`streams.positions`) tell new records from repeated ones and show gaps. A gap
+- **Positions** (`positions`) tell new records from repeated ones and show gaps. A gap
   is read from the log itself, so is the end of a partition where nothing moves. Positions are
   committed by this file, never by Faust; only for what was sent, stored and acknowledged.
-- **Micro-batches** (`streams.micro_batch`): what has come while the last ones were acknowledged
+- **Micro-batches** (`micro_batch`): what has come while the last ones were acknowledged
   is handled together, so they grow with the load. A record that comes alone does not wait.
-- **One transaction** (`streams.writer`) has outgoing records, changelog rows and positions; then
+- **One transaction** (`writer`) has outgoing records, changelog rows and positions; then
   the rows are written to the store. So each record is handled once, whatever crashes. A topic of
   two readers has the position of the slower one: then the rows know what comes again, and only a
   dead letter may be there twice.
@@ -41,15 +41,20 @@ from common.processing.dead_letters import Origin, dead_letter_headers, dead_let
 from common.registry.client import RegistryAwayError
 from common.registry.wire import MalformedEventError
 from streams import clock
+from streams.around_faust.log_reader import LogReader, Range
+from streams.around_faust.positions import (
+    Positions,
+    TopicPartition,
+    Verdict,
+    earliest_where_missing,
+)
+from streams.around_faust.tables import ChangelogTable, current_partition
+from streams.around_faust.writer import Changes, SupersededError, Writer
 from streams.codec import Codec
-from streams.log_reader import LogReader, Range
 from streams.micro_batch import Effect, Message, MicroBatch
-from streams.positions import Positions, TopicPartition, Verdict, earliest_where_missing
 from streams.records import Outgoing, Step, origin_of
-from streams.tables import ChangelogTable, current_partition
 from streams.telemetry import Metrics
 from streams.topology import Handle, MalformedRecordError, Record
-from streams.writer import Changes, SupersededError, Writer
 
 log = logging.getLogger(__name__)
 
