@@ -5,6 +5,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
+from millrace.extras import missing_for
 from millrace.launch import program_command, program_environment, service_names
 
 # Kafka's command-line tools, each a command of the broker's program.
@@ -38,6 +39,9 @@ PROGRAMS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "rest-proxy": ("rest_proxy", (), "serve Kafka over HTTP, as Confluent's REST proxy does"),
     "connect": ("connect", (), "run connectors, and ask those that run (start, list, status ...)"),
     "mirror": ("mirror", (), "follow other clusters: millrace mirror mm2.properties"),
+    "streams": ("streams", (), "run the live views of the orders, with Faust"),
+    "spark-job": ("spark_analytics.jobs", (), "run the exact figures of the orders, with Spark"),
+    "dashboard": ("spark_analytics.dashboard", (), "serve the dashboard of the Spark job"),
 }
 SERVICES = tuple(name.replace("_", "-") for name in service_names())
 USAGE_WIDTH = max(map(len, PROGRAMS))
@@ -63,6 +67,8 @@ def main(arguments: list[str] | None = None) -> int:
         become(f"services.{rest[0].replace('-', '_')}", *rest[1:])
     if name in PROGRAMS:
         module, before, _ = PROGRAMS[name]
+        if problem := missing_for(name):
+            sys.exit(problem)
         become(module, *before, *rest)
     if name in {"--version", "version"}:
         print(f"millrace {_version()}")

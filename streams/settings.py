@@ -38,7 +38,7 @@ class Settings:
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
     """Read the settings; an unknown option or a wrong value ends the program."""
     parser = argparse.ArgumentParser(
-        prog="streams", formatter_class=argparse.ArgumentDefaultsHelpFormatter
+        prog="millrace streams", formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     for entry in fields(Settings):
         parser.add_argument(

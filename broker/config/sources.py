@@ -79,7 +79,23 @@ def is_known(name: str) -> bool:
     return name in KNOWN_SETTINGS or name.startswith("listener.name.")
 
 
+_FORMER = {
+    "port": "listeners",
+    "host.name": "listeners",
+    "advertised.port": "advertised.listeners",
+    "advertised.host.name": "advertised.listeners",
+    "http.port": "http.listener",
+    "http.host": "http.listener",
+    "zookeeper.connect": "controller.quorum.voters",
+}
+"""Names that people know from older Kafkas and from other programs, and what they mean here."""
+
+
 def _suggestion(name: str) -> str:
+    if name in _FORMER:
+        return f"; did you mean {_FORMER[name]!r}?"
+    if name.startswith("zookeeper."):
+        return "; there is no ZooKeeper here, see 'controller.quorum.voters'"
     nearest = difflib.get_close_matches(name, KNOWN_SETTINGS, n=1, cutoff=0.6)
     return f"; did you mean {nearest[0]!r}?" if nearest else ""
 

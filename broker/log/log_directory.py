@@ -149,7 +149,8 @@ class LogDirectory:
         for name, value in expected.items():
             if properties.get(name, value) != value:
                 raise InconsistentLogDirectory(
-                    f"{path} says {name}={properties[name]} and this node has {value}"
+                    f"{path} says {name}={properties[name]} and this node has {value}: start it "
+                    f"with the other {name}, or with log.dirs of its own"
                 )
         if "directory.id" in properties:
             self.directory_id = checkpoints.decode_uuid(properties["directory.id"])

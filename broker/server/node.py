@@ -79,6 +79,7 @@ class Node:
             },
             self._front_page,
         )
+        self._http_url = ""
         self._collector = Collector(monotonic_seconds)
         self._is_ready = False
         self._state_changed = asyncio.Event()
@@ -107,6 +108,7 @@ class Node:
             self._broker.spared = self._collector.spared
         self._collector.start()
         self._start_http()
+        self._log_start()
         quorum.start()
         self._register_controller(quorum, loop)
         if self._broker is not None:
@@ -125,7 +127,23 @@ class Node:
         endpoint = self._config.http_listener
         if endpoint is not None:
             port = self._http.start(endpoint.host or ALL_INTERFACES, endpoint.port)
+            self._http_url = f"http://{endpoint.host}:{port}/metrics"
             log.info("health and metrics on http://%s:%d", endpoint.host, port)
+
+    def _log_start(self) -> None:
+        """Say what this node is, and where, in one line."""
+        config = self._config
+        advertised = [] if self._broker is None else self._broker.listeners.advertised()
+        controllers = [(each.name, each.host, each.port) for each in config.controller_listeners]
+        log.info(
+            "starting node_id=%d roles=%s cluster_id=%s log_dirs=%s listeners=%s metrics=%s",
+            config.node_id,
+            ",".join(sorted(config.process_roles)),
+            self.cluster_id,
+            ",".join(dict.fromkeys((*config.log_dirs, config.metadata_log_dir))),
+            ",".join(f"{name}://{host}:{port}" for name, host, port in [*advertised, *controllers]),
+            self._http_url or "none",
+        )
 
     async def _join(self, broker: Broker, stop: "Stop") -> None:
         """Register with the controller, catch up, and wait until it lets this broker serve."""

@@ -32,7 +32,7 @@ _READY_POLL_SECONDS = 0.1
 
 def main() -> int:
     """Run the job as this process."""
-    settings = read_settings(JobSettings, "millrace analytics", sys.argv[1:], os.environ)
+    settings = read_settings(JobSettings, "millrace spark-job", sys.argv[1:], os.environ)
     configure_logging({"py4j": logging.WARNING, "pyspark": logging.WARNING})
     return asyncio.run(_serve(settings))
 

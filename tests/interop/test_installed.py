@@ -112,9 +112,10 @@ class Installation:
             for name, value in os.environ.items()
             if not name.startswith(("PYTEST", "PYTHON", "COV_"))
         }
-        environment |= {"PYTHONPATH": str(folder), "TMPDIR": str(folder)}
+        path = os.pathsep.join([str(self._bin), environment["PATH"]])
+        environment |= {"PYTHONPATH": str(folder), "TMPDIR": str(folder), "PATH": path}
         return subprocess.run(
-            [str(self._bin / program), *arguments],
+            [program, *arguments],
             cwd=folder,
             env=environment,
             capture_output=True,
@@ -135,16 +136,19 @@ def build_wheel(folder: Path) -> Path:
     return wheel
 
 
-def link_requirements(name: str, site_packages: Path, seen: set[str] | None = None) -> None:
+def link_requirements(
+    name: str, site_packages: Path, seen: set[str] | None = None, *, extra: str = ""
+) -> None:
     """Put what a distribution requires, and what that requires, into another environment."""
     seen = set() if seen is None else seen
     for text in distribution(name).requires or []:
         requirement = Requirement(text)
-        is_wanted = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        is_wanted = requirement.marker is None or requirement.marker.evaluate({"extra": extra})
         if is_wanted and requirement.name not in seen:
             seen.add(requirement.name)
             link(distribution(requirement.name), site_packages)
-            link_requirements(requirement.name, site_packages, seen)
+            for needed in ("", *requirement.extras):
+                link_requirements(requirement.name, site_packages, seen, extra=needed)
 
 
 def link(installed: Distribution, site_packages: Path) -> None:

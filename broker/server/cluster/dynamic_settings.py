@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.dynamic_settings import with_dynamic_settings
+from broker.config.known_settings import KNOWN_SETTINGS
+from broker.config.values import Values
 from broker.errors import KafkaError
 from broker.metadata.delta import MetadataDelta
 from broker.server.cluster.metadata_quorum import ClusterMetadata
@@ -39,10 +41,16 @@ class DynamicSettings:
         own = configs.settings_of(BROKER, str(self.static.node_id))
         if not for_all and not own and self.current is self.static:
             return
+        before = Values(self.current.given)
         try:
             self.current = with_dynamic_settings(self.static, for_all, own)
         except KafkaError as error:
             log.error("dynamic settings are left as they were: %s", error)
             return
         self.on_change()
-        log.info("dynamic settings applied: %s", ", ".join(sorted({*for_all, *own})) or "none")
+        now = Values(self.current.given)
+        names = {*before.given, *self.current.given} & KNOWN_SETTINGS.keys()
+        # The controller records some values for all that every node has anyway.
+        changed = sorted(name for name in names if before.text(name) != now.text(name))
+        if changed:
+            log.info("dynamic settings applied: %s", ", ".join(changed))

@@ -174,7 +174,8 @@ class Lifecycle:
             self._note_progress()
             return
         if code not in WORTH_ANOTHER_TRY or self._clock.now_ms() >= self._give_up_ms:
-            self.on_fatal(f"the controller refused to register this broker: {code.name}")
+            why = _why(code, self._config.node_id)
+            self.on_fatal(f"the controller refused to register this broker: {why}")
             return
         if code != self._told:
             self._told = code
@@ -302,5 +303,7 @@ class Lifecycle:
 
 def _why(code: ErrorCode, node_id: int) -> str:
     if code == ErrorCode.DUPLICATE_BROKER_REGISTRATION:
-        return f"another live broker has the id {node_id}"
-    return f"{code.name}; the controller cannot be reached or has not been elected"
+        return f"{code.name}: another live broker has node.id {node_id}; give this one its own"
+    if code in WORTH_ANOTHER_TRY:
+        return f"{code.name}; the controller cannot be reached or has not been elected"
+    return code.name

@@ -110,7 +110,9 @@ def bind(host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.setblocking(False)
-    except OSError:
+    except OSError as error:
         listening.close()
-        raise
+        where = f"[{host}]:{port}" if family == socket.AF_INET6 else f"{host}:{port}"
+        said = f"cannot listen on {where}: {error.strerror or error}"
+        raise OSError(error.errno, said) from error
     return listening

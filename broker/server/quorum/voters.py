@@ -1,7 +1,8 @@
 """Who votes, for a node whose configuration does not say (`controller.quorum.voters` is empty).
 
 A controller was formatted with the voters: they stand in the newest snapshot of its metadata log
-(KIP-853). Any other node has `controller.quorum.bootstrap.servers` and asks them, one after the
+(KIP-853). One that has neither voters nor such a snapshot cannot start: it would wait for itself.
+Any other node has `controller.quorum.bootstrap.servers` and asks them, one after the
 other, again and again, before it starts: DescribeQuorum v2 names the endpoints of the voters. A
 node with the controller role that is told of none is alone, and so the only voter.
 """
@@ -63,7 +64,10 @@ def voters_of(record: VotersRecord) -> tuple[Voter, ...]:
 async def with_voters(
     config: BrokerConfig, storage: Storage, loop: asyncio.AbstractEventLoop
 ) -> BrokerConfig:
-    """Give the configuration with the voters filled in; waits until a bootstrap server answers."""
+    """Give the configuration with the voters filled in; waits until a bootstrap server answers.
+
+    Raises OSError for a controller that was not formatted.
+    """
     if config.voters:
         return config
     record = stored_voters(storage, f"{config.metadata_log_dir}/{METADATA_PARTITION}")
@@ -71,6 +75,13 @@ async def with_voters(
         return replace(config, voters=voters_of(record))
     if not config.bootstrap_servers:
         return config
+    if config.is_controller:
+        raise OSError(
+            f"{config.metadata_log_dir} is not formatted, and a controller with "
+            "controller.quorum.bootstrap.servers learns from there who votes. Format it with "
+            "'millrace storage format --standalone' for the first controller, or with "
+            "'--initial-controllers' for several"
+        )
     voters = await _ask_until_known(config, loop)
     log.info("the quorum's voters are known voters=%s", [voter.node_id for voter in voters])
     return replace(config, voters=voters)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from broker.config.known_settings import KNOWN_SETTINGS
-from broker.config.sources import collect_settings, parse_properties
+from broker.config.sources import collect_settings, parse_properties, validate_name
 from broker.errors import ErrorCode, KafkaError
 
 
@@ -60,6 +60,22 @@ def test_an_unknown_setting_is_refused_with_the_nearest_known_name() -> None:
         collect(overrides=("num.partitons=3",))
     assert refused.value.code == ErrorCode.INVALID_CONFIG
     assert "'num.partitions'" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("port", "listeners"),
+        ("host.name", "listeners"),
+        ("http.port", "http.listener"),
+        ("advertised.host.name", "advertised.listeners"),
+        ("zookeeper.connect", "controller.quorum.voters"),
+        ("zookeeper.session.timeout.ms", "controller.quorum.voters"),
+    ],
+)
+def test_a_name_from_elsewhere_is_known_for_what_it_means(name: str, meant: str) -> None:
+    with pytest.raises(KafkaError, match=f"{name}.*{meant}"):
+        validate_name(name)
 
 
 def test_an_unknown_variable_is_passed_by_with_a_warning(
