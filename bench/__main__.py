@@ -7,6 +7,7 @@ PARTS = ("codec", "log", "side_by_side", "pipeline", "cluster", "metadata_scale"
 
 # Only run if they are named: each of Apache Kafka's timeouts takes a minute.
 ON_REQUEST = (
+    "cluster_counts",
     "connect",
     "failover",
     "groups",

@@ -2,7 +2,9 @@
 
 `python -m bench hot-path --checkout PATH` measures another tree beside this one. Each tree runs in
 its own process, with a connection over the loopback, and the two take turns, some hundred calls
-each; the least time of all counts, so that other processes on the machine hardly matter.
+each; the least time of all counts, so that other processes on the machine hardly matter. Beside the
+time stand the Python calls and the bytecodes of one request, which are the same on every machine
+(tests/broker/server/test_hot_path.py holds those of this tree). Every answer is checked.
 """
 
 import argparse
@@ -15,17 +17,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 TOPIC = "hot"
+COUNTED = 5
 BATCHES, RECORDS, RECORD_BYTES = 400, 16, 1_000
 CALLS_PER_TURN = 200
 API_VERSIONS = b"\0\0\0\x0a\0\x12\0\0\0\0\0\x01\xff\xff"
 TURNS = 40
+COUNTS = "counts of "
 
 
 def main(arguments: list[str]) -> int:
@@ -37,15 +41,19 @@ def main(arguments: list[str]) -> int:
     trees = [ROOT] if parsed.checkout is None else [parsed.checkout, ROOT]
     with ExitStack() as stack:
         nodes = [stack.enter_context(_measured(tree)) for tree in trees]
-        print(f"| request | {' us | '.join(tree.name for tree in trees)} us | ratio |")
-        print("|---|" + "---|" * (len(trees) + 1))
+        names = [tree.name for tree in trees]
+        heads = [f"{name} us" for name in names] + ["ratio"]
+        heads += [f"{name} calls, bytecodes" for name in names]
+        print(f"| request | {' | '.join(heads)} |")
+        print("|---|" + "---|" * len(heads))
         for name in _ask(nodes[0], "names"):
             least = [float("inf")] * len(nodes)
             for _ in range(parsed.turns):
                 for number, node in enumerate(nodes):
                     least[number] = min(least[number], _ask(node, name))
             told = " | ".join(f"{microseconds:.1f}" for microseconds in least)
-            print(f"| {name} | {told} | {least[-1] / least[0]:.2f} |", flush=True)
+            counts = " | ".join("{}, {}".format(*_ask(node, f"{COUNTS}{name}")) for node in nodes)
+            print(f"| {name} | {told} | {least[-1] / least[0]:.2f} | {counts} |", flush=True)
     return 0
 
 
@@ -67,11 +75,11 @@ def _ask(process: subprocess.Popen[str], what: str) -> Any:
     return json.loads(process.stdout.readline())
 
 
-# --- in the process of one tree, the only one that imports its modules ---
+# --- in the process of one tree, whose modules are imported there and nowhere else ---
 
 
 def serve(tree: str) -> None:
-    """Read names of requests from standard input; write their microseconds to standard output."""
+    """Answer on standard output with the microseconds of what standard input names."""
     sys.path[0] = tree
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory(prefix="millrace-bench-") as folder:
@@ -79,8 +87,31 @@ def serve(tree: str) -> None:
         frames = _frames(node)
         for line in sys.stdin:
             name = line.strip()
-            told = list(frames) if name == "names" else node.least_microseconds(frames[name])
-            print(json.dumps(told), flush=True)
+            print(json.dumps(_told(node, frames, name)), flush=True)
+
+
+def _told(node: "_Node", frames: "dict[str, Hot]", name: str) -> Any:
+    if name == "names":
+        return list(frames)
+    if name.startswith(COUNTS):
+        return node.counts(frames[name.removeprefix(COUNTS)])
+    return node.least_microseconds(frames[name])
+
+
+class Hot(NamedTuple):
+    """A request, and what its answer has to be."""
+
+    api_key: int
+    api_version: int
+    frame: bytes
+    is_right: Callable[[Any], bool]
+
+    def check(self, answer: bytes) -> None:
+        """Raise AssertionError for any other answer."""
+        from broker.protocol.framing import decode_response
+
+        _, message = decode_response(self.api_key, self.api_version, answer)
+        assert self.is_right(message), message
 
 
 class _Node:
@@ -102,7 +133,8 @@ class _Node:
                 "log.dir": folder,
             }
         )
-        self._loop.run_until_complete(Node(config, cluster_id=None).open(Stop()))
+        self._node = Node(config, cluster_id=None)
+        self._loop.run_until_complete(self._node.open(Stop()))
         self._socket = socket.create_connection(("127.0.0.1", ports[0]))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.ask(API_VERSIONS)  # The node accepts the connection.
@@ -125,23 +157,52 @@ class _Node:
         self._socket.setblocking(True)
         return bytes(answer[4:])
 
-    def least_microseconds(self, frame: bytes) -> float:
+    def close(self) -> None:
+        """Stop the node."""
+        self._socket.close()
+        self._loop.run_until_complete(self._node.stop())
+        self._loop.close()
+
+    def least_microseconds(self, hot: Hot) -> float:
         """Return the least time of a request of many calls."""
         least = 1 << 60
         gc.disable()
         for _ in range(CALLS_PER_TURN):
-            self._socket.sendall(frame)
+            self._socket.sendall(hot.frame)
             started = time.perf_counter_ns()
             self._on_readable()
             least = min(least, time.perf_counter_ns() - started)
-            self._receive()
+            hot.check(self._receive())
         gc.enable()
         return least / 1000
 
-    def _receive(self) -> None:
-        left = int.from_bytes(self._socket.recv(4, socket.MSG_WAITALL), "big")
-        while left:
-            left -= len(self._socket.recv(left))
+    def counts(self, hot: Hot) -> tuple[int, int]:
+        """Count the Python calls and the bytecodes of a request, the least of a few."""
+        return min(self._count(hot) for _ in range(COUNTED))
+
+    def _count(self, hot: Hot) -> tuple[int, int]:
+        calls = bytecodes = 0
+
+        def trace(frame: Any, event: str, argument: object) -> Any:
+            nonlocal calls, bytecodes
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+            calls += event == "call"
+            bytecodes += event == "opcode"
+            return trace
+
+        self._socket.sendall(hot.frame)
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            self._on_readable()
+        finally:
+            sys.settrace(before)
+        hot.check(self._receive())
+        return calls, bytecodes
+
+    def _receive(self) -> bytes:
+        size = int.from_bytes(self._socket.recv(4, socket.MSG_WAITALL), "big")
+        return self._socket.recv(size, socket.MSG_WAITALL)
 
 
 def _connection_of(ours: socket.socket) -> Any:
@@ -154,7 +215,7 @@ def _connection_of(ours: socket.socket) -> Any:
     raise LookupError(f"no connection of {peer}")
 
 
-def _frames(node: _Node) -> dict[str, bytes]:
+def _frames(node: _Node) -> dict[str, Hot]:
     """Return the requests by name."""
     from broker.protocol.api_keys import ApiKey
     from broker.protocol.framing import encode_request
@@ -193,13 +254,25 @@ def _frames(node: _Node) -> dict[str, bytes]:
     # The index has the position of an offset far from the log's end, as a consumer reads at its
     # start; the log remembers that of one near the end, as a consumer reads that continues.
     far, near = RECORDS * (BATCHES // 3), RECORDS * (BATCHES - 2)
+
+    def fetched(answer: Any) -> bool:
+        (partition,) = answer.responses[0].partitions
+        return not partition.error_code and len(partition.records) > RECORDS * RECORD_BYTES
+
+    def produced(answer: Any) -> bool:
+        (partition,) = answer.responses[0].partition_responses
+        return not partition.error_code and partition.base_offset >= RECORDS * BATCHES
+
+    def described(answer: Any) -> bool:
+        return [len(topic.partitions) for topic in answer.topics] == [1]
+
     return {
-        "fetch 16 KB by index": fetch(far),
-        "fetch 16 KB at the end": fetch(near),
-        "metadata of a topic": metadata,
-        "produce 100 B": produce(1, 100),
-        "produce 16 KB": produce(RECORDS, RECORD_BYTES),
-        "produce 100 KB": produce(100, RECORD_BYTES),
+        "fetch 16 KB by index": Hot(ApiKey.FETCH, 12, fetch(far), fetched),
+        "fetch 16 KB at the end": Hot(ApiKey.FETCH, 12, fetch(near), fetched),
+        "metadata of a topic": Hot(ApiKey.METADATA, 9, metadata, described),
+        "produce 100 B": Hot(ApiKey.PRODUCE, 9, produce(1, 100), produced),
+        "produce 16 KB": Hot(ApiKey.PRODUCE, 9, produce(RECORDS, RECORD_BYTES), produced),
+        "produce 100 KB": Hot(ApiKey.PRODUCE, 9, produce(100, RECORD_BYTES), produced),
     }
 
 

@@ -123,7 +123,10 @@ def append_as_leader(
         note_producer(log, header, base_offset, marker)
     log.after_append(header.record_count, timestamp_ms)
     append_time = timestamp_ms if limits.timestamps.uses_log_append_time else NO_TIMESTAMP
-    return AppendInfo(base_offset, log.log_end_offset - 1, append_time, log.log_start_offset)
+    return tuple.__new__(
+        AppendInfo,
+        (base_offset, log.log_end_offset - 1, append_time, log.log_start_offset, False),
+    )
 
 
 def accept_in_steps(
@@ -176,7 +179,9 @@ def _write(log: LocalLog, header: BatchHeader, base_offset: int, *parts: BytesLi
     segment = log.segments.active
     position, last_offset = segment.size_bytes, base_offset + header.last_offset_delta
     size_bytes = header.batch_length + LOG_OVERHEAD_BYTES
-    batch = BatchPosition(base_offset, last_offset, position, size_bytes, header.max_timestamp)
+    batch = tuple.__new__(
+        BatchPosition, (base_offset, last_offset, position, size_bytes, header.max_timestamp)
+    )
     segment.append(batch, log.append_limits.index_interval_bytes, *parts)
     log.log_end_offset = last_offset + 1
 

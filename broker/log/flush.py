@@ -41,26 +41,27 @@ class FlushQueue(Generic[Log]):
     """The logs that wait for a flush, the earliest first, each at most once."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[int, int]] = []
+        self.waiting: list[tuple[int, int]] = []
+        """When, and the identity of the log, as a heap; empty if no flush is scheduled."""
         self._logs: dict[int, tuple[int, Log]] = {}
-        """By identity: a log and its due time, which may be earlier than in `_waiting`."""
+        """By identity: a log and its due time, which may be earlier than in `waiting`."""
 
     def add(self, log: Log, due_ms: int) -> None:
         """Schedule a flush at a wall-clock time; an earlier one that is scheduled stays."""
         known = self._logs.get(id(log))
         if known is None or due_ms < known[0]:
             self._logs[id(log)] = (due_ms, log)
-            heappush(self._waiting, (due_ms, id(log)))
+            heappush(self.waiting, (due_ms, id(log)))
 
     def next_due_ms(self) -> int | None:
         """Return the time of the next flush; None if none is scheduled."""
-        return self._waiting[0][0] if self._waiting else None
+        return self.waiting[0][0] if self.waiting else None
 
     def due(self, timestamp_ms: int) -> list[Log]:
         """Remove and return the logs that are due."""
         logs: list[Log] = []
-        while self._waiting and self._waiting[0][0] <= timestamp_ms:
-            due_ms, name = heappop(self._waiting)
+        while self.waiting and self.waiting[0][0] <= timestamp_ms:
+            due_ms, name = heappop(self.waiting)
             known = self._logs.get(name)
             # An entry is outdated if the log was scheduled earlier afterwards.
             if known is not None and known[0] == due_ms:

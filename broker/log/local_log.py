@@ -35,6 +35,7 @@ class AppendLimits:
     index_interval_bytes: int
     index_bytes: int
     timestamps: TimestampLimits
+    is_compacted: bool
     needs_rewrite: bool
     segment_age_ms: int
     flush_messages: int
@@ -53,6 +54,7 @@ class AppendLimits:
                 config.message_timestamp_before_max_ms,
                 config.message_timestamp_after_max_ms,
             ),
+            is_compacted=config.is_compacted,
             needs_rewrite=needs_rewrite(config),
             segment_age_ms=config.segment_age_limit_ms,
             flush_messages=config.flush_messages,

@@ -60,7 +60,7 @@ def read(  # noqa: PLR0913 - the last three are choices with a usual answer
         )
     if offset >= max_offset:
         return LogRead([], 0, [])
-    skips_empty_batches = log.config.is_compacted and not is_replica
+    skips_empty_batches = log.append_limits.is_compacted and not is_replica
     found = _find_records(log, offset) if skips_empty_batches else _find(log, offset)
     if found is None:
         return LogRead([], 0, [])
@@ -85,7 +85,7 @@ def read(  # noqa: PLR0913 - the last three are choices with a usual answer
     if with_aborted_transactions:
         upper = next_offset if next_offset >= 0 else min(max_offset, segment.next_offset)
         aborted = aborted_between(log, offset, upper)
-    return LogRead([part], length, aborted)
+    return tuple.__new__(LogRead, ([part], length, aborted))
 
 
 def _find(log: LocalLog, offset: int) -> tuple[Segment, int] | None:
@@ -97,7 +97,8 @@ def _find(log: LocalLog, offset: int) -> tuple[Segment, int] | None:
     for segment in found:
         if not segment.size_bytes:
             continue
-        segments.note_use(segment)
+        if segment is not active:
+            segments.note_use(segment)
         if not segment.is_inspected:
             inspect(log, segment)
         position = segment.position_of(offset)

@@ -181,7 +181,10 @@ class Segment:
         self._unindexed_bytes += size_bytes
         self.size_bytes = position + size_bytes
         self.next_offset = last_offset + 1
-        self.remember(base_offset, position)
+        cursors = self.cursors  # As `remember` does, which is a call.
+        cursors[base_offset] = position
+        if len(cursors) > REMEMBERED_CURSORS:
+            cursors.pop(next(iter(cursors)), None)
 
     def remember(self, base_offset: int, position: int) -> None:
         """Keep the position of a batch for its next reader."""
@@ -235,7 +238,7 @@ class Segment:
         """
         if entry < 0:
             return self.walk(otherwise, end)
-        index = self.offset_index
+        index = self._offset_index or self.offset_index
         position, is_compared = index.positions[entry], index.is_compared
         if is_compared is None or is_compared[entry]:
             return self.walk(position, end)
@@ -296,7 +299,7 @@ class Segment:
         end = self.size_bytes if end is None else end
         if not 0 <= position <= end:
             raise CorruptBatch(f"no batch at byte {position} of {end}")
-        return walk_headers(self.file, position, end) if end else iter(())
+        return walk_headers(self._file or self.file, position, end) if end else iter(())
 
     def _note_all(self, batches: Iterator[BatchPosition], index_interval_bytes: int) -> None:
         """Add batches of the file to the indexes; raise CorruptBatch for invalid offsets."""
@@ -314,7 +317,7 @@ class Segment:
         end = start + max_bytes
         if end >= limit:
             return limit, -1
-        index = self.offset_index
+        index = self._offset_index or self.offset_index
         entry = index.floor_of_position(end)
         is_nearer = entry >= 0 and index.positions[entry] > start
         walk = self._walk_from(entry, start, limit) if is_nearer else self.walk(start, limit)

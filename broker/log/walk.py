@@ -60,7 +60,10 @@ def walk_headers(file: File, position: int, end: int) -> Iterator[BatchPosition]
             raise CorruptBatch(f"the batch at byte {position} is cut off")
         if not count:
             timestamp_ms = NO_TIMESTAMP
-        yield BatchPosition(base_offset, next_offset - 1, position, size_bytes, timestamp_ms)
+        # Without the call that a named tuple's own constructor is.
+        yield tuple.__new__(
+            BatchPosition, (base_offset, next_offset - 1, position, size_bytes, timestamp_ms)
+        )
         position += size_bytes
 
 

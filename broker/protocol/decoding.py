@@ -12,7 +12,11 @@ For `MetadataRequest` version 9 the core of it reads
     n2 = buf[pos]
     pos += 1
     if n2 > 127:
-     n2, pos = finish_uvarint(buf, pos, n2)
+     if buf[pos] < 128:
+      n2 += (buf[pos] << 7) - 128
+      pos += 1
+     else:
+      n2, pos = finish_uvarint(buf, pos, n2)
     if n2 == 0:
      o1.topics = None
     else:
@@ -192,7 +196,11 @@ class DecoderWriter:
         """Write the rest of a number; of the length of a `string` also its check, if not short."""
         finish = self.source.constant("finish_uvarint", finish_uvarint)
         with self.source.block(f"if {name} > 127:"):
-            self.source.line(f"{name}, pos = {finish}(buf, pos, {name})")
+            with self.source.block("if buf[pos] < 128:"):
+                self.source.line(f"{name} += (buf[pos] << 7) - 128")
+                self.source.line("pos += 1")
+            with self.source.block("else:"):
+                self.source.line(f"{name}, pos = {finish}(buf, pos, {name})")
             if string:
                 too_long = f"is longer than {MAX_STRING_BYTES} bytes"
                 self._write_refusal(f"{name} > {MAX_STRING_BYTES + 1}", string, too_long)

@@ -23,7 +23,7 @@ from broker.protocol.layout import (
 from broker.protocol.message import Field, Struct, default_value
 from broker.protocol.source import Source
 from broker.protocol.wire import (
-    ONE_BYTE_UVARINTS,
+    COMPACT_LENGTHS,
     Buffer,
     EncodeError,
     NumberEncoders,
@@ -164,21 +164,15 @@ class EncoderWriter:
 
     def _write_count(self, counted: str, size: str, nullable: bool, old_format: str) -> None:
         """Add the length or count `size` of `counted`, or the mark for null."""
-        source = self.source
-        length = source.name("n")
         if nullable:
-            null = "0" if self._flexible else "-1"
-            size_or_null = f"{null} if {counted} is None else {size}"
-        else:
-            size_or_null = size
+            size = f"-1 if {counted} is None else {size}"
         if not self._flexible:
-            source.line(f"{length} = {size_or_null}")
+            length = self.source.name("n")
+            self.source.line(f"{length} = {size}")
             self._run.append((old_format, length))
             return
-        source.line(f"{length} = {size_or_null}{' + 1'}")
-        short = source.constant("short", ONE_BYTE_UVARINTS)
-        uvarint = source.constant("uvarint", encode_uvarint)
-        self._add_piece(f"({short}[{length}] if {length} < 128 else {uvarint}({length}))")
+        lengths = self.source.constant("lengths", COMPACT_LENGTHS)
+        self._add_piece(f"{lengths}[{size}]")
 
     def _write_sized(self, value: str, kind: str, nullable: bool) -> None:
         source = self.source
@@ -199,7 +193,9 @@ class EncoderWriter:
         blob = source.name("b")
         source.line(f"{blob} = {value}")
         size = source.constant("blob_size_bytes", blob_size_bytes)
-        self._write_count(blob, f"{size}({blob})", nullable, "i")
+        self._write_count(
+            blob, f"(len({blob}) if {blob}.__class__ is bytes else {size}({blob}))", nullable, "i"
+        )
         self.flush()
         put = source.constant("put_blob", put_blob)
         with source.block(f"if {blob} is not None:"):

@@ -125,7 +125,8 @@ def begin_request(
             client_id = str(frame[10:position], "utf-8")
         elif length != -1:
             raise DecodeError("RequestHeader.client_id does not fit")
-        header = RequestHeader(api_key, api_version, correlation_id, client_id)
+        # Without the call that a named tuple's own constructor is.
+        header = tuple.__new__(RequestHeader, (api_key, api_version, correlation_id, client_id))
         codec = _request_codecs.get(api_key << 16 | api_version)
         if codec is None:
             codec = _find_request_codec(header)
@@ -187,7 +188,10 @@ def encode_response(header: RequestHeader, message: Message) -> list[Part]:
         codec.encode(message, pieces, parts)
     except ENCODING_FAILURES as error:
         raise _encode_error(header, message, error) from error
-    return _framed(header, codec, pieces, parts)
+    if parts:
+        return _framed(header, codec, pieces, parts)
+    body = b"".join(pieces)
+    return [codec.pack_start(len(body) + codec.start_size_bytes, header.correlation_id) + body]
 
 
 def encode_response_in_pieces(
@@ -239,7 +243,7 @@ def _framed(
     if body:
         parts.append(body)
     size = sum(map(len, parts)) + codec.start_size_bytes
-    parts[0] = codec.pack_start(size, header.correlation_id) + cast(bytes, parts[0])
+    parts[0] = codec.pack_start(size, header.correlation_id) + parts[0]  # type: ignore[operator]
     return parts
 
 

@@ -23,7 +23,8 @@ MAX_CACHED_COUNT = 512
 MAX_UVARINT_BYTES = 5
 MAX_TAGS = 1024
 """Of one section. Kafka's largest has a handful; a million would cost a second to skip."""
-ONE_BYTE_UVARINTS = [bytes((value,)) for value in range(128)]
+NULL_LENGTH = -1
+"""What stands for null in `CompactLengths`."""
 
 
 class DecodeError(ValueError):
@@ -106,6 +107,22 @@ def skip_tags(buffer: Buffer, position: int, end: int, count: int) -> int:
     for _ in range(count):
         tag, _, position = decode_tag(buffer, position, end, tag)
     return position
+
+
+class CompactLengths(dict[int, bytes]):
+    """A length or count as flexible versions write it: as a varint of one more; null is 0."""
+
+    def __init__(self) -> None:
+        super().__init__({length: bytes((length + 1,)) for length in range(NULL_LENGTH, 127)})
+
+    def __missing__(self, length: int) -> bytes:
+        value = length + 1
+        if value < 1 << 14:
+            return bytes((value & 127 | 128, value >> 7))
+        return encode_uvarint(value)
+
+
+COMPACT_LENGTHS = CompactLengths()
 
 
 class NumberDecoders(dict[int, Callable[[Buffer, int], tuple[int, ...]]]):

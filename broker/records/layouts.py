@@ -66,7 +66,8 @@ class Layouts:
         if times.translate(None, _BYTES[earliest : latest + 1]):
             # The timestamps do not ascend, as they usually do.
             earliest, latest = min(times), max(times)
-        return Walked(earliest >> 1, latest >> 1, True)
+        # Without the call that a named tuple's own constructor is.
+        return tuple.__new__(Walked, (earliest >> 1, latest >> 1, True, True))
 
     def _learn(self, name: tuple[int, int], payload: bytes) -> Layout | None:
         """Compute the layout of the second payload of a key; only note the first one."""

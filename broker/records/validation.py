@@ -24,6 +24,7 @@ from broker.records.header import (
     ATTRIBUTES_POSITION,
     CODEC_MASK,
     CONTROL_FLAG,
+    HEADER,
     HEADER_BYTES,
     INT32_MAX,
     INT64_MAX,
@@ -76,7 +77,7 @@ def read_single_batch(records: BytesLike) -> BatchHeader:
     available = len(records)
     if available < HEADER_BYTES:
         raise _first_batch_refusal(records)
-    header = read_header(records)
+    header = tuple.__new__(BatchHeader, HEADER.unpack_from(records))  # `read_header`, in line
     if header.batch_length + LOG_OVERHEAD_BYTES != available or header.magic != MAGIC:
         raise _first_batch_refusal(records)
     return header

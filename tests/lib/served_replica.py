@@ -1,6 +1,7 @@
 """One broker's replicas, as their handlers see them: simulated disk, time and loop, no socket."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -112,23 +113,31 @@ class Client:
         self._contexts: dict[Any, Context] = {}
 
     def begin(self, context: "Context", steps: Any) -> None:
-        connection: Any = self
-        place = Place(connection, steps)
+        place = Place(steps)
         self.places.append(place)
         self._contexts[place] = context
         self.go_on(place)
 
-    def is_turn_over(self) -> bool:
-        return self.has_turns
-
     def go_on(self, place: Any) -> None:
-        if self.is_closed:
-            return
-        place.run()
-        if place.is_done:
+        """Do as `Connection._run`."""
+        awaited, place.awaited = place.awaited, None
+        value = None if awaited is None else awaited.value
+        try:
+            while not self.is_closed:
+                awaited = place.steps.send(value)
+                value = None
+                if awaited is None:
+                    if self.has_turns:
+                        return
+                elif awaited.is_done:
+                    value = awaited.value
+                else:
+                    place.awaited = awaited
+                    awaited.when_done(partial(self.go_on, place))
+                    return
+        except StopIteration as done:
             self.places.remove(place)
-            if place.parts:
-                self._contexts[place].reply(place.parts)
+            self._contexts[place].reply(done.value)
 
     def close(self) -> None:
         self.is_closed = True

@@ -31,7 +31,8 @@ import logging
 import socket
 import struct
 from collections import deque
-from enum import Enum, auto
+from enum import IntEnum, auto
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from broker.server.network.buffers import PartialFrame
@@ -51,8 +52,8 @@ Making = Steps[list[Part] | None]
 _read_size = struct.Struct(">i").unpack_from
 
 
-class State(Enum):
-    """See the module."""
+class State(IntEnum):
+    """See the module. An IntEnum, because the hash of another Enum is a Python call."""
 
     READING = auto()
     MAKING = auto()
@@ -96,46 +97,18 @@ class FrameSink(Protocol):
 class Place:
     """The place of one answer in the order of its connection, and the generator that makes it."""
 
-    __slots__ = ("_connection", "awaited", "is_done", "parts", "steps")
+    __slots__ = ("awaited", "is_done", "parts", "steps")
 
-    def __init__(self, connection: "Connection", steps: Making | None) -> None:
-        self._connection = connection
+    def __init__(self, steps: Making | None) -> None:
         self.steps = steps
         self.awaited: Later | None = None
         self.is_done = False
         self.parts: list[Part] = []
 
-    def run(self) -> bool:
-        """Run the generator until it is done or waits; tell whether its turn ended before."""
-        connection, steps = self._connection, self.steps
-        assert steps is not None
-        awaited, self.awaited = self.awaited, None
-        value = None if awaited is None else awaited.value
-        try:
-            while True:
-                awaited = steps.send(value)
-                value = None
-                if awaited is None:
-                    if connection.is_turn_over():
-                        return True
-                elif awaited.is_done:
-                    value = awaited.value
-                else:
-                    self.awaited = awaited
-                    awaited.when_done(self.go_on)
-                    return False
-        except StopIteration as done:
-            self.steps, self.parts, self.is_done = None, done.value or [], True
-        return False
-
-    def take_turn(self) -> None:
-        """Go on in a turn of its own."""
-        self._connection.begin_turn()
-        self.go_on()
-
-    def go_on(self) -> None:
-        """Go on with the generator: its turn has come, or what it waited for has happened."""
-        self._connection.go_on(self)
+    @property
+    def holds(self) -> bool:
+        """Whether no other request may be begun before this one goes on."""
+        return self.awaited is None or self.awaited.holds
 
 
 class Connection:
@@ -323,44 +296,65 @@ class Connection:
         if not isinstance(answer, list):
             self._make(answer, frame)
         elif self.places:
-            place = Place(self, None)
+            place = Place(None)
             place.parts, place.is_done = answer, True
             self.places.append(place)
         else:
-            unsent = self._unsent
-            unsent.parts += answer
-            for part in answer:
-                unsent.size_bytes += len(part)
+            self._unsent.add(answer)
 
     def _make(self, steps: Making, frame: memoryview) -> None:
         """Begin with an answer that may take more than this turn."""
-        place = Place(self, steps)
+        place = Place(steps)
         self.places.append(place)
         self._run(place)
-        if not place.is_done and not self.is_closed and _holds(place):
+        if not place.is_done and self.state is not State.CLOSED and place.holds:
             self._making = place
             if frame.obj is self._buffers.shared.obj:
                 self._buffers.replace_shared()
 
     def _run(self, place: Place) -> None:
-        needs_turn = place.run()
-        if self.state is State.CLOSED:  # By its handler: nobody waits for what this waits for.
-            if place.awaited is not None:
-                place.awaited.abandon()
-        elif place.is_done:
+        """Run the generator of a place until it is done, waits, or its turn is over."""
+        steps, turns = place.steps, self._turns
+        assert steps is not None
+        awaited, place.awaited = place.awaited, None
+        value = None if awaited is None else awaited.value
+        try:
+            while True:
+                awaited = steps.send(value)
+                value = None
+                if self.state is State.CLOSED:  # By its handler, for whose answer nobody waits.
+                    if awaited is not None:
+                        awaited.abandon()
+                    return
+                if awaited is None:
+                    if turns.is_over():
+                        turns.wait(partial(self._take_turn, place))
+                        return
+                elif awaited.is_done:
+                    value = awaited.value
+                else:
+                    place.awaited = awaited
+                    awaited.when_done(partial(self._go_on, place))
+                    return
+        except StopIteration as done:
+            place.steps, place.parts, place.is_done = None, done.value or [], True
+        if self.places and self.places[0] is place:
             self._take_answers()
-        elif needs_turn:
-            self._turns.wait(place.take_turn)
 
-    def go_on(self, place: Place) -> None:
-        """Go on with a place; a bug in its generator costs the client its connection."""
-        if self.is_closed:
+    def _take_turn(self, place: Place) -> None:
+        """Go on with a place in a turn of its own."""
+        self._turns.begin()
+        self._go_on(place)
+
+    def _go_on(self, place: Place) -> None:
+        """Go on with a place: its turn has come, or what it waited for has happened."""
+        if self.state is State.CLOSED:
             return
         try:
             self._run(place)
         except Exception as error:  # noqa: BLE001 - the outermost edge of a request
             self._fail(error)
-        if place is self._making and (place.is_done or not _holds(place)):
+        if place is self._making and (place.is_done or not place.holds):
             self._making = None
         if not self._is_in_turn:
             self._settle()
@@ -370,14 +364,6 @@ class Connection:
         places = self.places
         while places and places[0].is_done:
             self._unsent.add(places.popleft().parts)
-
-    def begin_turn(self) -> None:
-        """Begin a turn: `is_turn_over` is False for TURN_SECONDS."""
-        self._turns.begin()
-
-    def is_turn_over(self) -> bool:
-        """Whether to leave the rest for another turn."""
-        return self._turns.is_over()
 
     def _on_turn(self) -> None:
         """Begin the requests of the backlog."""
@@ -406,31 +392,35 @@ class Connection:
 
     def _settle(self) -> None:
         """Send what is made, and find the state that follows."""
-        self._flush()
+        unsent = self._unsent
+        if unsent.parts:
+            self._flush()
         if self.state is State.CLOSED:
             return
         making = self._making
         if making is not None:
             state = State.MAKING if making.awaited is None else State.HELD
-        elif self._is_full():
+        elif unsent.size_bytes > MAX_UNSENT_BYTES or len(self.places) >= MAX_REQUESTS_IN_FLIGHT:
             state = State.FULL
         else:
             state = State.READING if self._backlog is None else State.BEHIND
         if state is not self.state:
-            assert state in TRANSITIONS[self.state], (self.state, state)
-            self.state = state
+            self._enter(state)
         if state is State.BEHIND and not self._is_queued:
             self._is_queued = True
             self._turns.wait(self._on_turn)
+        elif state is State.FULL:
+            # A client that owes us its reading is noticed by the writing.
+            self._watch(len(self.places) >= MAX_REQUESTS_IN_FLIGHT)
+
+    def _enter(self, state: State) -> None:
+        assert state in TRANSITIONS[self.state], (self.state, state)
+        self.state = state
         if state is State.READING:
-            if not self._is_reading:
-                self._read(True)
+            self._read(True)
         elif state is State.FULL:
             self._read(False)
-        if self._is_watched or state is State.FULL:
-            # A client that owes us its reading is noticed by the writing.
-            is_writing = len(self.places) < MAX_REQUESTS_IN_FLIGHT
-            self._watch(state is State.FULL and not is_writing)
+        self._watch(False)
 
     def _read(self, wanted: bool) -> None:
         if wanted != self._is_reading:
@@ -453,7 +443,7 @@ class Connection:
 
     def _flush(self) -> None:
         """Send what is there, unless the socket has yet to take what came before."""
-        if self._unsent.parts and not self._is_writing:
+        if not self._is_writing:
             try:
                 if not self._unsent.send():
                     self._is_writing = True
@@ -491,8 +481,3 @@ class Connection:
                 place.awaited.abandon()
             place.steps = None
         self._sink.on_closed(self)
-
-
-def _holds(place: Place) -> bool:
-    """Whether no other request may be begun before this one goes on."""
-    return place.awaited is None or place.awaited.holds

@@ -10,10 +10,9 @@ ENTRIES_AT_ONCE entries is encoded in pieces, so that no request keeps the loop 
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from enum import Enum
 from functools import cache
-from itertools import islice
 from typing import Any, NamedTuple, cast
 
 from broker.errors import KafkaError
@@ -96,7 +95,8 @@ class Dispatcher:
         self._request_counts[api_key] += 1
         if connection.places and api_key != ApiKey.FETCH:
             self._on_queued(connection)
-        context = RequestContext(connection, header, header.api_version)
+        # Without the call that a named tuple's own constructor is.
+        context = tuple.__new__(RequestContext, (connection, header, header.api_version))
         if not isinstance(message, Message):
             return decoded_in_pieces(context, message, handler)
         try:
@@ -175,19 +175,18 @@ def _encoded(header: RequestHeader, answer: Answer) -> Making:
 
 def has_more_than(count: int, message: Message) -> bool:
     """Tell whether there are more entries than so many in all arrays of a message together."""
-    return next(islice(_entries_of(message), count, None), message) is not message
-
-
-def _entries_of(struct: Struct) -> Iterator[object]:
-    """Give the entries of all arrays, each before its own."""
-    for name, has_arrays in _arrays_of(type(struct)):
-        entries = getattr(struct, name) or ()
-        if has_arrays:
-            for entry in entries:
-                yield entry
-                yield from _entries_of(entry)
-        else:
-            yield from entries
+    left: list[Struct] = [message]
+    while left:
+        struct = left.pop()
+        for name, has_arrays in _arrays_of(type(struct)):
+            entries = getattr(struct, name)
+            if entries:
+                count -= len(entries)
+                if count < 0:
+                    return True
+                if has_arrays:
+                    left += entries
+    return False
 
 
 @cache

@@ -8,7 +8,8 @@ from broker.log.file_region import FileRegion
 
 MAX_PARTS_PER_SEND = 512  # below every system's IOV_MAX
 
-Part = bytes | bytearray | memoryview | FileRegion
+Buffer = bytes | bytearray | memoryview
+Part = Buffer | FileRegion
 
 
 class Unsent:
@@ -36,19 +37,21 @@ class Unsent:
                     sent = self._send_region(first)
                 elif len(parts) == 1:
                     sent = self._socket.send(first)
-                    if sent == self.size_bytes:
-                        parts.clear()
-                        self.size_bytes = 0
-                        return True
-                else:
+                elif FileRegion in map(type, parts) or len(parts) > MAX_PARTS_PER_SEND:
                     sent = self._socket.sendmsg(self._next_buffers())
+                else:
+                    sent = self._socket.sendmsg(parts)  # type: ignore[arg-type]
+                if sent == self.size_bytes:
+                    parts.clear()
+                    self.size_bytes = 0
+                    return True
                 self._drop(sent)
         except BlockingIOError:
             return False
         return True
 
-    def _next_buffers(self) -> list[bytes | bytearray | memoryview]:
-        buffers: list[bytes | bytearray | memoryview] = []
+    def _next_buffers(self) -> list[Buffer]:
+        buffers: list[Buffer] = []
         for part in self.parts:
             if isinstance(part, FileRegion) or len(buffers) == MAX_PARTS_PER_SEND:
                 break

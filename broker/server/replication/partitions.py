@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from broker.errors import ErrorCode, KafkaError
-from broker.log.append import AppendInfo, AppendOrigin
+from broker.log.append import AppendInfo, AppendOrigin, append_as_leader
 from broker.log.partition_log import PartitionLog
 from broker.log.producers.verification import NO_TRANSACTION, TransactionAppend
 from broker.metadata.image import NO_LEADER, PartitionImage
@@ -186,7 +186,8 @@ class Partitions:
 
         And KAFKA_STORAGE_ERROR where this broker should lead it and its log directory is offline.
         """
-        found = self.find(topic, partition)
+        partitions = self._by_topic.get(topic)
+        found = None if partitions is None else partitions.get(partition)
         if found is None or found.leader is None:
             raise self._why_not_here(topic, partition)
         return found
@@ -273,14 +274,10 @@ class Partitions:
         log, leader = partition.log, partition.leader
         assert leader is not None, partition.topic_partition
         before = log.log_end_offset
-        info = log.append_as_leader(
-            records,
-            leader_epoch=leader.leader_epoch,
-            timestamp_ms=timestamp_ms,
-            origin=origin,
-            transaction=transaction,
+        info = append_as_leader(
+            log, records, leader.leader_epoch, timestamp_ms, origin, transaction
         )
-        if log.place.flushes.next_due_ms() is not None:
+        if log.place.flushes.waiting:
             self._on_flush_wanted()
         if leader.followers:
             if log.log_end_offset > before:

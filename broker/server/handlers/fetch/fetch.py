@@ -76,7 +76,13 @@ class Fetch:
         if len(question.asked) > PARTITIONS_AT_ONCE:
             return self._read_in_steps(question, read)
         read.run(question.asked)
-        if read.is_enough or request.max_wait_ms <= 0 or not read.can_wait:
+        # Bytes first: they are enough most often, and no call tells so.
+        if (
+            read.size_bytes >= request.min_bytes
+            or read.is_enough
+            or request.max_wait_ms <= 0
+            or not read.can_wait
+        ):
             return self._finish(question, read)
         return self._wait(question, read)
 

@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from broker.errors import KafkaError
 from broker.log.index.transaction_index import AbortedTransaction as AbortedRange
 from broker.log.partition_log import PartitionLog
-from broker.log.read import LogRead
 from broker.model import OffsetAndEpoch
 from broker.protocol.messages.fetch import (
     AbortedTransaction,
@@ -229,16 +228,26 @@ class FetchRead:
 
     def _consume(self, partition: Partition, wanted: FetchPartition) -> PartitionData:
         log, is_read_committed = partition.log, self.question.is_read_committed
-        read = log.read(
+        stable_offset = log.last_stable_offset
+        size_bytes = self.size_bytes
+        left_bytes = self.question.max_bytes - size_bytes
+        parts, read_bytes, aborted = log.read(
             wanted.fetch_offset,
-            max_bytes=self._limit(wanted),
-            max_offset=log.last_stable_offset if is_read_committed else log.high_watermark,
-            minimum_one_batch=self.size_bytes == 0,
+            max_bytes=max(0, min(wanted.partition_max_bytes, left_bytes)),
+            max_offset=stable_offset if is_read_committed else log.high_watermark,
+            minimum_one_batch=size_bytes == 0,
             with_aborted_transactions=is_read_committed,
         )
-        self.size_bytes += read.size_bytes
+        self.size_bytes = size_bytes + read_bytes
         self.partitions.append(partition)
-        return _answer_of(log, wanted, read, is_read_committed=is_read_committed)
+        return PartitionData(
+            partition_index=wanted.partition,
+            high_watermark=log.high_watermark,
+            last_stable_offset=stable_offset,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=_aborted(aborted) if is_read_committed else None,
+            records=parts[0] if parts else b"",
+        )
 
     def _replicate(
         self, partition: Partition, wanted: FetchPartition, follower: ReplicaState
@@ -249,7 +258,9 @@ class FetchRead:
         is_read_committed = self.question.is_read_committed
         read = log.read(
             wanted.fetch_offset,
-            max_bytes=0 if is_held_back else self._limit(wanted),
+            max_bytes=0
+            if is_held_back
+            else max(0, min(wanted.partition_max_bytes, self.question.max_bytes - self.size_bytes)),
             max_offset=log.log_end_offset,
             minimum_one_batch=self.size_bytes == 0 and not is_held_back,
             with_aborted_transactions=is_read_committed,
@@ -265,11 +276,14 @@ class FetchRead:
             self.is_held_back = True  # An append is nothing to it: only time helps.
         else:
             self.partitions.append(partition)
-        return _answer_of(log, wanted, read, is_read_committed=is_read_committed)
-
-    def _limit(self, wanted: FetchPartition) -> int:
-        left_bytes = self.question.max_bytes - self.size_bytes
-        return max(0, min(wanted.partition_max_bytes, left_bytes))
+        return PartitionData(
+            partition_index=wanted.partition,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=_aborted(read.aborted_transactions) if is_read_committed else None,
+            records=read.parts[0] if read.parts else b"",
+        )
 
     def _must_wait(self, partition: Partition, follower: ReplicaState) -> bool:
         leader = partition.leader
@@ -327,19 +341,6 @@ class FetchRead:
         if error.code in SAYS_WHO_LEADS:
             self.misdirected.append((topic, refused))
         return refused
-
-
-def _answer_of(
-    log: PartitionLog, wanted: FetchPartition, read: LogRead, *, is_read_committed: bool
-) -> PartitionData:
-    return PartitionData(
-        partition_index=wanted.partition,
-        high_watermark=log.high_watermark,
-        last_stable_offset=log.last_stable_offset,
-        log_start_offset=log.log_start_offset,
-        aborted_transactions=_aborted(read.aborted_transactions) if is_read_committed else None,
-        records=read.parts or b"",
-    )
 
 
 def _aborted(aborted: list[AbortedRange]) -> list[AbortedTransaction]:

@@ -115,7 +115,13 @@ class Produce:
         if len(topics) != 1 or len(topics[0].partition_data) != 1:
             return self._append_all(context, request)
         topic, data = topics[0], topics[0].partition_data[0]
-        if not self._is_plain(context, request, topic, data):
+        if (
+            request.transactional_id is not None
+            or data.records is None
+            or is_transactional(data.records)
+            or request.acks not in ACKS
+            or context.api_version < FIRST_SERVED_VERSION
+        ):
             return self._append_all(context, request)
         uncommitted: list[_Uncommitted] = []
         try:
@@ -133,22 +139,6 @@ class Produce:
         if uncommitted or answered.error_code:
             return self._finish(context, request, responses, uncommitted)
         return ProduceResponse(responses=responses)
-
-    @staticmethod
-    def _is_plain(
-        context: RequestContext,
-        request: ProduceRequest,
-        topic: TopicProduceData,
-        data: PartitionProduceData,
-    ) -> bool:
-        """Whether a request may be appended without asking, waiting or refusing it as a whole."""
-        return (
-            context.api_version >= FIRST_SERVED_VERSION
-            and request.acks in ACKS
-            and request.transactional_id is None
-            and data.records is not None
-            and not is_transactional(data.records)
-        )
 
     # --- every other request ---
 

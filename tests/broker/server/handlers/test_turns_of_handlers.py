@@ -39,6 +39,7 @@ from broker.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
+from broker.protocol.structs import encoder
 from broker.server.coordinators import parts
 from broker.server.handlers.groups import leave_group
 from broker.server.network import turns
@@ -76,23 +77,20 @@ def test_no_step_of_encoding_leaves_many_pieces_to_the_last(
     answer = FindCoordinatorResponse(coordinators=[Coordinator(key=name) for name in NAMES])
     header = framing.RequestHeader(10, 4, 1, "test")
     lengths: list[int] = []
-    join, framed = framing._join, framing._framed
+    join = framing._join
 
     def joining(pieces: Any) -> Any:
         lengths.append(len(pieces))
         return join(pieces)
 
-    def framing_all(header: Any, codec: Any, pieces: Any, parts: Any) -> Any:
-        lengths.append(len(pieces))
-        return framed(header, codec, pieces, parts)
-
     monkeypatch.setattr(framing, "PIECES_TO_JOIN", 100)
     monkeypatch.setattr(framing, "_join", joining)
-    monkeypatch.setattr(framing, "_framed", framing_all)
     in_pieces = framing.finish(framing.encode_response_in_pieces(header, answer))
     assert in_pieces == framing.encode_response(header, answer)
-    *_, joined, at_once = lengths
-    assert joined < at_once / 3
+    at_once: list[Any] = []
+    encoder(FindCoordinatorResponse, 4)(answer, at_once, [])
+    assert max(lengths) < len(at_once)
+    assert lengths[-1] < len(at_once) / 3
 
 
 ENTRIES = 40
