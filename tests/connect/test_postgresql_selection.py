@@ -7,9 +7,9 @@ from typing import Any
 import psycopg
 import pytest
 
+from connect.connectors.name_patterns import Patterns, patterns_in
 from connect.connectors.postgresql import PostgresSourceConnector
 from connect.connectors.postgresql.masks import Masks
-from connect.connectors.postgresql.selection import Patterns, patterns_in
 from millrace.connect import ConfigException
 from tests.lib.postgresql import PostgreSql
 from tests.lib.postgresql_changes import Reader, emptied

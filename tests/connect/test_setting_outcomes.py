@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from connect.connectors.elasticsearch.outcomes import OUTCOMES as ELASTICSEARCH
+from connect.connectors.jdbc.outcomes import SINK, SOURCE
 from connect.connectors.object_store.outcomes import OUTCOMES as OBJECT_STORE
 from connect.connectors.postgresql.outcomes import TABLE as POSTGRESQL
 from connect.converters.outcomes import OUTCOMES as KAFKA_CONVERTERS
@@ -21,6 +22,8 @@ from millrace.connect import ConfigException
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent.parent
 TABLES: Final[dict[str, tuple[Outcomes, str]]] = {
+    "confluent-jdbc-source.txt": (SOURCE, "connect/connectors/jdbc/SOURCE-SETTINGS.md"),
+    "confluent-jdbc-sink.txt": (SINK, "connect/connectors/jdbc/SINK-SETTINGS.md"),
     "debezium-postgresql.txt": (POSTGRESQL, "connect/connectors/postgresql/SETTINGS.md"),
     "confluent-avro-converter.txt": (AVRO, "connect/registry_converters/AVRO_SETTINGS.md"),
     "confluent-json-schema-converter.txt": (

@@ -5,7 +5,10 @@ configurations work: `jdbc:postgresql://host/db` and `jdbc:sqlite:file` are unde
 SQLAlchemy's own URLs. SQLite is always there, PostgreSQL with `millrace[postgresql]`, any other
 database with its driver. SQLAlchemy is imported when a task starts, not before.
 
-`source_task.py` reads, `sink_task.py` writes, `table_schemas.py` says which column is which schema.
+`addresses.py` reads addresses, `table_lists.py` says which tables there are, `source_task.py` reads
+them, `sink_task.py` writes; `table_schemas.py` says which column is which schema, `zones.py` and
+`moments.py` which moment a date and time is. SOURCE-SETTINGS.md and SINK-SETTINGS.md say what
+becomes of each of the originals' settings.
 """
 
 from connect.connectors.jdbc.sink import JdbcSinkConnector

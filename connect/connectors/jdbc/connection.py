@@ -1,20 +1,31 @@
 """How a database is reached: the settings both connectors share, and the URL they come to."""
 
+import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from connect.connectors.jdbc.zones import check_zone
 from connect.local_files import allowed_path
 from millrace.connect import ConfigDef, ConfigException, Importance
 from millrace.connect.config.types import Type
-from millrace.connect.config.validators import NonEmptyString
+from millrace.connect.config.validators import LambdaValidator, NonEmptyString
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Engine
 
-_DRIVERS = {
-    "postgresql": "postgresql+psycopg",
-    "mysql": "mysql+pymysql",
-    "mariadb": "mysql+pymysql",
+    from connect.connectors.jdbc.addresses import Address
+
+log = logging.getLogger(__name__)
+
+_SESSION: Final = "-c timezone=UTC -c datestyle=ISO -c bytea_output=hex -c extra_float_digits=3"
+_FILES: Final = ("sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir", "passfile", "service")
+LEVELS: Final = (
+    "default", "read_uncommited", "read_uncommitted", "read_commited", "read_committed",
+    "repeatable_read", "serializable",
+)  # fmt: skip
+"""Of transaction.isolation.mode; the original writes two of them with one t."""
+_LEVELS: Final = {
+    name: name.replace("commited", "committed").replace("_", " ").upper() for name in LEVELS[1:]
 }
 
 
@@ -45,23 +56,24 @@ def with_connection_settings(config: ConfigDef) -> ConfigDef:
             default=None,
             group="Database",
         )
+        .define(
+            "db.timezone",
+            Type.STRING,
+            Importance.MEDIUM,
+            "The time zone of columns that hold a date and a time without a zone.",
+            default="UTC",
+            validator=LambdaValidator(check_zone, "a time zone"),
+            group="Database",
+        )
     )
 
 
-def url_of(settings: Mapping[str, Any]) -> "URL":
-    """Return SQLAlchemy's URL of a database; raises ConfigException for what is none."""
-    from sqlalchemy import make_url
-    from sqlalchemy.exc import ArgumentError
+def address_in(settings: Mapping[str, Any]) -> "Address":
+    """Return where a database is; raises ConfigException for an address that is not understood."""
+    from connect.connectors.jdbc.addresses import address_of
 
-    text: str = settings["connection.url"].value
-    name, colon, rest = text.removeprefix("jdbc:").partition(":")
-    if text.startswith("jdbc:sqlite") and not rest.startswith("//"):
-        rest = f"///{rest}"
-    try:
-        url = make_url(f"{_DRIVERS.get(name, name)}{colon}{rest}")
-    except (ArgumentError, ValueError):
-        # The URL may hold a password: it is not repeated.
-        raise ConfigException.of_value("connection.url", "[hidden]", "no URL") from None
+    address = address_of(settings["connection.url"].value)
+    url = address.url
     told = {key: url.query[key] for key in ("user", "password") if key in url.query}
     url = url.difference_update_query(("user", "password"))
     username = settings["connection.user"] or told.get("user")
@@ -69,11 +81,34 @@ def url_of(settings: Mapping[str, Any]) -> "URL":
     secret = password.value if password is not None else told.get("password")
     if username is not None:
         url = url.set(username=str(username))
-    return url if secret is None else url.set(password=str(secret))
+    if secret is not None:
+        url = url.set(password=str(secret))
+    _require_allowed(url, address.arguments)
+    return address._replace(url=url)
 
 
-def _require_allowed(url: "URL") -> None:
-    """Raises ConfigException for a database of SQLite in a file that the worker does not allow."""
+def url_of(settings: Mapping[str, Any]) -> "URL":
+    """Return SQLAlchemy's URL of a database; raises ConfigException for what is none."""
+    return address_in(settings).url
+
+
+def address_mistake(settings: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return what is wrong with the address of a database."""
+    try:
+        address_in(settings)
+    except ConfigException as error:
+        return "connection.url", str(error)
+    return None
+
+
+def _require_allowed(url: "URL", arguments: Mapping[str, Any]) -> None:
+    """Raises ConfigException for a file that the worker does not allow."""
+    for name in _FILES:
+        for path in (arguments.get(name), url.query.get(name)):
+            if isinstance(path, str) and path:
+                allowed_path("connection.url", path)
+    if url.get_backend_name() != "sqlite":
+        return
     if "uri" in url.query or (url.database or "").startswith("file:"):
         raise ConfigException(
             "connection.url: SQLite's own URIs (file:...) are not taken: a path is"
@@ -88,17 +123,31 @@ def engine_of(settings: Mapping[str, Any]) -> "Engine":
     from sqlalchemy.exc import NoSuchModuleError
     from sqlalchemy.pool import NullPool
 
-    url = url_of(settings)
-    arguments: dict[str, Any] = {}
+    url, told, left_out = address_in(settings)
+    if left_out:
+        log.warning("parameters of the address have no effect names=%s", ", ".join(left_out))
+    arguments: dict[str, Any] = dict(told)
     match url.get_backend_name():
         case "sqlite":
-            _require_allowed(url)
             # A task that is told to stop is closed from another thread.
-            arguments = {"check_same_thread": False, "timeout": 30}
-        case "postgresql" if "options" not in url.query:
-            # Points in time without a zone are UTC, whatever the server thinks.
-            arguments = {"options": "-c timezone=UTC", "connect_timeout": 10}
+            arguments |= {"check_same_thread": False, "timeout": 30}
+        case "postgresql":
+            # Points in time without a zone are db.timezone's, whatever the server thinks. libpq
+            # takes one text of options: those of the address come first.
+            options = arguments.get("options") or url.query.get("options") or ""
+            url = url.difference_update_query(("options",))
+            arguments["options"] = f"{options} {_SESSION}".strip()
+            if "connect_timeout" not in url.query:
+                arguments.setdefault("connect_timeout", 10)
+        case _:
+            pass
+    level = _LEVELS.get(settings.get("transaction.isolation.mode", "").lower())
     try:
-        return create_engine(url, poolclass=NullPool, connect_args=arguments)
+        return create_engine(
+            url,
+            poolclass=NullPool,
+            connect_args=arguments,
+            **({} if level is None else {"isolation_level": level}),
+        )
     except (NoSuchModuleError, ModuleNotFoundError) as error:
         raise ConfigException(f"No driver for {url.drivername} is installed: {error}") from None

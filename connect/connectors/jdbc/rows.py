@@ -3,13 +3,13 @@
 Pure: `row_of` looks at a record and the settings, `Row` says what is to be done.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from connect.connectors.jdbc.sink_settings import KAFKA_COLUMNS
-from connect.connectors.jdbc.table_schemas import column_value
 from millrace.connect import ConnectException, Schema, SinkRecord, Struct
+from millrace.connect.data.schema import Field
 
 _STRING, _INT32, _INT64 = Schema.string(), Schema.int32(), Schema.int64()
 
@@ -41,6 +41,8 @@ def row_of(record: SinkRecord, parsed: Mapping[str, Any]) -> Row:
             )
         keys, key_values = _record_key(record, parsed["pk.fields"])
         return Row(table, keys, keys, None, key_values)
+    if isinstance(record.value, str) and record.value_schema is not None:
+        return _of_text(record, table, parsed)
     if not isinstance(record.value, Struct):
         raise ConnectException(
             f"{_place(record)} needs a value that is a struct, with a schema: use a converter with "
@@ -49,12 +51,32 @@ def row_of(record: SinkRecord, parsed: Mapping[str, Any]) -> Row:
     keys, key_values = _key(record, record.value, parsed)
     columns, values = dict(keys), dict(key_values)
     whitelist = parsed["fields.whitelist"]
-    for field, value in record.value.items():
+    for field, value in _items(record.value, parsed):
         if field.name not in keys and (not whitelist or field.name in whitelist):
             columns[field.name] = field.schema
-            values[field.name] = column_value(value)
+            values[field.name] = value
     if not columns:
         raise ConnectException(f"{_place(record)} has no fields to write")
+    return Row(table, keys, columns, values, key_values)
+
+
+def _items(struct: Struct, parsed: Mapping[str, Any]) -> Iterator[tuple[Field, Any]]:
+    """Give fields and values; a null of a field that has a default as the settings say."""
+    if parsed["replace.null.with.default"]:
+        yield from struct.items()
+        return
+    for field in struct.schema.fields:
+        yield field, struct.without_default(field.name)
+
+
+def _of_text(record: SinkRecord, table: str, parsed: Mapping[str, Any]) -> Row:
+    """Return the row of a value that is a text: one column beside those of the key."""
+    schema = record.value_schema
+    assert schema is not None
+    empty = Struct(Schema.struct({}), {})
+    keys, key_values = _key(record, empty, parsed)
+    name = parsed["string.output.value.column.name"]
+    columns, values = {**keys, name: schema}, {**key_values, name: record.value}
     return Row(table, keys, columns, values, key_values)
 
 
@@ -91,7 +113,7 @@ def _record_key(record: SinkRecord, names: list[str]) -> tuple[dict[str, Schema]
         raise ConnectException(
             f"{_place(record)}: a key that is no struct needs one name in pk.fields"
         )
-    return {names[0]: schema}, {names[0]: column_value(key)}
+    return {names[0]: schema}, {names[0]: key}
 
 
 def _fields(
@@ -103,7 +125,7 @@ def _fields(
         if field is None:
             raise ConnectException(f"{_place(record)} lacks the field {name} of the primary key")
         keys[name] = field.schema
-    return keys, {name: column_value(struct[name]) for name in keys}
+    return keys, {name: struct[name] for name in keys}
 
 
 def _place(record: SinkRecord) -> str:

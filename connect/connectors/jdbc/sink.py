@@ -1,8 +1,11 @@
 """JdbcSink: the connector, which only hands its settings to its tasks."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
+from connect.connectors.jdbc.connection import address_mistake
+from connect.connectors.jdbc.outcomes import SINK
 from connect.connectors.jdbc.sink_settings import SINK_CONFIG, VERSION
 from millrace.connect import (
     ConfigDef,
@@ -13,6 +16,8 @@ from millrace.connect import (
     TopicPartition,
 )
 from millrace.connect.connectors import Settings
+
+log = logging.getLogger(__name__)
 
 
 class JdbcSinkConnector(SinkConnector):
@@ -29,7 +34,7 @@ class JdbcSinkConnector(SinkConnector):
         return SINK_CONFIG
 
     def validate(self, settings: Settings) -> dict[str, ConfigValue]:
-        values = super().validate(settings)
+        values = SINK.refuse(settings, super().validate(settings))
         try:
             wrong = mistake_in(SINK_CONFIG.parse(settings))
         except ConfigException:
@@ -40,6 +45,9 @@ class JdbcSinkConnector(SinkConnector):
         return values
 
     def start(self, settings: Settings) -> None:
+        SINK.require(settings)
+        for sentence in SINK.warnings(settings):
+            log.warning("setting is without effect: %s", sentence)
         wrong = mistake_in(SINK_CONFIG.parse(settings))
         if wrong is not None:
             raise ConfigException(f"{wrong[0]}: {wrong[1]}")
@@ -67,4 +75,4 @@ def mistake_in(parsed: Mapping[str, Any]) -> tuple[str, str] | None:
         return "insert.mode", f"{parsed['insert.mode']} needs a primary key: set pk.mode."
     if parsed["pk.mode"] == "kafka" and len(parsed["pk.fields"]) not in (0, 3):
         return "pk.fields", "With pk.mode=kafka: three names, or none."
-    return None
+    return address_mistake(parsed)

@@ -33,6 +33,12 @@ SINK_CONFIG: Final = (
             "struct needs one name here.", default=[], group="Data")
     .define("fields.whitelist", Type.LIST, Importance.MEDIUM,
             "The value's fields that are written; all when empty.", default=[], group="Data")
+    .define("replace.null.with.default", Type.BOOLEAN, Importance.LOW,
+            "Whether a null of a field that has a default is written as that default.",
+            default=True, group="Writes")
+    .define("string.output.value.column.name", Type.STRING, Importance.LOW,
+            "The column of values that are texts and no structs.", default="record_value",
+            validator=NonEmptyString(), group="Data")
     .define("auto.create", Type.BOOLEAN, Importance.MEDIUM,
             "Whether tables that are missing are made.", default=False, group="DDL")
     .define("auto.evolve", Type.BOOLEAN, Importance.MEDIUM,

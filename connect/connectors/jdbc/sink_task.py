@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
 from connect.connectors.jdbc.connection import engine_of
+from connect.connectors.jdbc.failures import may_pass, said_by
 from connect.connectors.jdbc.rows import Row, row_of
 from connect.connectors.jdbc.sink_settings import SINK_CONFIG, VERSION
 from connect.connectors.jdbc.tables import Tables
@@ -50,11 +51,10 @@ class JdbcSinkTask(SinkTask):
         except (IntegrityError, DataError) as error:
             self._forget()
             if self.context.errant_record_reporter is None:
-                raise ConnectException(f"A row is refused: {error}") from error
+                raise ConnectException(f"A row is refused: {said_by(error)}") from error
             self._write_one_by_one(pairs)
         except DBAPIError as error:
-            self._forget()
-            self._try_again(error)
+            self._write_again(pairs, error)
         except SQLAlchemyError as error:
             self._forget()
             raise ConnectException(f"The database cannot be written to: {error}") from error
@@ -88,23 +88,40 @@ class JdbcSinkTask(SinkTask):
                 self._tables.write(self._connection, rows[begin : begin + size])
         self._connection.commit()
 
+    def _write_again(self, pairs: list[Pair], error: DBAPIError) -> None:
+        """Write once more if what was taken for known of the tables may have been wrong.
+
+        Raises RetriableException for what may pass, ConnectException for what will not.
+        """
+        was_known = self._tables.is_known
+        self._forget()
+        if may_pass(error) or not was_known:
+            self._try_again(error)
+        try:
+            self._write(pairs)
+        except DBAPIError as again:
+            self._forget()
+            self._try_again(again)
+
     def _write_one_by_one(self, pairs: list[Pair]) -> None:
         for pair in pairs:
             try:
                 self._write([pair])
             except (IntegrityError, DataError) as error:
                 self._forget()
-                self._report(pair[0], ConnectException(f"The row is refused: {error}"))
+                self._report(pair[0], ConnectException(f"The row is refused: {said_by(error)}"))
             except DBAPIError as error:
                 self._forget()
                 self._try_again(error)
 
-    def _try_again(self, error: Exception) -> None:
-        if self._retries_left == 0:
-            raise ConnectException(f"The database cannot be written to: {error}") from error
+    def _try_again(self, error: DBAPIError) -> None:
+        """Raises RetriableException, or ConnectException when no attempt more is to be made."""
+        said = f"The database cannot be written to: {said_by(error)}"
+        if self._retries_left == 0 or not may_pass(error):
+            raise ConnectException(said) from error
         self._retries_left -= 1
         self.context.timeout(self._parsed["retry.backoff.ms"])
-        raise RetriableException(f"The database cannot be written to: {error}") from error
+        raise RetriableException(said) from error
 
     def _forget(self) -> None:
         """Let go of the connection, with what it has not committed."""

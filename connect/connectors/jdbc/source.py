@@ -5,7 +5,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from connect.connectors.jdbc.connection import engine_of
+from connect.connectors.jdbc.connection import address_mistake, engine_of
+from connect.connectors.jdbc.outcomes import SOURCE
+from connect.connectors.jdbc.table_lists import list_mistake, tables_in
 from millrace.connect import (
     ConfigDef,
     ConfigException,
@@ -18,7 +20,7 @@ from millrace.connect import (
 from millrace.connect.connectors import Settings, SourceOffset, SourcePartition
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    pass
 from connect.connectors.jdbc.source_settings import (
     BOTH,
     BULK,
@@ -27,6 +29,7 @@ from connect.connectors.jdbc.source_settings import (
     TABLES,
     TIMESTAMP,
     VERSION,
+    query_in,
 )
 
 log = logging.getLogger(__name__)
@@ -46,7 +49,7 @@ class JdbcSourceConnector(SourceConnector):
         return SOURCE_CONFIG
 
     def validate(self, settings: Settings) -> dict[str, ConfigValue]:
-        values = super().validate(settings)
+        values = SOURCE.refuse(settings, super().validate(settings))
         try:
             wrong = mistake_in(SOURCE_CONFIG.parse(settings))
         except ConfigException:
@@ -58,14 +61,17 @@ class JdbcSourceConnector(SourceConnector):
 
     def start(self, settings: Settings) -> None:
         super().start(settings)
+        SOURCE.require(settings)
+        for sentence in SOURCE.warnings(settings):
+            log.warning("setting is without effect: %s", sentence)
         self._parsed = SOURCE_CONFIG.parse(settings)
         wrong = mistake_in(self._parsed)
         if wrong is not None:
             raise ConfigException(f"{wrong[0]}: {wrong[1]}")
         self._stopping = threading.Event()
         self._engine = engine_of(self._parsed)
-        self._tables = [] if self._parsed["query"] else self._found_tables()
-        if not self._parsed["query"]:
+        self._tables = [] if query_in(self._parsed) else self._found_tables()
+        if not query_in(self._parsed):
             self._watcher = threading.Thread(target=self._watch, daemon=True)
             self._watcher.start()
 
@@ -75,7 +81,7 @@ class JdbcSourceConnector(SourceConnector):
         return JdbcSourceTask
 
     def task_configs(self, max_tasks: int) -> Sequence[Settings]:
-        if self._parsed["query"]:
+        if query_in(self._parsed):
             return [self.settings]
         count = min(max_tasks, len(self._tables))
         return [
@@ -84,7 +90,7 @@ class JdbcSourceConnector(SourceConnector):
         ]
 
     def note(self) -> str | None:
-        if self._parsed["query"] or self._tables:
+        if query_in(self._parsed) or self._tables:
             return None
         return (
             "There is no table to read: none in the database is one that schema.pattern and the "
@@ -138,30 +144,16 @@ class JdbcSourceConnector(SourceConnector):
 def mistake_in(parsed: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return the setting that does not go with the others, and why; None when all is well."""
     listed = [name for name in parsed if name.startswith("table.") and name.endswith("list")]
-    if parsed["query"] and any(parsed[name] for name in listed):
+    if parsed["query"] and parsed["query.masked"] is not None:
+        return "query.masked", "Either query or query.masked."
+    if query_in(parsed) and any(parsed[name] for name in listed):
         return "query", "Tables cannot be listed beside a query."
     if parsed["mode"] in (TIMESTAMP, BOTH) and not parsed["timestamp.column.name"]:
         return "timestamp.column.name", f"Mode {parsed['mode']} needs a timestamp column."
-    included = any(parsed[name] for name in ("table.whitelist", "table.include.list"))
-    excluded = any(parsed[name] for name in ("table.blacklist", "table.exclude.list"))
-    if included and excluded:
+    if parsed["table.whitelist"] and parsed["table.blacklist"]:
         return "table.blacklist", "Tables can be included or excluded, not both."
-    return None
-
-
-def tables_in(engine: "Engine", parsed: Mapping[str, Any]) -> list[str]:
-    """Return the tables and views to read, as table or schema.table."""
-    from sqlalchemy import inspect
-
-    included = {*parsed["table.whitelist"], *parsed["table.include.list"]}
-    excluded = {*parsed["table.blacklist"], *parsed["table.exclude.list"]}
-    if included:
-        return sorted(included)
-    schema = parsed["schema.pattern"]
-    found = inspect(engine).get_table_names(schema=schema)
-    prefix = "" if schema is None else f"{schema}."
-    return sorted(
-        f"{prefix}{name}"
-        for name in found
-        if name not in excluded and f"{prefix}{name}" not in excluded
-    )
+    older = parsed["table.whitelist"] or parsed["table.blacklist"]
+    if older and (parsed["table.include.list"] or parsed["table.exclude.list"]):
+        name = "table.blacklist" if parsed["table.blacklist"] else "table.whitelist"
+        return name, "table.include.list has expressions instead: give one of the two."
+    return list_mistake(parsed) or address_mistake(parsed)

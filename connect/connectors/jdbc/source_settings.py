@@ -1,17 +1,27 @@
 """JdbcSource's settings."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from connect.connectors.jdbc.connection import with_connection_settings
+from connect.connectors.jdbc.connection import LEVELS, with_connection_settings
 from millrace.connect import ConfigDef, Importance
 from millrace.connect.config.types import Type
-from millrace.connect.config.validators import Range, ValidString
+from millrace.connect.config.validators import (
+    CaseInsensitiveValidString,
+    Range,
+    ValidList,
+    ValidString,
+)
 
 BULK, INCREMENTING, TIMESTAMP = "bulk", "incrementing", "timestamp"
 BOTH: Final = "timestamp+incrementing"
 VERSION: Final = "1.0"
 TABLES: Final = "tables"
 
+GRANULARITIES: Final = (
+    "connect_logical", "micros_long", "micros_string", "micros_iso_datetime_string", "nanos_long",
+    "nanos_string", "nanos_iso_datetime_string",
+)  # fmt: skip
 _MODES = (
     "How changes are found. bulk reads everything each time; incrementing finds new rows by a "
     "column that only grows, timestamp new and changed ones by columns that hold the last change; "
@@ -38,6 +48,21 @@ SOURCE_CONFIG: Final = (
     .define("query", Type.STRING, Importance.MEDIUM,
             "What to read instead of tables, as one SELECT. Its topic is topic.prefix alone.",
             default="", group="Tables")
+    .define("query.masked", Type.PASSWORD, Importance.MEDIUM,
+            "The same as query, and not shown.", default=None, group="Tables")
+    .define("query.suffix", Type.STRING, Importance.LOW,
+            "SQL that ends each query, as LIMIT 1000.", default="", group="Tables")
+    .define("table.types", Type.LIST, Importance.LOW,
+            "TABLE, VIEW, or both.", default=["TABLE"], validator=ValidList("TABLE", "VIEW"),
+            group="Tables")
+    .define("transaction.isolation.mode", Type.STRING, Importance.LOW,
+            "The isolation level of what is read.", default="default",
+            validator=CaseInsensitiveValidString(*LEVELS), group="Tables")
+    .define("timestamp.granularity", Type.STRING, Importance.LOW,
+            "What a column that holds a date and a time becomes.", default="connect_logical",
+            validator=ValidString(*GRANULARITIES), group="Topics")
+    .define("numeric.precision.mapping", Type.BOOLEAN, Importance.LOW,
+            "The older form of numeric.mapping=precision_only.", default=False, group="Topics")
     .define("table.whitelist", Type.LIST, Importance.MEDIUM,
             "The tables to read, as table or schema.table; all when empty.",
             default=[], group="Tables")
@@ -67,3 +92,10 @@ SOURCE_CONFIG: Final = (
             "timestamp as well.", default=1000, validator=Range(1),
             group="Topics")
 )  # fmt: skip
+
+
+def query_in(parsed: Mapping[str, Any]) -> str:
+    """Return what is read instead of tables; empty when tables are."""
+    masked = parsed["query.masked"]
+    query: str = parsed["query"]
+    return query or ("" if masked is None else str(masked.value))

@@ -9,15 +9,18 @@ nothing is missed when rows change meanwhile.
 import datetime
 import logging
 import threading
+import warnings
 from collections.abc import Generator, Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.exc import InterfaceError, NoSuchTableError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, NoSuchTableError, SAWarning, SQLAlchemyError
 
 from connect.clock import now_ms, timestamp_ms
 from connect.connectors.jdbc.connection import engine_of
+from connect.connectors.jdbc.failures import may_pass, said_by
+from connect.connectors.jdbc.moments import moment_of
 from connect.connectors.jdbc.source_settings import (
     BOTH,
     BULK,
@@ -26,10 +29,18 @@ from connect.connectors.jdbc.source_settings import (
     TABLES,
     TIMESTAMP,
     VERSION,
+    query_in,
 )
-from connect.connectors.jdbc.table_schemas import Reader, column_schema, mark_row_id
+from connect.connectors.jdbc.table_schemas import (
+    ReadColumn,
+    Reading,
+    column_of,
+    mark_row_id,
+)
+from connect.connectors.jdbc.zones import moment_at, wall_at, zone_of
 from millrace.connect import (
     ConnectException,
+    DataException,
     RetriableException,
     Schema,
     SourceRecord,
@@ -41,6 +52,7 @@ from millrace.connect.data.logical import timestamp_from, timestamp_ms_of
 
 log = logging.getLogger(__name__)
 
+_SHOWN: Final = 80
 _NANOS: Final = "timestamp_nanos"
 _VIEW: Final = "millrace_connect_query"
 _WAIT_MS: Final = 500
@@ -58,9 +70,10 @@ class TableReader:
 
     def __init__(self, parsed: Mapping[str, Any], name: str, offset: Mapping[str, Any]) -> None:
         self._parsed = parsed
-        self._name = name
+        self.name = name
         self._mode: str = parsed["mode"]
-        query = parsed["query"]
+        self._zone = zone_of(parsed["db.timezone"])
+        self._query = query = query_in(parsed)
         self.partition = {"query": "query"} if query else {"protocol": "1", "table": name}
         self.topic: str = parsed["topic.prefix"] + ("" if query else name.rpartition(".")[2])
         self._offset = dict(offset)
@@ -68,8 +81,8 @@ class TableReader:
         self._table: sa.Table | None = None
         self._is_among_equals = False
         """Whether more rows of the last one's timestamp follow."""
-        self._readers: list[tuple[int, Reader | None]] = []
-        """Of each field: its place among the columns, and how it is read."""
+        self._columns: list[tuple[str, ReadColumn]] = []
+        """Of each field: its name, and how it is asked for and read."""
         self.next_ms = 0
         """When it is to be asked again."""
 
@@ -101,26 +114,24 @@ class TableReader:
         return records
 
     def _look_at(self, connection: sa.Connection) -> None:
-        if self._parsed["query"]:
+        if self._query:
             # A view tells the types of what a query gives, and takes a WHERE whatever it is.
             connection.execute(sa.text(f"DROP VIEW IF EXISTS {_VIEW}"))
-            query = self._parsed["query"].rstrip().rstrip(";").replace(":", "\\:")
+            query = self._query.rstrip().rstrip(";").replace(":", "\\:")
             connection.execute(sa.text(f"CREATE TEMPORARY VIEW {_VIEW} AS {query}"))
             connection.commit()
             schema, name = None, _VIEW
         else:
-            schema, _, name = self._name.rpartition(".")
-        table = sa.Table(name, sa.MetaData(), schema=schema or None, autoload_with=connection)
+            schema, _, name = self.name.rpartition(".")
+        with warnings.catch_warnings():
+            # Of a type that SQLAlchemy does not know: it is read as a text.
+            warnings.simplefilter("ignore", SAWarning)
+            table = sa.Table(name, sa.MetaData(), schema=schema or None, autoload_with=connection)
         mark_row_id(connection, table)
-        dialect = connection.dialect.name
-        fields: dict[str, Schema] = {}
-        self._readers = []
-        for place, column in enumerate(table.columns):
-            found = column_schema(column, dialect, self._parsed["numeric.mapping"])
-            if found is not None:
-                fields[column.name], reader = found
-                self._readers.append((place, reader))
-        self._schema = Schema.struct(fields, name=self._name or None)
+        reading = Reading.of(connection.dialect.name, self._zone, self._parsed)
+        self._columns = [(column.name, column_of(column, reading)) for column in table.columns]
+        fields = {name: column.schema for name, column in self._columns}
+        self._schema = Schema.struct(fields, name=self.name or None)
         self._table = table
         self._incrementing = self._incrementing_column(table)
         if self._incrementing is not None:
@@ -135,7 +146,7 @@ class TableReader:
     def _column(self, table: sa.Table, name: str) -> "sa.Column[Any]":
         by_name = {column.name.lower(): column for column in table.columns}
         if name.lower() not in by_name:
-            raise ConnectException(f"Table {self._name} has no column {name}")
+            raise ConnectException(f"Table {self.name} has no column {name}")
         return by_name[name.lower()]
 
     def _incrementing_column(self, table: sa.Table) -> "sa.Column[Any] | None":
@@ -147,22 +158,22 @@ class TableReader:
         counted = table.autoincrement_column
         if counted is None:
             raise ConnectException(
-                f"Table {self._name} has no column the database counts: name one in "
+                f"Table {self.name} has no column the database counts: name one in "
                 "incrementing.column.name"
             )
         return counted
 
     def _refuse_null(self) -> None:
-        if not self._parsed["validate.non.null"] or self._parsed["query"]:
+        if not self._parsed["validate.non.null"] or self._query:
             return
         if self._incrementing is not None and self._incrementing.nullable:
             raise ConnectException(
                 f"Cannot make incremental queries using incrementing column "
-                f"{self._incrementing.name} on {self._name} because this column is nullable."
+                f"{self._incrementing.name} on {self.name} because this column is nullable."
             )
         if self._timestamps and all(column.nullable for column in self._timestamps):
             raise ConnectException(
-                f"Cannot make incremental queries using timestamp columns on {self._name} because "
+                f"Cannot make incremental queries using timestamp columns on {self.name} because "
                 "all of these columns nullable."
             )
 
@@ -196,15 +207,20 @@ class TableReader:
         if self._incrementing is not None:
             self._offset[INCREMENTING] = int(row[self._incrementing_place])
         if moment is not None:
-            utc = _utc(moment)
+            utc = moment_of(moment, self._zone)
             self._offset[TIMESTAMP] = timestamp_ms_of(utc)
             self._offset[_NANOS] = utc.microsecond * 1000
 
     def _record(self, row: Any) -> SourceRecord:
         values = []
-        for place, reader in self._readers:
-            value = row[place]
-            values.append(value if reader is None or value is None else reader(value))
+        for value, (name, column) in zip(row, self._columns, strict=False):
+            try:
+                values.append(None if value is None else column.read(value))
+            except (ValueError, ArithmeticError, DataException, UnicodeError) as error:
+                raise DataException(
+                    f"Table {self.name or '(query)'}, column {name}, value "
+                    f"{str(value)[:_SHOWN]!r}: {error}"
+                ) from None
         struct = Struct.of_valid(self._schema, values)
         return SourceRecord(
             topic=self.topic,
@@ -215,8 +231,12 @@ class TableReader:
         )
 
     def _statement(self, connection: sa.Connection) -> "sa.Select[Any]":
+        statement, suffix = self._selected(connection), self._parsed["query.suffix"]
+        return statement.suffix_with(sa.text(suffix.replace(":", "\\:"))) if suffix else statement
+
+    def _selected(self, connection: sa.Connection) -> "sa.Select[Any]":
         assert self._table is not None
-        columns: list[Any] = list(self._table.columns)
+        columns: list[Any] = [column.asked for _, column in self._columns]
         if self._mode == BULK:
             return sa.select(*columns)
         incrementing = self._incrementing
@@ -251,7 +271,7 @@ class TableReader:
                 initial = timestamp_ms()
                 self._offset[TIMESTAMP] = initial
             found = _EPOCH if initial is None else timestamp_from(initial)
-        return found if is_zoned else found.replace(tzinfo=None)
+        return found if is_zoned else wall_at(found, self._zone)
 
     def _until(self, connection: sa.Connection, is_zoned: bool) -> datetime.datetime:
         """Return up to when changes are read: the database's now, or what it is told to wait."""
@@ -259,15 +279,10 @@ class TableReader:
         if isinstance(now, str):
             now = datetime.datetime.fromisoformat(now)
         assert isinstance(now, datetime.datetime), now
+        # SQLite's has no zone, and is in UTC.
+        now = moment_at(now, datetime.UTC)
         delay = datetime.timedelta(milliseconds=self._parsed["timestamp.delay.interval.ms"])
-        utc = _utc(now) - delay
-        return utc if is_zoned else utc.replace(tzinfo=None)
-
-
-def _utc(value: datetime.datetime) -> datetime.datetime:
-    if value.tzinfo is None:
-        return value.replace(tzinfo=datetime.UTC)
-    return value.astimezone(datetime.UTC)
+        return now - delay if is_zoned else wall_at(now - delay, self._zone)
 
 
 class JdbcSourceTask(SourceTask):
@@ -285,7 +300,7 @@ class JdbcSourceTask(SourceTask):
         self._connection: sa.Connection | None = None
         self._stopping = threading.Event()
         self._lock = threading.Lock()
-        names = [""] if parsed["query"] else list(filter(None, settings[TABLES].split(",")))
+        names = [""] if query_in(parsed) else list(filter(None, settings[TABLES].split(",")))
         keep = self.context.offset_storage_reader
         self._readers = []
         for name in names:
@@ -330,9 +345,12 @@ class JdbcSourceTask(SourceTask):
             return records
         except NoSuchTableError as error:
             raise ConnectException(f"There is no table {error}") from error
-        except (OperationalError, InterfaceError) as error:
+        except DBAPIError as error:
             self._close()
-            raise RetriableException(f"The database cannot be read: {error}") from error
+            said = f"{reader.name or 'the query'} cannot be read: {said_by(error)}"
+            if may_pass(error):
+                raise RetriableException(said) from error
+            raise ConnectException(said) from error
         except SQLAlchemyError as error:
             self._close()
             raise ConnectException(f"The table cannot be read: {error}") from error

@@ -1,20 +1,22 @@
-"""Which column is which schema, both ways, and how a value goes into a column."""
+"""Which column is which schema, both ways, and how a value goes out of a column and into one.
+
+Values come out exactly, or are refused: the reader of a column raises ValueError or DataException
+for a value that its schema does not hold.
+"""
 
 import datetime
 import decimal
-import json
-import logging
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import types
 
+from connect.connectors.jdbc.moments import moment_schema
+from connect.connectors.jdbc.zones import Zone, wall_at
 from millrace.connect.data.logical import EXACT, scale_of
 from millrace.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
 from millrace.connect.errors import ConnectException
-
-log = logging.getLogger(__name__)
 
 UNSET_SCALE: Final = 127
 """The scale of a NUMERIC that says none, as Confluent's connector has it."""
@@ -24,25 +26,63 @@ _BEST_FIT_DIGITS: Final = (
     (10, Schema.int32),
     (19, Schema.int64),
 )
+_NO_DOUBLE: Final = 19
+"""From so many digits on best_fit keeps the decimal."""
+_SQLITE_DIGITS: Final = 15
 
 Reader = Callable[[Any], Any]
 
 
-def column_schema(
-    column: "sa.Column[Any]", dialect: str, numeric_mapping: str
-) -> tuple[Schema, Reader | None] | None:
-    """Return a column's schema and how its values are read; None for a type Connect has not."""
+class Reading(NamedTuple):
+    """The settings that decide what a column becomes."""
+
+    dialect: str
+    zone: Zone
+    numeric_mapping: str
+    granularity: str
+
+    @classmethod
+    def of(cls, dialect: str, zone: Zone, settings: Mapping[str, Any]) -> "Reading":
+        mapping: str = settings["numeric.mapping"]
+        if mapping == "none" and settings["numeric.precision.mapping"]:
+            mapping = "precision_only"
+        return cls(dialect, zone, mapping, settings["timestamp.granularity"])
+
+
+class ReadColumn(NamedTuple):
+    schema: Schema
+    asked: "sa.ColumnElement[Any]"
+    """What is selected."""
+    read: Reader
+
+
+def column_of(column: "sa.Column[Any]", reading: Reading) -> ReadColumn:
+    """Return how a column is read; what is no type of Connect's is a text."""
     kind, optional = column.type, bool(column.nullable)
-    if dialect == "sqlite" and isinstance(kind, types.Integer | types.Float):
-        # SQLite has one type of whole numbers and one of others, of 64 bits each.
-        is_whole = isinstance(kind, types.Integer)
-        return (Schema.int64 if is_whole else Schema.float64)(optional=optional), None
+    # As it is in the database: SQLAlchemy would round decimals of SQLite, and write JSON anew.
+    raw = sa.type_coerce(column, types.NullType())
+    found = _typed(kind, reading, optional=optional)
+    if found is None:
+        asked = sa.type_coerce(sa.cast(column, types.Text), types.NullType())
+        return ReadColumn(Schema.string(optional=optional), asked, _text)
+    schema, read = found
+    return ReadColumn(schema, raw, read)
+
+
+def _typed(
+    kind: "types.TypeEngine[Any]", reading: Reading, *, optional: bool
+) -> tuple[Schema, Reader] | None:
+    if isinstance(kind, types.DateTime):
+        return moment_schema(reading.granularity, reading.zone, optional=optional)
+    if isinstance(kind, types.Time) and kind.timezone:
+        return None
     if isinstance(kind, types.Numeric) and not isinstance(kind, types.Float):
-        return _numeric(kind, numeric_mapping, optional=optional)
-    for of_column, make, reader in _SCHEMAS:
+        return _numeric(kind, reading.numeric_mapping, optional=optional)
+    # SQLite has one type of whole numbers and one of others, of 64 bits each.
+    table = (*_SQLITE, *_SCHEMAS) if reading.dialect == "sqlite" else _SCHEMAS
+    for of_column, make, reader in table:
         if isinstance(kind, of_column):
             return make(optional=optional), reader
-    log.warning("column is left out column=%s type=%r", column, kind)
     return None
 
 
@@ -60,51 +100,107 @@ def mark_row_id(connection: sa.Connection, table: sa.Table) -> None:
         keys[0].nullable = False
 
 
-def _numeric(
-    kind: "types.Numeric[Any]", mapping: str, *, optional: bool
-) -> tuple[Schema, Reader | None]:
+# --- values out of columns ---
+
+
+def _numeric(kind: "types.Numeric[Any]", mapping: str, *, optional: bool) -> tuple[Schema, Reader]:
     scale, precision = kind.scale, kind.precision
     if mapping != "none" and precision is not None and not scale:
         for digits, make in _BEST_FIT_DIGITS:
             if precision < digits:
-                return make(optional=optional), int
-    if mapping.startswith("best_fit") and scale:
-        return Schema.float64(optional=optional), float
+                return make(optional=optional), lambda value: _whole(_decimal(value))
+    if scale and scale > 0:
+        is_short = precision is not None and precision < _NO_DOUBLE
+        if mapping == "best_fit_eager_double" or (mapping == "best_fit" and is_short):
+            return Schema.float64(optional=optional), _double
     if scale is None:
         scale = UNSET_SCALE if precision is None else 0
     return Schema.decimal(scale, optional=optional), _scaled(scale)
 
 
+def _decimal(value: Any) -> decimal.Decimal:
+    """Return a number as a decimal; a float as the shortest one that is it."""
+    found = decimal.Decimal(repr(value) if isinstance(value, float) else value)
+    if not found.is_finite():
+        raise ValueError("no decimal of Connect is that: read it by a query that casts it to text")
+    return found
+
+
 def _scaled(scale: int) -> Reader:
     unit = decimal.Decimal(1).scaleb(-scale, EXACT)
-    return lambda value: decimal.Decimal(value).quantize(unit, context=EXACT)
+
+    def read(value: Any) -> decimal.Decimal:
+        number = _decimal(value)
+        found = number.quantize(unit, context=EXACT)
+        if found != number:
+            raise ValueError(f"it has more than {scale} digits after its point")
+        return found
+
+    return read
 
 
-def _in_utc(value: datetime.datetime) -> datetime.datetime:
-    """Return a point in time; one without a zone is UTC (`db.timezone` of Confluent's default)."""
-    return (
-        value.replace(tzinfo=datetime.UTC)
-        if value.tzinfo is None
-        else value.astimezone(datetime.UTC)
-    )
+def _whole(value: Any) -> int:
+    if isinstance(value, str) or value != int(value):
+        raise ValueError("it is no whole number, as its column's type says")
+    return int(value)
 
 
-# The first that fits counts: a SmallInteger is an Integer, too.
-_SCHEMAS: Final[tuple[tuple[type, Callable[..., Schema], Reader | None], ...]] = (
-    (types.Boolean, Schema.boolean, None),
-    (types.SmallInteger, Schema.int16, None),
-    (types.BigInteger, Schema.int64, None),
-    (types.Integer, Schema.int32, None),
-    (types.REAL, Schema.float32, None),
-    (types.Float, Schema.float64, float),
-    (types.DateTime, Schema.timestamp, _in_utc),
-    (types.Date, Schema.date, None),
-    (types.Time, Schema.time, lambda value: value.replace(tzinfo=None)),
-    (types.LargeBinary, Schema.bytes, bytes),
-    (types.JSON, Schema.string, json.dumps),
-    (types.String, Schema.string, str),
-    (types.Uuid, Schema.string, str),
+def _double(value: Any) -> float:
+    if isinstance(value, str | bytes):
+        raise ValueError("it is no number, as its column's type says")
+    return float(value)
+
+
+def _boolean(value: Any) -> bool:
+    if value not in (0, 1):
+        raise ValueError("it is neither true nor false")
+    return bool(value)
+
+
+def _date(value: Any) -> datetime.date:
+    return value if isinstance(value, datetime.date) else datetime.date.fromisoformat(value)
+
+
+def _time(value: Any) -> datetime.time:
+    if isinstance(value, datetime.timedelta):
+        # As MySQL's driver has it.
+        return (datetime.datetime.min.replace(tzinfo=datetime.UTC) + value).time()
+    return value if isinstance(value, datetime.time) else datetime.time.fromisoformat(value)
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, str | int | float):
+        raise ValueError("it is no bytes, as its column's type says")
+    return bytes(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).decode()
+    return str(value)
+
+
+_Schemas = tuple[tuple[type, Callable[..., Schema], Reader], ...]
+_SQLITE: Final[_Schemas] = (
+    (types.Integer, Schema.int64, _whole),
+    (types.Float, Schema.float64, _double),
 )
+# The first that fits counts: a SmallInteger is an Integer, too.
+_SCHEMAS: Final[_Schemas] = (
+    (types.Boolean, Schema.boolean, _boolean),
+    (types.SmallInteger, Schema.int16, _whole),
+    (types.BigInteger, Schema.int64, _whole),
+    (types.Integer, Schema.int32, _whole),
+    (types.REAL, Schema.float32, _double),
+    (types.Float, Schema.float64, _double),
+    (types.Date, Schema.date, _date),
+    (types.Time, Schema.time, _time),
+    (types.LargeBinary, Schema.bytes, _bytes),
+    (types.Enum, Schema.string, _text),
+    (types.String, Schema.string, _text),
+)
+
+# --- values into columns ---
 
 _COLUMNS: dict[Type, Callable[[], "types.TypeEngine[Any]"]] = {
     Type.INT8: types.SmallInteger,
@@ -119,11 +215,11 @@ _COLUMNS: dict[Type, Callable[[], "types.TypeEngine[Any]"]] = {
 }
 
 
-def column_type(schema: Schema) -> "types.TypeEngine[Any]":
+def column_type(schema: Schema, dialect: str = "") -> "types.TypeEngine[Any]":
     """Return the type of a column that is made for a schema; raises ConnectException."""
     match schema.name:
         case _ if schema.name == DECIMAL:
-            return types.Numeric(38, scale_of(schema))
+            return _decimal_type(scale_of(schema), dialect)
         case _ if schema.name == DATE:
             return types.Date()
         case _ if schema.name == TIME:
@@ -137,12 +233,58 @@ def column_type(schema: Schema) -> "types.TypeEngine[Any]":
     return make()
 
 
-def column_value(value: Any) -> Any:
-    """Return a value as a driver takes it: points in time in UTC, without a zone."""
+def _decimal_type(scale: int, dialect: str) -> "types.TypeEngine[Any]":
+    if dialect in ("postgresql", "sqlite"):
+        # Of any number of digits, as the original has it.
+        return types.Numeric()
+    return types.Numeric(65 if dialect in ("mysql", "mariadb") else 38, min(max(scale, 0), 30))
+
+
+Writer = Callable[[Any, Zone], Any]
+"""How a value is told to the driver; the zone is that of dates and times without one."""
+
+
+def column_value(value: Any, zone: Zone = datetime.UTC) -> Any:
+    """Return a value as a driver takes it: moments as a clock of the zone shows them."""
     match value:
         case datetime.datetime():
-            return value.astimezone(datetime.UTC).replace(tzinfo=None)
+            return wall_at(value, zone)
         case bytearray() | memoryview():
             return bytes(value)
         case _:
             return value
+
+
+def writer_of(kind: "types.TypeEngine[Any]", dialect: str) -> Writer:
+    """Return how values are told to a column that is there."""
+    if isinstance(kind, types.DateTime) and kind.timezone:
+        # The moment itself: the session is in UTC.
+        return lambda value, _: value
+    return _for_sqlite if dialect == "sqlite" else column_value
+
+
+def _for_sqlite(value: Any, zone: Zone) -> Any:
+    """Return a value in a form of SQLite's. Raises ConnectException for what it would round."""
+    match value:
+        case decimal.Decimal():
+            return _sqlite_number(value)
+        case datetime.datetime():
+            return wall_at(value, zone).isoformat(" ", "microseconds")
+        case datetime.time():
+            return value.isoformat("microseconds")
+        case datetime.date():
+            return value.isoformat()
+        case _:
+            return column_value(value)
+
+
+def _sqlite_number(value: decimal.Decimal) -> int | float:
+    if value == value.to_integral_value(context=EXACT) and -(1 << 63) <= value < 1 << 63:
+        return int(value)
+    number = float(value)
+    if decimal.Decimal(repr(number)) != value:
+        raise ConnectException(
+            f"SQLite's numbers have {_SQLITE_DIGITS} digits, and {value} more: cast it to a text "
+            "by a transformation (Cast), into a column of type TEXT"
+        )
+    return number

@@ -1,14 +1,17 @@
 """A database's tables as a sink needs them: looked at, made, widened, and written to."""
 
+import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
+from sqlalchemy.exc import SAWarning
 from sqlalchemy.schema import CreateColumn, CreateTable
 
 from connect.connectors.jdbc.rows import Row
-from connect.connectors.jdbc.table_schemas import column_type, column_value
+from connect.connectors.jdbc.table_schemas import Writer, column_type, column_value, writer_of
+from connect.connectors.jdbc.zones import Zone, zone_of
 from millrace.connect import ConnectException, Schema
 
 
@@ -18,7 +21,13 @@ class Tables:
     def __init__(self, parsed: Mapping[str, Any]) -> None:
         self._parsed = parsed
         self._known: dict[str, sa.Table] = {}
-        self._statements: dict[tuple[Any, ...], Any] = {}
+        self._zone = zone_of(parsed["db.timezone"])
+        self._statements: dict[tuple[Any, ...], _Statement] = {}
+
+    @property
+    def is_known(self) -> bool:
+        """Whether something is taken for known, which may have changed since."""
+        return bool(self._known)
 
     def forget(self) -> None:
         self._known.clear()
@@ -30,29 +39,33 @@ class Tables:
         statement = self._statements.get(row.shape)
         if statement is None:
             table = self._prepared(connection, row)
-            statement = self._statements[row.shape] = self._statement(connection, table, row)
+            statement = self._statements[row.shape] = _Statement(
+                self._statement(connection, table, row), _writers(connection, table, row)
+            )
+        told = statement.told
         if row.values is None:
-            parameters = [_prefixed(one.key_values) for one in rows]
+            parameters = [_prefixed(told(one.key_values, self._zone)) for one in rows]
         elif self._parsed["insert.mode"] == "update":
-            parameters = [{**one.values, **_prefixed(one.key_values)} for one in rows if one.values]
+            parameters = [
+                {
+                    **told(one.values, self._zone),
+                    **_prefixed(told(one.key_values, self._zone)),
+                }
+                for one in rows
+                if one.values
+            ]
         else:
-            parameters = [one.values for one in rows if one.values is not None]
-        connection.execute(statement, parameters)
+            parameters = [told(one.values, self._zone) for one in rows if one.values is not None]
+        connection.execute(statement.sql, parameters)
 
     def _statement(self, connection: sa.Connection, table: sa.Table, row: Row) -> Any:
-        at_key = sa.and_(
-            *(
-                table.c[name] == sa.bindparam(_KEY + name, type_=table.c[name].type)
-                for name in row.keys
-            )
-        )
         if row.values is None:
-            return sa.delete(table).where(at_key)
+            return sa.delete(table).where(_at_key(table, row))
         others = [name for name in row.columns if name not in row.keys]
         mode = self._parsed["insert.mode"]
         if mode == "update":
             changes = {name: sa.bindparam(name, type_=table.c[name].type) for name in others}
-            return sa.update(table).where(at_key).values(changes)
+            return sa.update(table).where(_at_key(table, row)).values(changes)
         if mode == "insert":
             return sa.insert(table)
         return _upsert(connection.dialect.name, table, list(row.keys), others)
@@ -79,7 +92,7 @@ class Tables:
         ]
         table = sa.Table(name, sa.MetaData(), *columns, schema=schema or None)
         connection.execute(CreateTable(table, if_not_exists=True))
-        return table
+        return _reflected(connection, name, schema or None)
 
     def _widened(
         self, connection: sa.Connection, table: sa.Table, row: Row, missing: list[str]
@@ -109,11 +122,41 @@ class Tables:
 _KEY = "millrace_key_"
 
 
+def _at_key(table: sa.Table, row: Row) -> sa.ColumnElement[bool]:
+    told = ((table.c[name], table.c[name].type) for name in row.keys)
+    return sa.and_(
+        *(column == sa.bindparam(_KEY + column.name, type_=kind) for column, kind in told)
+    )
+
+
+class _Statement(NamedTuple):
+    """What is executed, and how the values of columns are told to the driver."""
+
+    sql: Any
+    writers: Mapping[str, Writer]
+
+    def told(self, values: Mapping[str, Any], zone: Zone) -> dict[str, Any]:
+        return {name: self.writers[name](value, zone) for name, value in values.items()}
+
+
+def _writers(connection: sa.Connection, table: sa.Table, row: Row) -> dict[str, Writer]:
+    dialect = connection.dialect.name
+    return {name: writer_of(table.c[name].info[_KIND], dialect) for name in row.columns}
+
+
+_KIND = "millrace_kind"
+
+
 def _reflected(connection: sa.Connection, name: str, schema: str | None) -> sa.Table:
-    table = sa.Table(name, sa.MetaData(), schema=schema, autoload_with=connection)
+    with warnings.catch_warnings():
+        # Of a type that SQLAlchemy does not know: the database knows it.
+        warnings.simplefilter("ignore", SAWarning)
+        table = sa.Table(name, sa.MetaData(), schema=schema, autoload_with=connection)
+    dialect = connection.dialect.name
     for column in table.columns:
-        if isinstance(column.type, sa.JSON | sa.Uuid):
-            # They hold texts here, which the database is to read itself.
+        column.info[_KIND] = column.type
+        if dialect in ("postgresql", "sqlite") or isinstance(column.type, sa.JSON | sa.Uuid):
+            # The database converts what it is told: a text goes into a column of any type.
             column.type = sa.types.NullType()
     return table
 
@@ -125,7 +168,7 @@ def _prefixed(key_values: Mapping[str, Any]) -> dict[str, Any]:
 def _column(
     connection: sa.Connection, name: str, schema: Schema, *, is_key: bool
 ) -> "sa.Column[Any]":
-    kind = column_type(schema)
+    kind = column_type(schema, connection.dialect.name)
     if is_key and isinstance(kind, sa.Text) and connection.dialect.name == "mysql":
         kind = sa.String(256)
     default = None

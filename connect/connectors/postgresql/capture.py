@@ -13,6 +13,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
+from connect.connectors.name_patterns import Patterns
 from connect.connectors.postgresql.catalog import (
     Catalog,
     TableInfo,
@@ -29,7 +30,7 @@ from connect.connectors.postgresql.names import (
 )
 from connect.connectors.postgresql.pgoutput import Relation
 from connect.connectors.postgresql.rows import Described, RowReader, Shaping
-from connect.connectors.postgresql.selection import Patterns, Selection
+from connect.connectors.postgresql.selection import Selection
 from connect.connectors.postgresql.values import Modes
 from millrace.connect import ConnectException
 

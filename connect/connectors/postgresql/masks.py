@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from connect.connectors.postgresql.selection import Patterns, patterns_in
+from connect.connectors.name_patterns import Patterns, patterns_in
 from millrace.connect import ConfigException
 
 _TRUNCATE: Final = re.compile(r"column\.truncate\.to\.(\d{1,9})\.chars")

@@ -1,57 +1,18 @@
 """Which schemas, tables and columns are captured, by the original's lists of patterns. Pure.
 
-A list holds regular expressions with commas between (`\\,` is a comma inside of one). Each has to
-match the whole name, in any case: `schema`, `schema.table` or `schema.table.column`. The
-expressions are RE2's, which no name can slow down; a look-ahead or a back-reference is refused.
+Expressions (`name_patterns.py`) match in any case: `schema`, `schema.table` or
+`schema.table.column`.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final
 
-import re2
-
+from connect.connectors.name_patterns import Patterns
 from millrace.connect import ConfigException
 
-_COMMA: Final = re.compile(r"((?:\\.|[^\\,])*)(?:,|$)", re.DOTALL)
 _KEY_COLUMNS: Final = re.compile(r"\s*([^:]+):([^:,]+(?:,[^:,]+)*)\s*")
-
-
-def patterns_in(text: str) -> list[str]:
-    """Return the expressions of a list."""
-    parts = [match.group(1) for match in _COMMA.finditer(text)]
-    return [part.strip().replace("\\,", ",") for part in parts if part.strip()]
-
-
-class Patterns:
-    """Some expressions; a name matches when it is all of what one of them stands for."""
-
-    def __init__(self, texts: Iterable[str]) -> None:
-        """Raises ConfigException for what is no expression of RE2."""
-        options = re2.Options()
-        options.case_sensitive = False
-        options.log_errors = False
-        self._compiled: list[Any] = []
-        for text in texts:
-            try:
-                self._compiled.append(re2.compile(text, options))
-            except re2.error as error:
-                said = error.args[0] if error.args else ""
-                said = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
-                raise ConfigException(
-                    f"{text} is no regular expression of RE2 (which has neither look-ahead nor "
-                    f"back-references): {said}"
-                ) from None
-
-    @classmethod
-    def of(cls, text: str | None) -> Self | None:
-        """Return the expressions of a list; None when there is none."""
-        texts = patterns_in(text or "")
-        return cls(texts) if texts else None
-
-    def match(self, name: str) -> bool:
-        return any(one.fullmatch(name) is not None for one in self._compiled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,57 @@
+"""Which errors of a database pass, and which no second attempt can mend."""
+
+import re
+import sqlite3
+from typing import Final
+
+from sqlalchemy.exc import DBAPIError
+
+_PASSING_CLASSES: Final = ("08", "40", "53", "57")
+"""Connection, rollback (deadlock, serialization), lack of resources, intervention of an operator.
+
+(PostgreSQL's documentation, appendix A.)
+"""
+_LOCKED: Final = "55P03"
+_NO_CONNECTION: Final = re.compile(
+    "starting up|shutting down|recovery|too many|slots are reserved|terminating connection"
+)
+_SQLITE_PASSING: Final = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_INTERRUPT,
+        sqlite3.SQLITE_NOMEM,
+    }
+)
+
+
+def may_pass(error: DBAPIError) -> bool:
+    """Tell whether the same may succeed later: the database is away, busy or short of something."""
+    original = error.orig
+    if error.connection_invalidated:
+        return True
+    if isinstance(original, sqlite3.Error):
+        # The extended code has the plain one in its lowest byte.
+        return (getattr(original, "sqlite_errorcode", 0) & 0xFF) in _SQLITE_PASSING
+    state = getattr(original, "sqlstate", None)
+    if state:
+        return state[:2] in _PASSING_CLASSES or state == _LOCKED
+    if type(error).__name__ not in ("OperationalError", "InterfaceError", "InternalError"):
+        return False
+    return not _is_turned_away(str(original))
+
+
+def _is_turned_away(text: str) -> bool:
+    """Tell whether a server answered that it will not have us, as for a wrong password."""
+    if "invalid connection option" in text or "does not support SSL" in text:
+        return True
+    return "FATAL:" in text and _NO_CONNECTION.search(text) is None
+
+
+def said_by(error: DBAPIError) -> str:
+    """Return the database's own message: SQLAlchemy's has the statement and its values as well."""
+    return " ".join(str(error.orig).split())

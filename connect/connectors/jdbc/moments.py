@@ -1,0 +1,45 @@
+"""What a column that holds a date and a time becomes: `timestamp.granularity`. Pure."""
+
+import datetime
+from collections.abc import Callable
+from typing import Any, Final
+
+from connect.connectors.jdbc.zones import Zone, moment_at, wall_at
+from millrace.connect import Schema
+
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND: Final = datetime.timedelta(microseconds=1)
+
+
+def moment_of(value: Any, zone: Zone) -> datetime.datetime:
+    """Return the moment that a driver's value is; SQLite has texts, or milliseconds since 1970."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _EPOCH + datetime.timedelta(milliseconds=value)
+    if isinstance(value, str):
+        value = datetime.datetime.fromisoformat(value)
+    return moment_at(value, zone)
+
+
+def moment_schema(
+    granularity: str, zone: Zone, *, optional: bool
+) -> tuple[Schema, Callable[[Any], Any]]:
+    """Return the schema of moments, and how a driver's value becomes one of it."""
+    if granularity == "connect_logical":
+        return Schema.timestamp(optional=optional), lambda value: moment_of(value, zone)
+    unit, _, form = granularity.partition("_")
+    factor = 1000 if unit == "nanos" else 1
+
+    def number(value: Any) -> int:
+        return (moment_of(value, zone) - _EPOCH) // _MICROSECOND * factor
+
+    def iso(value: Any) -> str:
+        wall = wall_at(moment_of(value, zone), zone)
+        return wall.isoformat("T", "microseconds") + ("000" if factor == 1000 else "")
+
+    match form:
+        case "long":
+            return Schema.int64(optional=optional), number
+        case "string":
+            return Schema.string(optional=optional), lambda value: str(number(value))
+        case _:
+            return Schema.string(optional=optional), iso
