@@ -1,15 +1,17 @@
 """The schema registry: Confluent's REST interface over topic `_schemas`.
 
     rest          paths, bodies, status codes
-    forwarding    to the instance that writes
-    leader        who that is: one member of a Kafka group
-    topic         the log; read by all, written by the leader
+    forwarding    sends writing requests to the instance that writes
+    leader        elects that instance: one member of a Kafka group
+    topic         the log; all instances read it, the leader writes it
     changes       what a writing request does, as records: pure
+    candidates    what a request brings, and what it would store: pure
     domain        what is known: a fold over the records, pure
-    candidates, compatibility, schema_types
-                  what a schema is, and whether it may follow the earlier ones: pure
-    records, subjects, refusals
-                  the words of it
+    questions     what the decisions ask about schemas
+    judge         answers: `schema_types` says what a schema is, `compatibility` what may follow it
+    judging       the processes in which it answers
+    records, metadata, subjects, refusals
+                  the vocabulary: records, their shapes, names and errors
 
 Start with `python -m schemas.registry --help`.
 """

@@ -126,3 +126,10 @@ def test_enumeration_of_many_mixed_values_is_checked_in_linear_time() -> None:
     with pytest.raises(RegistryError, match="non-unique"):
         schema(json.dumps({"$schema": draft, "enum": [1, "a", 1.0]}))
     schema(json.dumps({"$schema": draft, "enum": [1, True, "1", [1], {"a": 1}]}))
+
+
+def test_keyword_that_a_draft_does_not_know_is_no_reason_to_fail() -> None:
+    odd = schema('{"type":"array","minContains":"many","$defs":7,"dependentRequired":[]}')
+    assert odd.cannot_read(schema('{"type":"array","minContains":1}')) == []
+    with pytest.raises(RegistryError, match="is not a text"):
+        schema('{"$schema":7}')

@@ -1,5 +1,6 @@
 """The registry as a process on a real broker, with real clients."""
 
+import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.schema_registry import (
     ConfigCompatibilityLevel,
     Schema,
@@ -27,6 +29,7 @@ from millrace.testing import LocalBroker
 from tests.lib.pipeline_processes import Program, call
 from tests.lib.waiting import until
 from tests.schemas.test_registry_compatibility import VERDICTS
+from tests.schemas.test_registry_strangers import schema_records
 
 pytestmark = pytest.mark.interop
 
@@ -40,12 +43,12 @@ class Servers:
     """Registries on one broker."""
 
     def __init__(self, broker: LocalBroker, folder: Path) -> None:
-        self._broker = broker
+        self.bootstrap_servers = broker.bootstrap_servers
         self._folder = folder
         self.programs: list[Program] = []
 
     def start(self) -> str:
-        where = ("--bootstrap-servers", self._broker.bootstrap_servers, "--http-port", "0")
+        where = ("--bootstrap-servers", self.bootstrap_servers, "--http-port", "0")
         log_file = self._folder / f"registry-{len(self.programs)}.log"
         self.programs.append(Program(log_file, "schemas.registry", *where))
         return self.programs[-1].wait_ready()
@@ -242,3 +245,41 @@ def test_programs_that_send_text_and_programs_that_send_descriptors_share_a_topi
         for client in (python, reader):
             read = ProtobufDeserializer(money_class, schema_registry_client=client)
             assert read(data, context) == money_class(units=7)
+
+
+def test_records_that_no_registry_wrote_stop_no_instance(servers: Servers) -> None:
+    first = servers.start()
+    register(first, "a-value")
+    producer = Producer({"bootstrap.servers": servers.bootstrap_servers})
+    for key, value in schema_records():
+        producer.produce("_schemas", key=key, value=value)
+    assert producer.flush(30) == 0
+    assert register(first, "b-value", '"int"') == 2
+    second = servers.start()
+    for url in (first, second):
+        assert call("GET", f"{url}/subjects").body == ["a-value", "b-value"]
+        assert len(call("GET", f"{url}/schemas").body) == 2
+
+
+def test_schema_that_takes_long_delays_nobody_else(servers: Servers) -> None:
+    url = servers.start()
+    register(url, "a-value")
+    names = ",".join(f'"{number}":{{"type":"string"}}' for number in range(150))
+    choices = ",".join(f'{{"properties":{{"{number}":true,{names}}}}}' for number in range(40))
+    slow, other = (
+        f'{{"anyOf":[{choices}]}}'.replace("string", kind) for kind in ("string", "null")
+    )
+    body = {"schema": slow, "schemaType": "JSON"}
+    assert call("POST", f"{url}/subjects/slow/versions", body).status == 200
+    waits = []
+    with ThreadPoolExecutor(1) as background:
+        path = f"{url}/compatibility/subjects/slow/versions"
+        asking = background.submit(call, "POST", path, {**body, "schema": other})
+        while not asking.done():
+            started = time.monotonic()
+            assert call("GET", f"{url}/health/live").status == 200
+            waits.append(time.monotonic() - started)
+        assert asking.result().status in (200, 422)
+    assert len(waits) > 10
+    # The processor may be busy with other tests; on the registry's loop it would be the whole time.
+    assert max(waits) < sum(waits) / 3

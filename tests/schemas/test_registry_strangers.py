@@ -281,6 +281,22 @@ def test_answer_has_a_type_that_the_caller_accepts(accept: str, status: int, ans
     with_client(check)
 
 
+def test_fault_of_ours_is_answered_with_a_code_and_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any) -> None:
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr("schemas.registry.domain.Registry.contexts", fail)
+
+    async def check(caller: Caller) -> None:
+        message = await caller.refused(500, "GET", "/contexts")
+        assert message == "HTTP 500 Internal Server Error"
+
+    calling(check)
+    assert "registry failed to answer path=/contexts" in caplog.text
+
+
 def test_body_may_be_sent_as_any_of_the_types_there_are() -> None:
     async def check(client: TestClient) -> None:
         for kind in ("application/vnd.schemaregistry+json", "application/json; charset=utf-8"):

@@ -1,6 +1,7 @@
 """What all handlers share: reading names, numbers and bodies, and answering as Confluent does."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
@@ -42,6 +43,8 @@ _ANSWERS: Final = web.RequestKey("answers", Answers)
 NOT_NEGOTIATED: Final = ("/", "/metrics")
 """Paths that answer with types of their own."""
 
+log = logging.getLogger(__name__)
+
 _DIGITS: Final = 10
 _SHOWN_CHARACTERS: Final = 100
 
@@ -82,6 +85,9 @@ async def registry_errors(request: web.Request, handler: Handler) -> web.StreamR
         return _refusal(request, RegistryError(error.status, text))
     except (KafkaError, TimeoutError) as error:
         return _refusal(request, store_error(str(error)))
+    except Exception:
+        log.exception("registry failed to answer path=%s", request.path[:_SHOWN_CHARACTERS])
+        return _refusal(request, RegistryError(500, "HTTP 500 Internal Server Error"))
 
 
 def when_loaded(handler: Handler) -> Handler:

@@ -254,7 +254,12 @@ class _Loader:
         return node
 
     def _read_items(self, node: ArrayType, schema: _Json, resolver: Any) -> None:
-        node.limits |= _chosen(schema, ("minContains", "maxContains"))
+        node.limits |= {
+            # Drafts that do not know these keywords do not check them.
+            name: number
+            for name, number in _chosen(schema, ("minContains", "maxContains")).items()
+            if isinstance(number, int | float)
+        }
         items, additional = schema.get("items"), schema.get("additionalItems", True)
         if isinstance(items, list):
             node.items = [self._node(each, resolver) for each in items]

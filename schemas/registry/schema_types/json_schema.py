@@ -64,7 +64,9 @@ class JsonSchema(ParsedSchema):
 
 
 def _check(schema: Any) -> None:
-    """Check a schema against its draft. Raises SchemaError."""
+    """Check a schema against its draft. Raises SchemaError, or ValueError for no draft's name."""
+    if isinstance(schema, dict) and not isinstance(schema.get("$schema", ""), str):
+        raise ValueError("$schema is not a text")
     kind = _quick(validator_for(schema, default=Draft7Validator))
     validator = kind(kind.META_SCHEMA, format_checker=kind.FORMAT_CHECKER)
     error = best_match(validator.iter_errors(schema))
