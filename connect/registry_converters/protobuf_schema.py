@@ -201,7 +201,9 @@ class _File:
 def message_of(file: Any, indexes: list[int]) -> Descriptor:
     """Return the message of a FileDescriptorProto at a place. Raises DataException."""
     pool = descriptor_pool.DescriptorPool()
-    for known in _in_order(_known_files()):
+    # Only what it imports: a file that is itself one of these has another name in a registry.
+    imported = (known for known in _known_files() if known.name in file.dependency)
+    for known in _in_order(imported):
         pool.AddSerializedFile(known.serialized_pb)
     if not file.name:
         file.name = "default"

@@ -65,6 +65,22 @@ def test_questions_are_answered_by_another_process() -> None:
     judging(check)
 
 
+def test_chain_of_many_schemas_is_written_out_on_a_stack_that_is_large_enough() -> None:
+    named = [("R0", '{"type":"record","name":"R0","fields":[]}')]
+    for number in range(1, 350):
+        field = f'{{"name":"f","type":"R{number - 1}"}}'
+        text = f'{{"type":"record","name":"R{number}","fields":[{field}]}}'
+        named.append((f"R{number}", text))
+    last = Parse("AVRO", named.pop()[1], tuple(named))
+
+    async def check(judges: Judges) -> None:
+        text = await judges.answer(Write(last, "resolved"), "a")
+        assert isinstance(text, str)
+        assert text.count('"type":"record"') == 350
+
+    judging(check)
+
+
 def test_slow_question_is_given_up_and_others_are_answered_meanwhile() -> None:
     async def check(judges: Judges) -> None:
         await judges.answer(STRING, "friend")

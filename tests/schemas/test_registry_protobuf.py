@@ -184,6 +184,18 @@ def test_files_of_google_can_be_registered_from_what_python_clients_have() -> No
         assert schema(known.canonical).canonical == known.canonical
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["google/type/date.proto", "google/type/timeofday.proto", "google/type/money.proto"],
+)
+def test_common_types_of_google_need_no_reference(name: str) -> None:
+    kind = {"date": "Date", "timeofday": "TimeOfDay", "money": "Money"}[name[12:-6]]
+    text = f'syntax = "proto3"; import "{name}"; message A {{ google.type.{kind} a = 1; }}'
+    known = schema(text)
+    assert schema(known.formatted("serialized")).canonical == known.canonical
+    assert f'import "{name}";' in known.canonical
+
+
 def test_descriptor_that_is_not_valid_is_refused() -> None:
     broken = FileDescriptorProto(name="a.proto", syntax="proto3")
     broken.message_type.add(name="A").field.add(

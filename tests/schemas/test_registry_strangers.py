@@ -239,8 +239,6 @@ def test_long_chain_of_references_is_followed() -> None:
         reference = {"name": "R349", "subject": "s349", "version": 1}
         schema = '{"type":"record","name":"Last","fields":[{"name":"f","type":"R349"}]}'
         assert await caller.register("last", schema, references=[reference]) == 351
-        # The process that judges has a larger stack than this one.
-        await caller.refused(42201, "GET", "/subjects/s349/versions/1?format=resolved")
 
     calling(check, chain(350))
 

@@ -9,6 +9,7 @@ import resource
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import BinaryIO, Final
 
 from schemas.registry.judge import Judge
@@ -19,7 +20,7 @@ _STACK_BYTES: Final = 256 << 20
 _RECURSION_LIMIT: Final = 10_000
 _ADDRESS_SPACE_BYTES: Final = 2 << 30
 _LOOK_SECONDS: Final = 1.0
-_LARGE_KILOBYTES: Final = 160 << 10
+_LARGE_BYTES: Final = 160 << 20
 
 
 def main(answer_seconds: float) -> None:
@@ -50,5 +51,17 @@ def _serve(questions: BinaryIO, answers: BinaryIO, answer_seconds: float) -> Non
         signal.setitimer(signal.ITIMER_PROF, 0)
         answers.write(len(data).to_bytes(LENGTH_BYTES, "big") + data)
         answers.flush()
-        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > _LARGE_KILOBYTES:
+        if _resident_bytes() > _LARGE_BYTES:
             return
+
+
+def _resident_bytes() -> int:
+    """Return the memory that this process has; 0 on systems that do not say it in /proc.
+
+    `ru_maxrss` is no help: a new process inherits it from the one that has started it.
+    """
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * resource.getpagesize()

@@ -22,6 +22,7 @@ from google.protobuf.message import DecodeError
 
 MAIN: Final = "schema_to_register.proto"
 _PLACE: Final = re.compile(r"^\S*?schema_to_register\.proto:(?:(\d+):(\d+):)?\s*")
+_KNOWN_IMPORT: Final = re.compile(r"""["'](google/(?:type|api|rpc)/[a-z_]+\.proto)["']""")
 _WARNING: Final = re.compile(r": warning: |^[IW]\d{4} ")
 _SHOWN_ERRORS: Final = 10
 _OWN_FILES: Final = Path(__file__).with_name("protos")
@@ -38,7 +39,7 @@ def compiled(text: str, imports: Sequence[FileDescriptorProto]) -> list[FileDesc
         work = Path(folder)
         (work / "in").mkdir()
         (work / "in" / MAIN).write_bytes(text.encode())
-        given = FileDescriptorSet(file=_closed(imports))
+        given = FileDescriptorSet(file=_closed([*_known_imports(text), *imports]))
         (work / "imports").write_bytes(given.SerializeToString())
         arguments = [
             "protoc",
@@ -56,6 +57,12 @@ def compiled(text: str, imports: Sequence[FileDescriptorProto]) -> list[FileDesc
             raise ValueError(_told(errors.text, folder))
         found = FileDescriptorSet.FromString((work / "out").read_bytes()).file
     return list(found)
+
+
+def _known_imports(text: str) -> list[FileDescriptorProto]:
+    """Return the files of package `googleapis-common-protos` that a text imports, and some more."""
+    names = sorted(set(_KNOWN_IMPORT.findall(text)))
+    return [file for name in names for file in _generated(name)]
 
 
 def is_importable(name: str) -> bool:
