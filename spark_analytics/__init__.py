@@ -1,5 +1,6 @@
-"""PySpark over the pipeline's topics: a source and sink, the jobs, and their dashboard.
+"""PySpark over the pipeline's topics: a source and sink, the streaming job, and its dashboard.
 
-Start at `README.md`. `session` makes the Spark session, `source` is `format("millrace")`, `jobs`
-turn events into figures, `serving` keeps them, `dashboard` shows them (never inside Spark).
+`README.md` is the introduction. `session` creates the Spark session, `source` implements
+`format("millrace")`, `jobs` turns events into figures, `serving` stores them, `dashboard` shows
+them in a process without Spark.
 """

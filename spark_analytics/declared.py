@@ -1,4 +1,4 @@
-"""The topics of the streaming job, which is in no consumer group: Spark keeps its positions."""
+"""The topics of the streaming job. It has no consumer group: Spark keeps its offsets."""
 
 from common.processing.declared import Declared
 from spark_analytics.jobs.topics import INPUTS, RESULTS

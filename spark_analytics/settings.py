@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 
 def setting(default: Any, help_text: str) -> Any:
-    """Declare one setting with its default and what it means."""
+    """Declare one setting with its default and its help text."""
     return field(default=default, metadata={"help": help_text})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What both programs can be told."""
+    """The settings of both programs."""
 
     store: str = setting("build/analytics/serving.sqlite", "file of the serving store")
     http_host: str = setting("127.0.0.1", "address to serve HTTP on")
@@ -31,7 +31,7 @@ S = TypeVar("S", bound=Settings)
 def read_settings(
     kind: type[S], program: str, arguments: Sequence[str], environment: Mapping[str, str]
 ) -> S:
-    """Read settings of one kind; an unknown option or a wrong value ends the program."""
+    """Read the settings of a program; exit on an unknown option or an invalid value."""
     parser = argparse.ArgumentParser(
         prog=program, formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
@@ -39,7 +39,7 @@ def read_settings(
         parser.add_argument(
             "--" + entry.name.replace("_", "-"),
             type=type(entry.default),
-            # argparse converts a default that is a string, so a wrong variable is reported too.
+            # argparse converts a string default, so an invalid variable is reported too.
             default=environment.get("MILLRACE_" + entry.name.upper(), entry.default),
             help=entry.metadata["help"],
         )

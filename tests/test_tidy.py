@@ -132,6 +132,7 @@ PLAIN_ENGLISH = (
     "broker/raft",
     "broker/records",
     "broker/replication",
+    "spark_analytics",
     "tests/chaos",
     "tests/fuzz",
     "tests/sim",

@@ -1,6 +1,6 @@
 """`python -m spark_analytics.dashboard`: serve the page.
 
-Ready as soon as HTTP is served: the store may come later, the page says so meanwhile.
+The process is ready once it serves HTTP. Without a store the page says that it waits for the job.
 """
 
 import asyncio

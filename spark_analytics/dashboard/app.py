@@ -1,4 +1,4 @@
-"""Routes of the dashboard: the page, its live events, and JSON for programs."""
+"""The routes of the dashboard: the page, its live events, and JSON for programs."""
 
 import asyncio
 import gzip
@@ -47,7 +47,7 @@ _SECURITY_HEADERS = {
 
 @cache
 def plotly_file() -> tuple[str, bytes]:
-    """Return the name, made from the content, and the gzipped text of plotly.js."""
+    """Return the name of plotly.js, which contains a hash of it, and its gzipped text."""
     found = importlib.util.find_spec("plotly")
     assert found is not None, "plotly comes with the extra `spark`"
     assert found.submodule_search_locations is not None
@@ -63,7 +63,7 @@ async def _plotly_file() -> tuple[str, bytes]:
 
 @web.middleware
 async def security_headers(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Put the same headers on every answer."""
+    """Add the security headers to every answer."""
     response = await handler(request)
     if not response.prepared:
         response.headers.update(_SECURITY_HEADERS)
@@ -135,10 +135,10 @@ def server_sent_event(name: str, data: str, event_id: int | None = None) -> byte
 
 
 async def get_events(request: web.Request) -> web.StreamResponse:
-    """Stream snapshots as they change, and once a second how live the data are.
+    """Stream each new snapshot, and once a second the badge.
 
-    A browser that comes back says which revision it has; a snapshot is whole, so it is sent the
-    newest unless it has it.
+    A browser that reconnects sends the revision that it has. Snapshots are complete, so it gets the
+    newest one unless it has that already.
     """
     response = web.StreamResponse(
         headers={
@@ -161,12 +161,12 @@ async def get_events(request: web.Request) -> web.StreamResponse:
             await response.write(server_sent_event("status", json.dumps(feed.badge)))
             await feed.wait_newer(revision, _STATUS_SECONDS)
     except ConnectionResetError:
-        pass  # the browser has gone
+        pass  # the browser has closed the connection
     return response
 
 
 def build_dashboard(store: Path, neighbours: str = "") -> web.Application:
-    """Return the application; its feed has to be run."""
+    """Return the application; the caller runs its feed."""
     metrics = CollectorRegistry()
     feed = Feed(store, metrics)
 

@@ -1,7 +1,7 @@
-"""Follows the serving store and wakes whoever waits for news.
+"""Follows the serving store and notifies the event streams of new snapshots.
 
-The store is asked a few times a second whether anything was written (`PRAGMA data_version`
-costs microseconds); only a new revision is read out, once for all browsers.
+The feed checks a few times a second whether the store was written (`PRAGMA data_version` takes
+microseconds); only a new revision is read, once for all browsers.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ STALE_MS = 5_000
 
 
 def badge(properties: dict[str, Any], now_ms: int) -> dict[str, Any]:
-    """Return what the badge says: waiting for the job, live, or stale and for how long.
+    """Return the badge: waiting for the job, live, or stale with the time since the last heartbeat.
 
-    The job beats its heart only while it reaches Kafka.
+    The job writes heartbeats only while it reaches Kafka.
     """
     heartbeat_ms = properties.get("heartbeat_ms")
     if heartbeat_ms is None:
@@ -36,7 +36,7 @@ def badge(properties: dict[str, Any], now_ms: int) -> dict[str, Any]:
 
 
 class Feed:
-    """The newest snapshot, and a condition that is notified when there is a newer one."""
+    """The newest snapshot, and a condition that is notified of each newer one."""
 
     def __init__(self, store: Path, metrics: CollectorRegistry) -> None:
         self.snapshot: str | None = None
@@ -54,7 +54,7 @@ class Feed:
         return badge(self._properties, clock.timestamp_ms())
 
     async def run(self) -> None:
-        """Follow until cancelled; a store that is not there yet is waited for."""
+        """Follow the store until cancelled; wait for it if it does not exist yet."""
         while True:
             try:
                 await self._look()
@@ -86,7 +86,7 @@ class Feed:
             reader.close()
 
     async def wait_newer(self, revision: int, timeout_seconds: float) -> bool:
-        """Return whether there is another snapshot than this one before the time is over."""
+        """Wait for another snapshot than this one; return False after the timeout."""
         try:
             async with asyncio.timeout(timeout_seconds), self.changed:
                 await self.changed.wait_for(lambda: self.revision != revision)

@@ -1,9 +1,9 @@
 """The streaming job: order events in, views of the orders out.
 
-One Spark session, one query over all input topics, one transaction of the serving store per
-micro-batch. `events` is the contract between decoding and the views; each view is a file with
-one `transform(df, ...) -> df` of column expressions, tested on ten rows. `micro_batch` puts them
-together, `application` runs it. Customer segments are a batch over the history.
+There is one Spark session, one query over all input topics, and one transaction of the serving
+store per micro-batch. `events` is the contract between decoding and the views; each view is a file
+with one `transform(df, ...) -> df` of column expressions, tested on ten rows. `micro_batch`
+combines them, `application` runs it. Customer segments are a batch over the history.
 """
 
 from common.http.certificates import read_when_needed

@@ -1,8 +1,8 @@
 """The streaming job as a process: HTTP in the main thread, Spark in another.
 
-One line on standard output says that the query runs. SIGTERM or SIGINT: the micro-batch in hand
-is finished, the query and Spark are stopped. When Spark's Java process dies, so does this one,
-with status 1: whoever started it starts it again, and nothing is counted twice.
+One line on standard output says that the query runs. On SIGTERM or SIGINT the current micro-batch
+ends, then the query and Spark stop. If Spark's Java process dies, this process exits with status 1:
+its supervisor restarts it, and no event is counted twice.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _READY_POLL_SECONDS = 0.1
 
 
 def main() -> int:
-    """Run the job as this process."""
+    """Run the job; return the exit status."""
     settings = read_settings(JobSettings, "millrace spark-job", sys.argv[1:], os.environ)
     configure_logging({"py4j": logging.WARNING, "pyspark": logging.WARNING})
     return asyncio.run(_serve(settings))
@@ -60,7 +60,7 @@ async def _serve(settings: JobSettings) -> int:
             announcing.cancel()
         status = 0
         log.info("the job stopped")
-    # The outermost edge: whatever ended the job is told once, in the log.
+    # The outermost handler: the log gets the error once.
     except* Exception:
         log.exception("the job failed")
     finally:
@@ -91,7 +91,7 @@ def _front_page(settings: JobSettings, stream: OrderStream) -> Handler:
 
 
 async def _announce(stream: OrderStream, url: str) -> None:
-    # What is waited for lies with Spark and Kafka, so there is no event to wait on.
+    # The condition is in Spark and Kafka, so there is no event to wait for.
     while stream.missing:  # noqa: ASYNC110
         await asyncio.sleep(_READY_POLL_SECONDS)
     announce("analytics", url)

@@ -1,8 +1,8 @@
-"""Keeps micro-batches and the stopping of queries apart.
+"""Mutual exclusion of micro-batches and the stopping of queries.
 
-Spark can lose its way when a query is stopped inside a Python batch (SPARK-39218), so a stop waits
-for the batch in hand. A batch that comes meanwhile must not wait for the stop in turn: Spark waits
-for the batch. It fails instead, and is run again when the query is started again.
+Spark can hang if a query is stopped inside a Python batch (SPARK-39218), so a stop waits for the
+current batch. A batch that starts meanwhile must not wait for the stop, because Spark waits for the
+batch. It fails instead, and runs again when the query is restarted.
 """
 
 import threading
@@ -13,11 +13,11 @@ _LOOK_SECONDS = 0.1
 
 
 class QueriesStoppingError(RuntimeError):
-    """A micro-batch came while its query was being stopped."""
+    """A micro-batch started while its query was being stopped."""
 
 
 class BatchGate:
-    """One batch at a time is inside; none while the gate is closed."""
+    """A lock that one batch at a time holds, and none while the gate is closed."""
 
     def __init__(self) -> None:
         self._inside = threading.Lock()
@@ -25,7 +25,7 @@ class BatchGate:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Be inside; raise QueriesStoppingError when the gate is closed."""
+        """Hold the lock for a batch; raise QueriesStoppingError if the gate is closed."""
         while not self._inside.acquire(timeout=_LOOK_SECONDS):
             self._check()
         try:
@@ -36,7 +36,7 @@ class BatchGate:
 
     @contextmanager
     def closed(self, timeout_seconds: float) -> Iterator[None]:
-        """Let nobody in; begin when nobody is inside, or the time is over."""
+        """Close the gate; wait for the current batch, at most for the timeout."""
         self._is_closed.set()
         is_empty = self._inside.acquire(timeout=timeout_seconds)
         try:

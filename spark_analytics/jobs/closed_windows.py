@@ -1,13 +1,13 @@
 """Orders and revenue per minute, hour and day by state and country, once each window is complete.
 
-Spark's own windowed aggregation in append mode: the watermark trails the newest `ordered_at`, a
-window whose end it has passed is told once and never changes, and its state is forgotten. What
-comes for it later is dropped: so these are not the figures to settle accounts by (`revenue` counts
-late orders too), but the ones that a reader may take for final as they come.
+Spark's own windowed aggregation in append mode: the watermark trails the newest `ordered_at`; when
+it passes the end of a window, Spark emits the window once and drops its state. Later events of that
+window are dropped. So a row is final when it appears, but it lacks late orders; `revenue` counts
+these too and is the view to settle accounts by.
 
-An event delivered twice counts twice, which `revenue` prevents: Spark could leave repetitions out
-by state of its own, but of three aggregations behind one such operator the last never closed a
-window (Spark 4.2.1).
+An event delivered twice counts twice here, not in `revenue`: Spark could deduplicate with state of
+its own, but of three aggregations after one such operator the last never closed a window (Spark
+4.2.1).
 """
 
 from pyspark.sql import Column, DataFrame

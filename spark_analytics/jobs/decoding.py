@@ -1,9 +1,9 @@
 """Records into events: Avro by the writer's schema id, in the executors, without jars.
 
-A Python worker keeps the readers and the schemas it has met for as long as it lives. The
-registry is asked once per schema id; when it does not answer, the task fails, Spark tries again,
-and what comes after is up to the query's supervisor. Bytes that are no event become a row with a
-`problem`: they never stop a partition.
+A Python worker keeps its readers and schemas for its lifetime. It asks the registry once per schema
+id; if the registry does not answer, the task fails, Spark retries it, and after that the query's
+supervisor restarts the query. Bytes that are no event become a row with a `problem`: they never
+stop a partition.
 """
 
 import asyncio
@@ -57,14 +57,14 @@ def decoder_of(registry_url: str) -> "Decoder":
 
 def fetch_schema(registry_url: str, schema_id: int) -> dict[str, Any]:
     """Return the schema with this id; raise MalformedEventError or RegistryAwayError."""
-    # A Python worker that has met all schemas never needs aiohttp.
+    # A Python worker that has all schemas never needs aiohttp.
     from common.registry.client import SchemaRegistryClient
 
     return asyncio.run(SchemaRegistryClient(registry_url).schema(schema_id))
 
 
 class Decoder:
-    """Readers of all input topics, and the schemas met so far."""
+    """The readers of all input topics, and a cache of schemas."""
 
     def __init__(self, fetch: FetchSchema) -> None:
         self._fetch = fetch
@@ -96,9 +96,9 @@ class Decoder:
         return pa.RecordBatch.from_arrays(columns, schema=self._arrow_schema)
 
     def decode(self, topic: str, value: bytes | None) -> Event:
-        """Return the event, or one that has nothing but a problem."""
+        """Return the event of a record, or one that has only a problem."""
         if value is None and topic == PRODUCTS:
-            return {}  # the end of a product in a compacted topic
+            return {}  # the tombstone of a product in a compacted topic
         try:
             return self._read(self._readers[topic], value)
         except MalformedEventError as error:

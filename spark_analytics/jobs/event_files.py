@@ -1,18 +1,18 @@
-"""The events that the queries with state read: files, a few for each of their micro-batches.
+"""The events for the stateful queries: files, a few for each of their micro-batches.
 
     <folder>/new/<topic>/batch-<query id>-<number>.parquet      one of each exact micro-batch
-    <folder>/leaving/<topic>/                                   those being put together
-    <folder>/<query>/<topic>/batch-<query id>-<number>.parquet  many of them, in one
+    <folder>/leaving/<topic>/                                   those that are being merged
+    <folder>/<query>/<topic>/batch-<query id>-<number>.parquet  the merged files
 
-The query of the exact figures has decoded every event already and knows the repeated ones. It
-leaves the rest here before the store commits its batch, so the queries with state need no Python
-processes, which cost more than all they do, and see no event twice. Files are put together before
-they are handed on, since to open one costs Spark more than to read it. Spark deletes a file when it
-is done with it, so each query has its own.
+The query of the exact figures has decoded every event and knows the repeated ones. It writes the
+rest here before the store commits its batch, so the stateful queries need no Python processes,
+which would cost more than all their work, and read no event twice. Files are merged before a query
+gets them, because Spark takes longer to open one than to read it. Spark deletes a file after its
+batch, so each query has its own copy.
 
-Every step can be done again after a crash. A batch that is run again writes the same file again.
-What is leaving leaves as one file, named by the last of them; it is never written over, and Spark
-passes over a name that it has seen.
+Every step can be repeated after a crash. A repeated batch writes the same file again. The files in
+`leaving` become one file with the name of the last of them; it is never overwritten, and Spark
+ignores a name that it has already read.
 """
 
 from pathlib import Path
@@ -36,7 +36,7 @@ _ARROW_SCHEMA = to_arrow_schema(_SCHEMA, timezone="UTC")
 
 
 class EventFiles:
-    """The folder with the files, for queries that each read some topics."""
+    """The folder with the files; each query reads some topics."""
 
     def __init__(self, folder: Path, topics_of: dict[str, tuple[str, ...]]) -> None:
         self._folder = folder
@@ -44,13 +44,13 @@ class EventFiles:
         self._topics = sorted({topic for topics in topics_of.values() for topic in topics})
         for query, topics in topics_of.items():
             for topic in topics:
-                # Spark refuses a folder that is not there.
+                # Spark refuses a folder that does not exist.
                 (folder / query / topic).mkdir(parents=True, exist_ok=True)
         for topic in self._topics:
             (folder / "leaving" / topic).mkdir(parents=True, exist_ok=True)
 
     def write(self, facts: pa.Table, query_id: str, batch_id: int) -> None:
-        """Leave the new events of a micro-batch; doing it again changes nothing."""
+        """Write the new events of a micro-batch; idempotent."""
         for topic in self._topics:
             rows = facts.filter(pc.equal(facts.column("topic"), topic)).select(_COLUMNS)
             if rows.num_rows:
@@ -58,7 +58,7 @@ class EventFiles:
                 put(rows.cast(_ARROW_SCHEMA), self._folder / "new" / topic / name)
 
     def hand_on(self) -> None:
-        """Let each query have what was left since the last time, as one file of each topic."""
+        """Merge the new files of each topic, and pass the merged file to each query."""
         for topic in self._topics:
             leaving = self._folder / "leaving" / topic
             if not any(leaving.iterdir()):
@@ -78,7 +78,7 @@ class EventFiles:
             whole = pa.concat_tables([pq.read_table(file, partitioning=None) for file in files])
             for target in absent:
                 put(whole, target)
-        # The last one last: it gives the name, should this be done again.
+        # The last file is removed last: it gives the name if this is repeated.
         for file in files:
             file.unlink()
 

@@ -1,12 +1,12 @@
-"""What decoding hands to the views: one row per record of any input topic.
+"""The schema between decoding and the views: one row per record of any input topic.
 
-The columns of the other topics are null. `problem` is null but for records that are no events.
+The columns of the other topics are null. `problem` is null unless the record is no event.
 """
 
 from pyspark.sql import types as t
 
 AMOUNT = t.DecimalType(18, 4)
-"""Money as the events have it."""
+"""The type of amounts in the events."""
 
 
 def _struct(**fields: t.DataType) -> t.StructType:

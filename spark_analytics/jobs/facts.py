@@ -1,7 +1,7 @@
-"""What the driver takes of every event of a micro-batch: an Arrow table, one row each. Pure.
+"""The columns of every event that the driver gets: an Arrow table, one row per event. Pure.
 
-By it the store tells what was counted before, and from it come the files beside the store: the
-history, and what the queries that keep state read.
+The store finds the repeated events in it, and the files beside the store are written from it: the
+history, and the files for the stateful queries.
 """
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ _ORDERED_MS = "ordered_ms"
 
 
 def columns() -> list[str]:
-    """Return what is taken of the frame of events, in SQL."""
+    """Return the columns to select from the frame of events, in SQL."""
     return [*COLUMNS, f"unix_millis(ordered_at) AS {_ORDERED_MS}"]
 
 
@@ -29,7 +29,7 @@ def record_keys(facts: pa.Table) -> list[RecordKey]:
 
 
 def new_facts(facts: pa.Table, repeated: list[Position]) -> pa.Table:
-    """Return the events among them that were not counted before."""
+    """Return the events without problems and repetitions."""
     if repeated:
         again = set(repeated)
         places = zip(

@@ -1,6 +1,6 @@
-"""Why orders failed: orders and the revenue lost, by check and code.
+"""The reasons of failed orders: orders and the revenue lost, by check and code.
 
-An order that failed for two reasons counts under both, so the sums are more than the failures.
+An order that failed for two reasons counts under both, so the sums exceed the count of failures.
 """
 
 from pyspark.sql import DataFrame

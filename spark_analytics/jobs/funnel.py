@@ -1,9 +1,9 @@
-"""How far each order has come, and when: orders x validations x decisions, joined by order id.
+"""The progress of each order over time: orders x validations x decisions, joined by order id.
 
-A join of streams would have to be told how long an order may take, and would drop what takes
-longer. Here the events of all topics come in one frame, a micro-batch gives what it knows of each
-order, and the serving store merges that with what it knew: the earliest time of each step, the
-state of the highest version. Merging is idempotent, so an event that is seen twice does no harm.
+A join of streams needs a limit for the duration of an order, and would drop longer ones. Here the
+events of all topics are in one frame, a micro-batch returns its knowledge of each order, and the
+serving store merges that into its row: the earliest time of each step, the state of the highest
+version. Merging is idempotent, so a repeated event does no harm.
 """
 
 from pyspark.sql import DataFrame
@@ -14,7 +14,7 @@ STATES = ("CREATED", "VALIDATED", "FAILED", "PAID", "SHIPPED", "CANCELLED")
 
 
 def step_name(word: str) -> str:
-    """Return the column that has the time of a state or a check."""
+    """Return the name of the column with the time of a state or a check."""
     return f"{word.lower()}_ms"
 
 

@@ -2,11 +2,11 @@
 
     <folder>/day=2011-02-01/batch-<query id>-<number>.parquet
 
-A micro-batch writes one file for each day it has orders of, named by query and batch, before the
-store commits the batch. Spark runs a batch again after a crash; its files then replace themselves,
-and a rename puts a file in place as a whole or not at all. So the history never lacks an order that
-the store has. It may have one twice (a crash, and the checkpoint lost with it; or a crash within
-`compact`), so whoever reads it goes by (order id, version).
+A micro-batch writes one file for each day of its orders, named by query and batch, before the store
+commits the batch. Spark repeats a batch after a crash; its files then replace themselves, and a
+rename makes each write atomic. So the history has every order of the store. It may have one twice
+(after a crash with a lost checkpoint, or a crash within `compact`), so a reader deduplicates by
+(order id, version).
 """
 
 from pathlib import Path
@@ -35,7 +35,7 @@ class OrderHistory:
         self._folder = folder
 
     def write(self, facts: pa.Table, query_id: str, batch_id: int) -> None:
-        """Write what a micro-batch brings; writing the same batch again changes nothing."""
+        """Write the orders of a micro-batch; idempotent."""
         is_final = pc.and_(
             pc.equal(facts.column("topic"), ORDERS),
             pc.is_in(facts.column("state"), pa.array(FINAL_STATES)),
@@ -51,13 +51,13 @@ class OrderHistory:
         return sorted(self._folder.glob("day=*/*.parquet"))
 
     def read(self, spark: SparkSession) -> DataFrame:
-        """Return all of it, each event once."""
+        """Return all events, each once."""
         schema = t.StructType([*_SCHEMA.fields, t.StructField("day", t.StringType())])
         frame = spark.read.schema(schema).parquet(str(self._folder))
         return frame.dropDuplicates(["order_id", "version"])
 
     def compact(self) -> None:
-        """Make one file of each day's many: a stream writes a small one every second."""
+        """Merge the files of each day: the stream writes a small one every second."""
         for folder in sorted({file.parent for file in self.files()}):
             files = sorted(folder.glob("*.parquet"))
             if len(files) < COMPACT_FROM_FILES:
@@ -69,9 +69,9 @@ class OrderHistory:
 
 
 def put(table: pa.Table, target: Path) -> None:
-    """Write a file that is there as a whole or not at all."""
+    """Write a file atomically."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Spark and `glob` above pass over what begins with a dot.
+    # Spark and `glob` above ignore names that begin with a dot.
     unfinished = target.with_name(f".{target.stem}.unfinished")
     pq.write_table(table, unfinished)
     unfinished.replace(target)

@@ -1,4 +1,4 @@
-"""Whether the topics the job reads can be read: there, and every partition with a leader."""
+"""A check that the job's input topics exist and every partition has a leader."""
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -10,7 +10,7 @@ _METADATA_SECONDS = 2.0
 
 
 class InputTopics:
-    """Asks Kafka about them."""
+    """The input topics of the job."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._admin = AdminClient(
@@ -18,10 +18,10 @@ class InputTopics:
         )
 
     def absent(self) -> list[str] | None:
-        """Return those that are not there; None while Kafka does not answer for all the others.
+        """Return the missing topics; None if Kafka does not answer or a partition has no leader.
 
-        A partition without a leader counts: what is shown lacks its records, however fresh those of
-        the others are.
+        One partition without a leader is enough: the figures lack its records, however fresh those
+        of the other partitions are.
         """
         try:
             topics = self._admin.list_topics(timeout=_METADATA_SECONDS).topics

@@ -1,8 +1,8 @@
-"""How long each check and the decision took: a join of three streams.
+"""The latency of each check and of the decision: a join of three streams.
 
 Orders x validations x decisions by order id, each stream with a watermark and each pair with a time
-range, so Spark knows how long to keep what has no partner yet. An order that takes longer than
-`WITHIN` has no row here; the funnel, which merges by order in the store, has it all the same.
+range, so Spark knows how long to keep rows without a match. An order that takes longer than
+`WITHIN` has no row here, but it has one in the funnel, which merges by order in the store.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -11,13 +11,13 @@ from pyspark.sql import functions as f
 from spark_analytics.jobs.topics import DECISIONS, ORDERS, VALIDATIONS
 
 LATENESS = "1 minute"
-"""How far apart the streams may be read: one partition may be behind another."""
+"""The watermark delay: one partition may be read later than another."""
 
 WITHIN = "5 minutes"
-"""The longest an order may take; checks are given up after one minute (TIMEOUT)."""
+"""The maximum duration of an order; a check times out after one minute."""
 
 CLOCKS = "10 seconds"
-"""How far the clocks of services and brokers may differ."""
+"""The maximum difference between the clocks of services and brokers."""
 
 
 def transform(orders: DataFrame, validations: DataFrame, decisions: DataFrame) -> DataFrame:
@@ -36,7 +36,7 @@ def transform(orders: DataFrame, validations: DataFrame, decisions: DataFrame) -
     checked = placed.withWatermark("placed_at", LATENESS).join(
         checks.withWatermark("checked_at", LATENESS), _follows("checked"), "inner"
     )
-    # A stream has one event time: that of the check goes on as a number.
+    # A stream has one event time, so that of the check becomes a number.
     checked = checked.select(
         "order_id", "check", "result", "placed_at", _milliseconds_until("checked_at")
     )

@@ -1,10 +1,10 @@
-"""What the streaming job counts about itself."""
+"""The metrics of the streaming job."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 
 class JobMetrics:
-    """The metrics of one job; `registry` is what /metrics shows."""
+    """The metrics of one job; /metrics shows `registry`."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

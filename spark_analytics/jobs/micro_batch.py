@@ -1,12 +1,12 @@
-"""One micro-batch: decode, leave out what was counted before, add up, commit.
+"""One micro-batch: decode, remove repeated events, aggregate, commit.
 
-Two Spark jobs. The first decodes and brings the facts of every event to the driver, which asks the
-store for those it has. The second makes every view out of the cached events, in one go: the rows
-travel as JSON with the name of their view. The views are SQL: the same query built of `Column`s
-takes hundreds of calls to Java, which in a small batch is longer than what Spark does for it.
+It is two Spark jobs. The first decodes and sends the facts of every event to the driver, which asks
+the store for the known ones. The second computes every view of the cached events at once: the rows
+travel as JSON with the name of their view. The views are SQL: the same query built from `Column`s
+takes hundreds of calls to Java, which in a small batch take longer than Spark's own work.
 
-A crash between any two lines is harmless: until the commit nothing has happened, after it the
-batch is known to be done.
+A crash between any two lines is harmless: before the commit the batch has no effect, after it the
+store knows that the batch is done.
 """
 
 import json
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 _ONE_TASK_ROWS = 50_000
 _POSITION = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
 
-# Of each view the query, and from which topics it is made: in most batches some bring nothing.
+# By view, the query and its input topics: most batches have no events of some topics.
 _VIEWS = {
     "revenue": (revenue.QUERY, {ORDERS}),
     "products": (products.QUERY, {ORDERS}),
@@ -46,7 +46,7 @@ _VIEWS = {
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a batch came to, for logs and metrics."""
+    """The figures of a committed batch, for logs and metrics."""
 
     revision: int
     events: int
@@ -57,7 +57,7 @@ class Committed:
 
 
 class MicroBatches:
-    """Takes the batches of one query, one after the other."""
+    """Processes the batches of one query, one after the other."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class MicroBatches:
         self._timestamp_ms = timestamp_ms
 
     def process(self, records: DataFrame, query_id: str, batch_id: int) -> Committed | None:
-        """Store what the batch brings; None when it was stored before."""
+        """Store the figures of a batch; return None if the store has them already."""
         if self._store.is_committed(query_id, batch_id):
             log.info("batch is in the store already query_id=%s batch_id=%d", query_id, batch_id)
             return None
@@ -101,7 +101,7 @@ class MicroBatches:
             set_aside=found.set_aside,
             newest_ordered_ms=found.newest_ordered_ms,
         )
-        # Before the store says that the batch is done: then it is not run again.
+        # Before the commit, after which the batch is never repeated.
         new = facts.new_facts(taken, found.repeated)
         self._history.write(new, query_id, batch_id)
         self._event_files.write(new, query_id, batch_id)
@@ -123,7 +123,7 @@ class MicroBatches:
         return records.coalesce(records.sparkSession.sparkContext.defaultParallelism)
 
     def watermark_ms(self) -> int | None:
-        """Return the time before which windows are taken for complete; None at the start."""
+        """Return the time before which windows count as complete; None before the first event."""
         newest_ms = self._store.property("newest_ordered_ms")
         return None if newest_ms is None else newest_ms - self._allowed_lateness_ms
 
@@ -134,21 +134,21 @@ class MicroBatches:
 
 
 def warm_up(spark: SparkSession) -> None:
-    """Make every view of nothing, so that the first orders need not wait for classes to load."""
+    """Compute every view of no events, so that the first orders do not wait for class loading."""
     topics = frozenset(INPUTS)
     collect_views(spark.createDataFrame([], EVENT), topics, watermark_ms=None)
 
 
 def _without(events: DataFrame, repeated: list[Position], count: int) -> DataFrame:
-    """Return the events but for repeated ones and problems, as one partition if they are few.
+    """Return the events without repeated ones and problems, as one partition if they are few.
 
-    One partition needs no shuffle to be added up: that saves most of a small batch's time.
+    One partition needs no shuffle to be aggregated, which saves most of a small batch's time.
     """
     kept = events.where("problem IS NULL")
     kept = kept.coalesce(1) if count <= _ONE_TASK_ROWS else kept
     if not repeated:
         return kept
-    # As Arrow they reach Spark as one table; of a list it makes an RDD and a job more.
+    # Spark takes Arrow data as one table; for a list it makes an RDD and another job.
     rows = [dict(zip(_POSITION.names, position, strict=True)) for position in repeated]
     positions = kept.sparkSession.createDataFrame(pa.Table.from_pylist(rows, _POSITION))
     return kept.join(f.broadcast(positions), _POSITION.names, "left_anti")
@@ -157,7 +157,7 @@ def _without(events: DataFrame, repeated: list[Position], count: int) -> DataFra
 def collect_views(
     events: DataFrame, topics: Set[str], watermark_ms: int | None
 ) -> dict[str, list[Row]]:
-    """Return the rows of every view that events of these topics can change."""
+    """Return the rows of every view with an input among these topics."""
     queries = {name: query for name, (query, made_from) in _VIEWS.items() if made_from & topics}
     views: dict[str, list[Row]] = {name: [] for name in queries}
     if queries:
@@ -169,7 +169,7 @@ def collect_views(
 
 
 def _union(queries: dict[str, str]) -> str:
-    """Return the query for all rows of all of them as (view, JSON), so that one job makes them."""
+    """Return one query for the rows of all views as (view, JSON), so that one job computes them."""
     row = "to_json(struct(*), map('ignoreNullFields', 'false')) AS row"
     return " UNION ALL ".join(
         f"SELECT '{name}' AS view, {row} FROM ({query})" for name, query in queries.items()

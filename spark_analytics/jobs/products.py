@@ -1,4 +1,4 @@
-"""What sells: orders, quantity and revenue of each product over the VALIDATED orders."""
+"""The sales: orders, quantity and revenue of each product over the VALIDATED orders."""
 
 from pyspark.sql import DataFrame
 

@@ -1,8 +1,8 @@
 """The views as a topic: `order-analytics`, compacted, one JSON document per row.
 
-What is published is a row as it is now, not a difference, so publishing twice changes nothing:
-at least once is enough, and compaction keeps the newest. What has gone out is remembered in the
-store by revision; after a crash the rest follows.
+A record is the current row of a view, not a difference, so a repeated record changes nothing:
+at-least-once delivery is enough, and compaction keeps the newest. The store keeps the revision that
+is published; after a crash the rest follows.
 """
 
 import json
@@ -37,14 +37,14 @@ def message_of(view: str, row: dict[str, Any]) -> tuple[str, str]:
 
 
 class ResultsPublisher:
-    """Publishes what has changed in the store since it last did."""
+    """Publishes the rows of the store that changed since the last publication."""
 
     def __init__(
         self, bootstrap_servers: str, store: ServingWriter, replication_factor: int = 3
     ) -> None:
         self._store = store
         self._replication_factor = replication_factor
-        # librdkafka would say many times a second that a broker is away; the job says it once.
+        # librdkafka would log a lost broker many times a second; the job logs it once.
         self._where: dict[str, str | int | float | bool] = {
             "bootstrap.servers": bootstrap_servers,
             "log_level": 2,
@@ -53,7 +53,7 @@ class ResultsPublisher:
         self._failures: list[str] = []
 
     def publish(self) -> int:
-        """Publish all changes and return how many rows; raise KafkaException if not all went."""
+        """Publish all changed rows and return their count; raise KafkaException on any failure."""
         published = self._store.property(_PUBLISHED) or 0
         revision = self._store.property("revision") or 0
         if revision <= published:
@@ -100,7 +100,7 @@ class ResultsPublisher:
 
 
 def create_results_topic(admin: AdminClient, replication_factor: int) -> None:
-    """Create the topic unless there is one; with fewer replicas where brokers are fewer."""
+    """Create the topic unless it exists; the replication factor is at most the broker count."""
     metadata = admin.list_topics(timeout=10)
     if RESULTS in metadata.topics:
         return

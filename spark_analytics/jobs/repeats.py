@@ -1,8 +1,8 @@
-"""Which records of a micro-batch say what has been counted already. Pure.
+"""The separation of a micro-batch into new and repeated events. Pure.
 
-The services deliver at least once, and a batch may hold an event and its repetition. An order
-event is known by (order id, version), a verdict by (order id, check): a repetition is equal to
-the first, so any one of them will do. All other records count nothing.
+The services deliver at least once, and a batch may have an event and its repetition. The key of an
+order event is (order id, version), that of a verdict (order id, check): a repetition equals the
+first, so it does not matter which one is counted. All other records count nothing.
 """
 
 from collections.abc import Sequence, Set
@@ -13,7 +13,7 @@ from spark_analytics.jobs.topics import ORDERS, VALIDATIONS
 
 
 class RecordKey(NamedTuple):
-    """Where a record lies, and what it is about."""
+    """The position of a record, and the fields of its key."""
 
     topic: str
     partition: int
@@ -30,7 +30,7 @@ Position = tuple[str, int, int]
 
 @dataclass(slots=True)
 class Sorted:
-    """The records of a batch, told apart."""
+    """The records of a batch by kind."""
 
     event_keys: list[tuple[str, int]] = field(default_factory=list)
     check_keys: list[tuple[str, str]] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Sorted:
 
 
 def event_key(record: RecordKey) -> tuple[str, int] | None:
-    """Return what an order event is known by, None for any other record."""
+    """Return the key of an order event, None for any other record."""
     if record.topic != ORDERS or record.problem is not None:
         return None
     assert record.order_id is not None
@@ -49,7 +49,7 @@ def event_key(record: RecordKey) -> tuple[str, int] | None:
 
 
 def check_key(record: RecordKey) -> tuple[str, str] | None:
-    """Return what a verdict is known by, None for any other record."""
+    """Return the key of a verdict, None for any other record."""
     if record.topic != VALIDATIONS or record.problem is not None:
         return None
     assert record.order_id is not None
@@ -62,7 +62,7 @@ def sort_out(
     known_events: Set[tuple[str, int]],
     known_checks: Set[tuple[str, str]],
 ) -> Sorted:
-    """Tell new records from repetitions and from those that are no events."""
+    """Separate new events from repeated ones and from records that are no events."""
     sorted_out = Sorted()
     new_events: set[tuple[str, int]] = set()
     new_checks: set[tuple[str, str]] = set()

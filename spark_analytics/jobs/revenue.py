@@ -1,10 +1,10 @@
 """Orders and revenue per minute, hour and day of `ordered_at`, by state and country.
 
-An order counts once in each state it reaches. The windows are event time, cut in UTC; time zones
-of sessions have no say, so the arithmetic is on milliseconds since 1970.
+An order counts once in each state that it reaches. The windows are event time, cut in UTC; the time
+zone of a session has no effect, because the arithmetic is on milliseconds since 1970.
 
-The watermark trails the newest `ordered_at` seen. A window whose end it has passed is taken for
-complete; an order that comes later is counted all the same, and counted as late.
+The watermark trails the newest `ordered_at`. A window before it counts as complete; a later order
+of that window is counted all the same, also as late.
 """
 
 from pyspark.sql import DataFrame

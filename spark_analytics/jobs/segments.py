@@ -1,7 +1,7 @@
 """Customer segments by recency, frequency and monetary value (RFM), over the whole history.
 
-Each customer gets 1 to 5 points in each of the three, by the quintiles of all customers; two
-points of view make the segment: how lately, and how often. Equal values get equal points.
+Each customer gets 1 to 5 points for each of the three, by the quintiles of all customers; the
+points for recency and frequency give the segment. Equal values get equal points.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -14,10 +14,10 @@ _QUINTILES = [0.2, 0.4, 0.6, 0.8]
 
 
 def transform(history: DataFrame) -> DataFrame:
-    """Return the segments of customers out of customer_id, ordered_at, total of their orders.
+    """Return the segments of customers from customer_id, ordered_at, total of their orders.
 
-    Recency is counted in whole days before the newest order of all, not before today: so a
-    replayed history gives what it gave then.
+    Recency is in whole days before the newest order of all, not before today, so a replayed history
+    has the same result.
     """
     customers = _customers(history)
     limits = customers.agg(
@@ -50,7 +50,7 @@ def _customers(history: DataFrame) -> DataFrame:
 
 
 def _points(name: str) -> Column:
-    """Return 1 + the number of quintile limits that the value exceeds."""
+    """Return 1 + the count of quintile limits that the value exceeds."""
     exceeded = f.filter(f"{name}_limits", lambda limit: f.col(name) > limit)
     return 1 + f.size(exceeded)
 

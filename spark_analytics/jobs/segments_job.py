@@ -1,4 +1,4 @@
-"""Customer segments now and then: a batch over the Parquet history, beside the stream."""
+"""The regular computation of customer segments: a batch over the history, beside the stream."""
 
 import logging
 import threading
@@ -22,7 +22,7 @@ _END_SECONDS = 10.0
 
 
 class SegmentsJob:
-    """Makes the segments anew whenever orders have come in, in a thread of its own."""
+    """Computes the segments again after new orders, in its own thread."""
 
     def __init__(
         self, spark: SparkSession, store: ServingWriter, history: OrderHistory, interval_ms: int
@@ -57,7 +57,7 @@ class SegmentsJob:
                 log.warning("customer segments were not made error=%s", str(error)[:500])
 
     def make(self) -> int:
-        """Make the segments if there are new orders; return how many customers have one."""
+        """Compute the segments if there are new orders; return the count of customers."""
         self._history.compact()
         files = self._history.files()
         if files == self._seen_files:

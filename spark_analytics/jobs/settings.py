@@ -7,7 +7,7 @@ from spark_analytics.settings import Settings, setting
 
 @dataclass(frozen=True, kw_only=True)
 class JobSettings(Settings):
-    """What the streaming job can be told."""
+    """The settings of the streaming job."""
 
     bootstrap_servers: str = setting("127.0.0.1:9092", "Kafka's host:port, several with commas")
     registry_url: str = setting("http://127.0.0.1:8081", "the schema registry")
@@ -18,9 +18,11 @@ class JobSettings(Settings):
     checkpoint: str = setting("", "folder of checkpoints; default: beside the store")
     history: str = setting("", "folder of the order history; default: beside the store")
     trigger_ms: int = setting(500, "a micro-batch starts at most this often")
-    stateful_trigger_ms: int = setting(60_000, "the same for closed windows and latencies")
+    stateful_trigger_ms: int = setting(
+        60_000, "a micro-batch of closed windows or latencies starts at most this often"
+    )
     max_offsets_per_trigger: int = setting(20_000, "records in one micro-batch at most")
-    allowed_lateness_ms: int = setting(3_600_000, "how far the watermark trails")
+    allowed_lateness_ms: int = setting(3_600_000, "delay of the watermark behind the newest order")
     segments_interval_ms: int = setting(300_000, "customer segments are made at most this often")
 
     def spark_settings(self) -> dict[str, str]:

@@ -1,11 +1,11 @@
-"""The queries that keep state in Spark: closed windows, and the join of three streams.
+"""The queries with state in Spark: closed windows, and the join of three streams.
 
-Beside the query that makes the exact figures, out of the files it leaves, and seldom: each
-micro-batch costs a second of processor for planning, whatever is in it. Their watermarks differ by
-nature (`ordered_at` is years back in a replay, the join goes by the time things happened here), and
-Spark takes the least of a query, so they are two.
+They run beside the query of the exact figures, on the files that it writes, and seldom: each
+micro-batch takes a second of CPU time for planning, whatever its size. Their watermarks differ
+(`ordered_at` is years back in a replay, the join uses the time of the events here), and Spark uses
+the lowest watermark of a query, so there are two queries.
 
-What they bring is committed with the number of the micro-batch, and a row that comes again after a
+Their rows are committed with the number of the micro-batch, and a row that is repeated after a
 crash replaces its equal.
 """
 
@@ -29,19 +29,19 @@ log = logging.getLogger(__name__)
 
 WINDOWS, LATENCIES = "closed_windows", "latencies"
 TOPICS = {WINDOWS: (ORDERS,), LATENCIES: (ORDERS, VALIDATIONS, DECISIONS)}
-"""What each reads."""
+"""By query, its topics."""
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _BETWEEN_STARTS_SECONDS = 15.0
-# The version of what a checkpoint holds: other sources or other state need another one.
+# The version of the checkpoints: a change of sources or state needs another one.
 _CHECKPOINT_VERSION = 2
 
 
 class StatefulQueries:
-    """Keeps the two queries running; they end with the session or when they are stopped.
+    """Keeps the two queries running, until the session ends or they are stopped.
 
-    One is started at a time, so that the exact figures get on meanwhile. One that fails is started
-    again by itself; the exact figures do not wait for it.
+    One is started at a time, so that the exact figures make progress meanwhile. A failed query is
+    restarted alone; the exact figures do not wait for it.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class StatefulQueries:
         self._next_hand_on = 0.0
 
     def keep_running(self, spark: SparkSession) -> None:
-        """Give them what is new; start one that does not run, unless another just did."""
+        """Pass new files to the queries; start one that does not run, with a pause between two."""
         self._hand_on()
         if clock.now_seconds() < self._next_start:
             return
@@ -80,13 +80,13 @@ class StatefulQueries:
             return
 
     def _hand_on(self) -> None:
-        """Twice in each interval between their micro-batches."""
+        """Pass new files to the queries, twice in each interval between their micro-batches."""
         if clock.now_seconds() >= self._next_hand_on:
             self._next_hand_on = clock.now_seconds() + self._settings.stateful_trigger_ms / 2000
             self._event_files.hand_on()
 
     def forget(self) -> None:
-        """Take all for stopped."""
+        """Forget all queries, which are stopped."""
         self._running.clear()
 
     def _frame(self, spark: SparkSession, view: str) -> DataFrame:
@@ -121,8 +121,8 @@ class StatefulQueries:
             rows: list[Row] = frame.toArrow().to_pylist()
             if not rows:
                 return
-            # Also a batch that is in the store already, run again after a crash: it changes
-            # nothing, and after the loss of a checkpoint numbers begin again.
+            # A batch that is repeated after a crash is committed again too: it changes nothing. Its
+            # number proves nothing, because numbers restart after the loss of a checkpoint.
             result = BatchResult(view, batch_id, views={view: rows})
             self._store.commit(result, timestamp_ms=clock.timestamp_ms())
         log.info("rows committed view=%s batch_id=%d rows=%d", view, batch_id, len(rows))

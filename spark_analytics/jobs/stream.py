@@ -1,7 +1,7 @@
-"""The query: started when its topics are there, started again when it fails, stopped cleanly.
+"""The query: started once its topics exist, restarted after a failure, stopped cleanly.
 
-Everything here runs in one thread of its own; Spark calls back in another for each micro-batch.
-The event loop that serves HTTP only looks at `missing`.
+All of this runs in one thread; Spark calls back in another for each micro-batch. The event loop
+that serves HTTP only reads `missing`.
 """
 
 import logging
@@ -37,7 +37,7 @@ _RESTART_SECONDS = 1.0
 _BATCH_END_SECONDS = 20.0
 _TASK_RECORDS = 5_000
 
-# The version of what the checkpoint holds: other topics or other state need another one.
+# The version of the checkpoint: a change of topics or state needs another one.
 _CHECKPOINT_VERSION = 1
 
 
@@ -74,11 +74,11 @@ class OrderStream:
         self._inputs = InputTopics(settings.bootstrap_servers)
 
     def stop(self) -> None:
-        """Ask the stream to end; `run` returns when it has."""
+        """Request the end of the stream; `run` returns after it."""
         self._stopping.set()
 
     def run(self) -> None:
-        """Work until stopped; raise when Spark itself has gone."""
+        """Run until stopped; raise SparkGoneError if Spark's Java process has ended."""
         spark = self._start_session()
         try:
             warm_up(spark)
@@ -97,18 +97,18 @@ class OrderStream:
     def _start_session(self) -> SparkSession:
         defaults = {
             "spark.master": self._settings.master,
-            # Micro-batches are small: fewer tasks, and no planning again between stages.
+            # Micro-batches are small: fewer tasks, and no new plan between stages.
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.adaptive.enabled": "false",
             "spark.sql.session.timeZone": "UTC",
-            # Code made for a few hundred rows costs more than it saves: a quarter of the CPU time.
+            # Code generation for a few hundred rows costs a quarter of the CPU time.
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.scheduler.mode": "FAIR",
-            # A micro-batch is over before C2 has compiled anything for it, and on two cores the
-            # compiler and a parallel collector take them from the work: half the CPU time. Without
-            # C2 Java keeps 48 MB for compiled code, which Spark fills within minutes; when they are
-            # full Java goes on uncompiled.
+            # A micro-batch ends before C2 has compiled code for it, and on two cores the compiler
+            # and a parallel collector use half the CPU time. Without C2 Java reserves 48 MB for
+            # compiled code, which Spark fills within minutes; then Java continues with the
+            # interpreter.
             "spark.driver.extraJavaOptions": (
                 "-Xss16m -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC"
             ),
@@ -116,7 +116,7 @@ class OrderStream:
             "spark.sql.ui.retainedExecutions": "20",
             "spark.sql.streaming.numRecentProgressUpdates": "20",
             "spark.sql.streaming.minBatchesToRetain": "20",
-            # A batch of nothing, to move a watermark on, costs as much as one of something.
+            # An empty batch, which only advances the watermark, costs as much as a full one.
             "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         }
         started = clock.now_seconds()
@@ -158,14 +158,14 @@ class OrderStream:
             spark.readStream.format(settings.source_format)
             .option("kafka.bootstrap.servers", settings.bootstrap_servers)
             .option("kafka.isolation.level", "read_committed")
-            # A task that begins anew elsewhere waits for the fetch under way.
+            # A consumer that is assigned another offset waits for its current fetch.
             .option("kafka.fetch.max.wait.ms", "20")
             .option("subscribe", ",".join(INPUTS))
             .option("startingOffsets", "earliest")
             .option("maxOffsetsPerTrigger", settings.max_offsets_per_trigger)
-            # A task is a Python process or two; the connector, which has threads, passes over it.
+            # A task is a Python process or two; the connector uses threads and ignores the option.
             .option("minRecordsPerPartition", _TASK_RECORDS)
-            # Topics of a few days: what is gone was read before, or cannot be had again.
+            # The topics keep a few days: deleted records were read before, or are lost for ever.
             .option("failOnDataLoss", "false")
             .load()
         )
@@ -187,7 +187,7 @@ class OrderStream:
         )
 
     def _beside_store(self, folder: str, kind: str) -> str:
-        """Return a place for what belongs to this store alone, so that the two always agree."""
+        """Return a folder for files of this store alone, so that files and store always agree."""
         folder = folder or f"{Path(self._settings.store).absolute()}-{kind}"
         return f"{folder.rstrip('/')}/{self._store.store_id}"
 
@@ -213,18 +213,18 @@ class OrderStream:
         )
 
     def _supervise(self, spark: SparkSession, query: StreamingQuery) -> None:
-        """Beat the heart while the queries run; raise what one failed with."""
+        """Write heartbeats while the queries run; raise the error of a failed query."""
         while not self._stopping.wait(_HEARTBEAT_SECONDS):
             if not query.isActive:
                 query.awaitTermination()  # raises its error
                 return
-            # The page first: the other queries begin when it shows something.
+            # The page has priority: the other queries start once it shows figures.
             if self._store.property("revision"):
                 self._stateful.keep_running(spark)
             self._beat()
 
     def _beat(self) -> None:
-        """Say in the store that the job is alive, if Kafka is: else the page shall say stale."""
+        """Write a heartbeat into the store if Kafka answers; without it the page says stale."""
         absent = self._inputs.absent()
         self.missing = ["a broker"] if absent is None else absent
         self._metrics.is_source_reachable.set(0 if absent is None else 1)
@@ -247,7 +247,7 @@ class OrderStream:
 
 
 def _raise_if_spark_is_gone(spark: SparkSession) -> None:
-    """Raise when the Java side does not answer: then only a new process helps."""
+    """Raise SparkGoneError if the Java process does not answer: then only a new process helps."""
     try:
         is_stopped = spark.sparkContext._jsc.sc().isStopped()  # noqa: SLF001
     except (Py4JError, OSError) as error:
@@ -257,4 +257,4 @@ def _raise_if_spark_is_gone(spark: SparkSession) -> None:
 
 
 class SparkGoneError(RuntimeError):
-    """The session cannot be used any more."""
+    """The session is unusable."""

@@ -1,4 +1,4 @@
-"""The names of the pipeline's topics and checks, as the jobs use them."""
+"""The names of the pipeline's topics and checks."""
 
 ORDERS = "orders"
 VALIDATIONS = "order-validations"
@@ -7,6 +7,6 @@ PRODUCTS = "products"
 INPUTS = (ORDERS, VALIDATIONS, DECISIONS, PRODUCTS)
 
 RESULTS = "order-analytics"
-"""Where the views go: key the row's key, value the whole row, compacted."""
+"""The compacted topic of the views: the key is the row's key, the value the whole row."""
 
 CHECKS = ("FRAUD", "INVENTORY", "ORDER_DETAILS")

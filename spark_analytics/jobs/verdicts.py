@@ -1,4 +1,4 @@
-"""What the checks said: orders by check, result and the code of the reason."""
+"""The verdicts of the checks: orders by check, result and the code of the reason."""
 
 from pyspark.sql import DataFrame
 

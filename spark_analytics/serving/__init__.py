@@ -1,6 +1,6 @@
-"""The serving store: what the streaming job knows, where the dashboard reads it.
+"""The serving store: the figures of the streaming job, for the dashboard to read.
 
-One SQLite file in WAL mode: one process writes (`writer`), any number read (`reader`), nobody
-waits for anybody. `layout` has the tables. Amounts are whole numbers of 1/10000 (`_e4`), as the
-events have four decimal places, so sums are exact.
+It is one SQLite file in WAL mode: one process writes (`writer`), any number read (`reader`), and no
+process waits for another. `layout` has the tables. Amounts are integers of 1/10000 (`_e4`), because
+the events have four decimal places, so sums are exact.
 """

@@ -1,15 +1,15 @@
-"""The tables of the serving store, and how it is opened.
+"""The tables of the serving store, and its opening.
 
-What makes a restart count nothing twice:
+These tables keep a restart from counting an event twice:
 
-- `batches`: the last micro-batch of each streaming query, committed in the same transaction as
-  what the batch brought. A batch that Spark runs again after a crash is recognized.
-- `order_events` and `order_checks`: every (order id, version) and (order id, check) counted so
-  far. An event that was delivered twice, or that is read again because a checkpoint was lost,
-  is recognized too, however long after.
+- `batches`: the last micro-batch of each streaming query, committed in the same transaction as the
+  figures of the batch. It identifies a batch that Spark repeats after a crash.
+- `order_events` and `order_checks`: every (order id, version) and (order id, check) counted so far.
+  They identify an event that is delivered twice, or read again after the loss of a checkpoint,
+  however much later.
 
-Every row of a view that changes takes the commit's `revision`; that is how the publisher and
-the dashboard tell what is new.
+Every changed row of a view gets the commit's `revision`, by which the publisher and the dashboard
+find the new rows.
 """
 
 import sqlite3
@@ -83,18 +83,18 @@ CREATE TABLE IF NOT EXISTS set_aside (
 
 
 class UnreadableStoreError(Exception):
-    """The file is not a serving store, or one of another layout."""
+    """The file is no serving store, or one of another layout."""
 
 
 def connect_writer(path: Path) -> sqlite3.Connection:
-    """Open the store for writing, making it when there is none."""
+    """Open the store for writing; create it if it does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # One thread at a time uses a connection, not always the same one.
+    # One thread at a time uses the connection, but not always the same thread.
     connection = sqlite3.connect(
         path, timeout=_BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
     )
     connection.execute("PRAGMA journal_mode = WAL")
-    # Spark forgets a batch once we have said it is done: from then on only we know it.
+    # Spark never repeats a committed batch, so the commit must survive a power failure.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("BEGIN IMMEDIATE")
     _check_layout(connection, path)
@@ -106,7 +106,7 @@ def connect_writer(path: Path) -> sqlite3.Connection:
 
 
 def connect_reader(path: Path) -> sqlite3.Connection | None:
-    """Open the store for reading; None while there is none."""
+    """Open the store for reading; return None if it does not exist."""
     if not path.exists():
         return None
     connection = sqlite3.connect(
@@ -116,7 +116,7 @@ def connect_reader(path: Path) -> sqlite3.Connection | None:
         isolation_level=None,
         check_same_thread=False,
     )
-    # Not mode=ro: after a clean end of the writer a reader has to make the WAL's index anew.
+    # Not mode=ro: after a clean end of the writer a reader has to create the WAL's index again.
     connection.execute("PRAGMA query_only = ON")
     connection.row_factory = sqlite3.Row
     if connection.execute("PRAGMA user_version").fetchone()[0] == 0:

@@ -1,4 +1,4 @@
-"""What the dashboard asks the serving store. Every answer is of one moment."""
+"""The dashboard's queries of the serving store. Every answer is from one snapshot of the store."""
 
 import math
 import sqlite3
@@ -56,7 +56,7 @@ class ServingReader:
         self._connection.close()
 
     def properties(self) -> Json:
-        """Return revision, committed_ms, heartbeat_ms and whatever else the writer keeps."""
+        """Return revision, committed_ms, heartbeat_ms and the writer's other properties."""
         with self._one_moment():
             return self._properties()
 
@@ -78,12 +78,12 @@ class ServingReader:
     # --- the three documents ---
 
     def summary(self) -> Json:
-        """Return orders, states, checks and revenue_validated, as the demo's report has them."""
+        """Return orders, states, checks and revenue_validated, with the demo report's names."""
         with self._one_moment():
             return self._summary()
 
     def _summary(self) -> Json:
-        # An order that was VALIDATED counts as that, whatever became of it later.
+        # An order that was VALIDATED counts as that, whatever its later state.
         states = self._rows(
             "SELECT CASE WHEN validated_ms IS NULL THEN state ELSE 'VALIDATED' END AS state, "
             "count(*) AS orders FROM orders WHERE version IS NOT NULL GROUP BY 1 ORDER BY 1"
@@ -125,7 +125,7 @@ class ServingReader:
     # --- the page ---
 
     def snapshot(self) -> Json:
-        """Return everything the page shows."""
+        """Return all data of the page."""
         with self._one_moment():
             properties = self._properties()
             return {
@@ -166,7 +166,7 @@ class ServingReader:
         return row["orders"] or 0
 
     def _window_starts(self, grain: str) -> list[int]:
-        """Return where the windows with orders start, of more than can be shown some."""
+        """Return the start times of the windows with orders, limited to a number to show."""
         rows = self._rows(
             "SELECT DISTINCT window_start_ms AS start_ms FROM revenue WHERE grain = ? "
             "ORDER BY 1 LIMIT ?",
@@ -255,7 +255,7 @@ class ServingReader:
         ]
 
     def _check_latency(self) -> list[Json]:
-        """Return how long each check took, as the join of the streams has it."""
+        """Return the latency of each check, from the join of the streams."""
         rows = self._rows(
             "SELECT check_name, checked_latency_ms FROM latencies ORDER BY placed_ms DESC LIMIT ?",
             RECENT_ORDERS * len(CHECKS),

@@ -1,10 +1,10 @@
-"""The ranges of time a page can show, and the windows in each. Pure.
+"""The time ranges of the page, and the windows in each. Pure.
 
-A range is a stretch of windows of one size that ends with the newest window that has orders: so
-none is empty while there are orders at all, also when the orders are of years ago. Windows without
-orders are in it, as noughts. In the range of everything they are only up to a point: what is
-longer than that is a gap, told apart, or an order of today after a month of years ago would leave
-of the month one line at the edge.
+A range is a count of windows of one size up to the newest window with orders, so no range is empty
+while there are orders, also if they are years old. It includes windows without orders, with zeros.
+The range of everything includes only short stretches of them: a longer one is a gap, which is
+listed separately. Otherwise one order of today after a month of years ago would reduce the month to
+one line at the edge.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,9 +14,9 @@ from typing import Any
 
 EVERYTHING = "everything"
 GAP_WINDOWS = 31
-"""A stretch of more windows without orders is a gap."""
+"""More consecutive windows without orders than this are a gap."""
 WINDOWS_MAX = 200
-"""Everything is shown by the smallest windows of which it has no more than so many, or by days."""
+"""The range of everything has the smallest windows with at most this count, or days."""
 GAPS_MAX = 5
 SIZES_MS = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
 _ENOUGH = 0.9
@@ -26,7 +26,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """So many windows of one size, the newest last; None: all there are."""
+    """`window_count` windows of one size up to the newest; None stands for all."""
 
     grain: str
     window_count: int | None
@@ -36,7 +36,7 @@ class Range:
         return SIZES_MS[self.grain]
 
     def first_start_ms(self, newest_start_ms: int) -> int:
-        """Return where the range begins that ends with this window."""
+        """Return the start time of a range, given the start of its newest window."""
         if self.window_count is None:
             return 0
         return newest_start_ms - (self.window_count - 1) * self.size_ms
@@ -51,9 +51,9 @@ _NOTHING = {"orders": 0, "validated": 0, "failed": 0, "revenue_e4": 0, "is_close
 
 
 def lay_out(windows: Sequence[Mapping[str, Any]], shown: Range) -> Json:
-    """Return the windows of a range with those without orders between, and the gaps.
+    """Return the windows of a range, including those without orders, and the gaps.
 
-    The windows given have orders, and come in order of their start.
+    `windows` are those with orders, in order of their start.
     """
     if not windows:
         return {"grain": shown.grain, "windows": [], "gaps": []}
@@ -81,7 +81,7 @@ def _empty_windows(first_ms: int, end_ms: int, size_ms: int) -> Iterator[Json]:
 
 
 def choose_grain(window_starts: Callable[[str], Sequence[int]]) -> str:
-    """Return the grain to show everything by, given what tells where windows with orders start."""
+    """Return the grain for the range of everything, from the starts of windows by grain."""
     for grain in SIZES_MS:
         starts = window_starts(grain)
         laid_out = lay_out([{"start_ms": start_ms} for start_ms in starts], Range(grain, None))
@@ -91,7 +91,7 @@ def choose_grain(window_starts: Callable[[str], Sequence[int]]) -> str:
 
 
 def choose_range(orders: Mapping[str, int], total: int) -> str:
-    """Return the range to show at first: the shortest that has nine orders in ten."""
+    """Return the initial range: the shortest with nine orders in ten."""
     for name in RANGES:
         if orders[name] >= _ENOUGH * total:
             return name
@@ -99,6 +99,6 @@ def choose_range(orders: Mapping[str, int], total: int) -> str:
 
 
 def moment(timestamp_ms: int) -> str:
-    """Return a time in RFC 3339."""
+    """Return a time as RFC 3339 text."""
     text = datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="seconds")
     return text.replace("+00:00", "Z")

@@ -21,8 +21,8 @@ _FACTS = ("customer_id", "country", "ordered_ms", "total_e4")
 _TIMES = _ORDER_COLUMNS[7:-1]
 
 
-# The views that are published, and what names a row of each. Not what is known of each single
-# order: who wants that reads the topics of the pipeline.
+# The published views, and the key columns of each. Single orders are not published: the topics of
+# the pipeline have them.
 PUBLISHED_KEYS = {
     "revenue": ("grain", "window_start_ms", "state", "country"),
     "products": ("product_id",),
@@ -34,7 +34,7 @@ PUBLISHED_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What one micro-batch brings: new keys, and rows of each view."""
+    """The result of one micro-batch: new keys, and rows of each view."""
 
     query_id: str
     batch_id: int
@@ -46,7 +46,7 @@ class BatchResult:
 
 
 class ServingWriter:
-    """Commits whole batches. Its methods may be called from any thread."""
+    """Commits micro-batches atomically. Its methods may be called from any thread."""
 
     def __init__(self, path: Path) -> None:
         self._connection = connect_writer(path)
@@ -59,7 +59,7 @@ class ServingWriter:
 
     @property
     def store_id(self) -> str:
-        """The name this store was born with; a new file is another store."""
+        """The unique id of the store, set at its creation."""
         return str(self.property("store_id"))
 
     def property(self, name: str) -> Any:
@@ -76,7 +76,7 @@ class ServingWriter:
             self._set(values)
 
     def is_committed(self, query_id: str, batch_id: int) -> bool:
-        """Tell whether this batch of this query is in the store already."""
+        """Return True if the store has this batch of this query."""
         with self._lock:
             row = self._connection.execute(
                 "SELECT batch_id FROM batches WHERE query_id = ?", (query_id,)
@@ -84,12 +84,12 @@ class ServingWriter:
         return row is not None and batch_id <= row[0]
 
     def known_events(self, keys: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
-        """Return those (order id, version) that are counted already."""
+        """Return the keys (order id, version) that are already counted."""
         query = "SELECT 1 FROM order_events WHERE order_id = ? AND version = ?"
         return self._known(query, keys)
 
     def known_checks(self, keys: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Return those (order id, check) that are counted already."""
+        """Return the keys (order id, check) that are already counted."""
         query = "SELECT 1 FROM order_checks WHERE order_id = ? AND check_name = ?"
         return self._known(query, keys)
 
@@ -98,7 +98,7 @@ class ServingWriter:
             return {key for key in keys if self._connection.execute(query, key).fetchone()}
 
     def commit(self, result: BatchResult, *, timestamp_ms: int) -> int:
-        """Store a batch as a whole, or raise and store nothing; return the new revision."""
+        """Store a batch atomically; return the new revision."""
         with self._lock, _Transaction(self._connection):
             revision = self._next_revision()
             self._insert_keys(result)
@@ -126,7 +126,7 @@ class ServingWriter:
 
     def _insert_keys(self, result: BatchResult) -> None:
         insert = self._connection.executemany
-        # Never OR IGNORE: a key that is there already would mean counting twice.
+        # Never OR IGNORE: with an existing key the batch would count an event twice.
         insert("INSERT INTO order_events VALUES (?, ?)", result.event_keys)
         insert("INSERT INTO order_checks VALUES (?, ?)", result.check_keys)
         insert("INSERT OR IGNORE INTO set_aside VALUES (?, ?, ?, ?)", result.set_aside)
@@ -170,8 +170,8 @@ class ServingWriter:
             revision,
         )
 
-        # Of one query each, which may tell a row again after a crash: the same row, or that of a
-        # window with fewer orders if what the query knew was lost with its checkpoint.
+        # Rows of one query each, which may repeat a row after a crash: the same row, or one with
+        # fewer orders if the query's state was lost with its checkpoint.
         self._add(
             "INSERT INTO closed_windows VALUES (:grain, :window_start_ms, :state, "
             ":country, :orders, :revenue_e4, :revision) ON CONFLICT DO UPDATE SET "
@@ -194,7 +194,7 @@ class ServingWriter:
         self._connection.executemany(
             _MERGE_ORDER, ([*(row.get(name) for name in _ORDER_COLUMNS[:-1]), None] for row in rows)
         )
-        # How fresh the page is, is told by when an order's creation got here.
+        # The page's freshness is measured by the time when an order's creation got here.
         self._connection.executemany(
             "UPDATE orders SET shown_ms = ? "
             "WHERE order_id = ? AND shown_ms IS NULL AND created_ms IS NOT NULL",
@@ -202,7 +202,7 @@ class ServingWriter:
         )
 
     def replace_segments(self, rows: Iterable[Row]) -> None:
-        """Put these customer segments in the place of those there were."""
+        """Replace all customer segments."""
         with self._lock, _Transaction(self._connection):
             revision = self._next_revision()
             self._connection.execute("DELETE FROM customer_segments")
@@ -214,7 +214,7 @@ class ServingWriter:
             self._set({"revision": revision})
 
     def changed_rows(self, view: str, after_revision: int) -> tuple[list[str], list[tuple[Any]]]:
-        """Return the columns and the rows of a view that changed after a revision."""
+        """Return the columns of a view, and its rows that changed after a revision."""
         assert view in PUBLISHED_KEYS, view
         with self._lock:
             cursor = self._connection.execute(
@@ -247,7 +247,7 @@ class _Transaction:
 
 
 def _merge_order() -> str:
-    """Return the statement that merges what is known of an order with what was known."""
+    """Return the statement that merges a row of the funnel into the stored one."""
     parts = [
         "state = CASE WHEN coalesce(excluded.version, 0) > coalesce(version, 0) "
         "THEN excluded.state ELSE state END",

@@ -20,7 +20,7 @@ class MillraceBatchReader(DataSourceReader):
         self._reader = reader
 
     def partitions(self) -> list[InputPartition]:
-        """Return the tasks; with nothing to read Spark makes one of None."""
+        """Return the tasks; for an empty list Spark makes one task of None."""
         ranges = Planner(self._options, TopicOffsets(self._options)).batch_ranges()
         groups = group_ranges(ranges, self._options.min_records_per_partition)
         return [InputPartition(group) for group in groups]

@@ -1,9 +1,9 @@
-"""The data source `millrace`: what `format("millrace")` names.
+"""The data source `millrace`, the target of `format("millrace")`.
 
     spark.readStream.format("millrace")
         .option("kafka.bootstrap.servers", "127.0.0.1:9092").option("subscribe", "orders").load()
 
-Registered by `spark_analytics.session`. Spark pickles it by reference, so its workers must be able
+`spark_analytics.session` registers it. Spark pickles it by reference, so its workers must be able
 to import this module.
 """
 
@@ -40,7 +40,7 @@ class MillraceDataSource(DataSource):
         return "millrace"
 
     def schema(self) -> StructType:
-        """Return the connector's schema, with `headers` if they are asked for."""
+        """Return the connector's schema, with `headers` if `includeHeaders` is set."""
         return SCHEMA_WITH_HEADERS if wants_headers(self.options) else SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -54,7 +54,7 @@ class MillraceDataSource(DataSource):
         return MillraceStreamReader(options, _range_reader(options))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Return the writer of a batch query; a topic is always appended to."""
+        """Return the writer of a batch query; it always appends to the topic."""
         options = parse_sink_options(self.options)
         check_columns(schema, options)
         return MillraceWriter(options)

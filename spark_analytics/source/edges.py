@@ -1,7 +1,7 @@
-"""Where a query starts and ends, from what the options say and what Kafka has.
+"""The start and the end of a query, from its options and Kafka's offsets.
 
-Rules of Spark's Kafka connector: offsets and times named a partition must name all of them and no
-others; a time behind the last record is an error at the start (or `latest`, by option) and the end
+Rules of Spark's Kafka connector: offsets and times by partition must name all partitions and no
+others; a time after the last record is an error at the start (or `latest`, by option) and the end
 of the log at the end.
 """
 
@@ -13,7 +13,7 @@ from spark_analytics.source.options import Bound, Edge, OptionError, SourceOptio
 
 
 class LogEdges(Protocol):
-    """What Kafka is asked: `TopicOffsets`, or a fake."""
+    """The questions to Kafka: `TopicOffsets`, or a fake."""
 
     def partitions(self) -> list[TopicPartition]: ...
     def earliest(self, keys: Iterable[TopicPartition]) -> Offsets: ...
@@ -22,11 +22,11 @@ class LogEdges(Protocol):
 
 
 class UnknownTopicError(RuntimeError):
-    """A topic or partition named by the options is not there."""
+    """A topic or partition named by the options does not exist."""
 
 
 def known_partitions(options: SourceOptions, kafka: LogEdges) -> list[TopicPartition]:
-    """Return the partitions to read; raise UnknownTopicError when a named one is not there."""
+    """Return the partitions to read; raise UnknownTopicError if a named one does not exist."""
     found = kafka.partitions()
     topics = {topic for topic, _ in found}
     absent = [topic for topic in options.topics if topic not in topics]
@@ -37,7 +37,7 @@ def known_partitions(options: SourceOptions, kafka: LogEdges) -> list[TopicParti
 
 
 def start_offsets(options: SourceOptions, kafka: LogEdges) -> Offsets:
-    """Return where the query starts."""
+    """Return the start offsets of a query."""
     keys = known_partitions(options, kafka)
     found = _resolve(options.start, keys, kafka)
     late = [key for key, offset in found.items() if offset == LATEST]
@@ -50,13 +50,13 @@ def start_offsets(options: SourceOptions, kafka: LogEdges) -> Offsets:
 
 
 def end_offsets(options: SourceOptions, kafka: LogEdges) -> Offsets:
-    """Return where a batch query ends."""
+    """Return the end offsets of a batch query."""
     found = _resolve(options.end, known_partitions(options, kafka), kafka)
     return found | kafka.latest([key for key, offset in found.items() if offset == LATEST])
 
 
 def _resolve(edge: Edge, keys: list[TopicPartition], kafka: LogEdges) -> Offsets:
-    """Return offsets; -1 stays where a time is later than the last record."""
+    """Return offsets; -1 for a partition whose last record is before the time."""
     if edge.bound is Bound.EARLIEST:
         return kafka.earliest(keys)
     if edge.bound is Bound.LATEST:

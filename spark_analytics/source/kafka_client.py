@@ -1,8 +1,8 @@
-"""What the planner asks Kafka: which partitions there are, where they begin and end.
+"""The planner's requests to Kafka: the partitions, and their start and end offsets.
 
-One client a process and configuration is kept, since connecting costs more than asking. Whatever
-may pass by itself (no broker, no leader) is `UnreachableError`; everything else is Kafka's own
-error and ends the query.
+One client a process and configuration is kept, because a connection takes longer than a request.
+Transient errors (no broker, no leader) raise `UnreachableError`; any other is Kafka's own error and
+ends the query.
 """
 
 # ruff: noqa: SLF001 - librdkafka's own error codes have names with an underscore in Python.
@@ -30,7 +30,7 @@ _PASSING = {
     KafkaError.OFFSET_NOT_AVAILABLE,
 }  # fmt: skip
 _ABSENT = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}
-# Settings of connections; what else is given is for consumers, and an admin client warns of it.
+# Settings of connections; the others are for consumers, and an admin client warns of them.
 _SHARED = (
     "bootstrap.", "security.", "sasl.", "ssl.", "client.", "socket.", "metadata.", "broker.",
     "reconnect.", "log", "debug", "enable.ssl",
@@ -39,7 +39,7 @@ _clients: dict[tuple[tuple[str, str], ...], AdminClient] = {}
 
 
 class UnreachableError(RuntimeError):
-    """Kafka does not answer, or elects a leader just now: asking again may help."""
+    """Kafka does not answer, or a leader is being elected: a retry may succeed."""
 
 
 class TopicOffsets:
@@ -55,8 +55,8 @@ class TopicOffsets:
         self._admin = admin_client(options.client)
 
     def partitions(self) -> list[TopicPartition]:
-        """Return the partitions subscribed to, in order; a missing one is simply not there."""
-        # All topics, because a request that names some would create them.
+        """Return the existing partitions of the subscription, in order."""
+        # A request for all topics, because one that names topics would create them.
         try:
             topics = self._admin.list_topics(timeout=REQUEST_TIMEOUT_SECONDS).topics
         except KafkaException as error:
@@ -72,11 +72,11 @@ class TopicOffsets:
         return self._ask({key: OffsetSpec.earliest() for key in keys})  # type: ignore[no-untyped-call]
 
     def latest(self, keys: Iterable[TopicPartition]) -> Offsets:
-        """Return the next offsets to be written, or to become stable with read_committed."""
+        """Return the high watermarks, or the last stable offsets with read_committed."""
         return self._ask({key: OffsetSpec.latest() for key in keys})  # type: ignore[no-untyped-call]
 
     def at_times(self, timestamps_ms: Mapping[TopicPartition, int]) -> Offsets:
-        """Return the first offsets of these times or later, -1 where there is none."""
+        """Return the first offsets at these times or later, -1 without one."""
         return self._ask({key: OffsetSpec.for_timestamp(ms) for key, ms in timestamps_ms.items()})
 
     def _ask(self, specs: Mapping[TopicPartition, OffsetSpec]) -> Offsets:
@@ -98,24 +98,24 @@ class TopicOffsets:
 
 
 def is_subscribed(options: SourceOptions, key: TopicPartition) -> bool:
-    """Tell whether a query reads a partition."""
+    """Return True if a query reads a partition."""
     if options.topic_pattern is not None:
         return re.fullmatch(options.topic_pattern, key[0]) is not None
     return key in options.assigned or key[0] in options.topics
 
 
 def is_passing(error: KafkaError) -> bool:
-    """Tell whether an error may go away by itself."""
+    """Return True for a transient error."""
     return error.code() in _PASSING or error.retriable()
 
 
 def is_absent(error: KafkaError) -> bool:
-    """Tell whether the topic or partition is not there."""
+    """Return True if the topic or partition does not exist."""
     return error.code() in _ABSENT
 
 
 def quiet(settings: Mapping[str, str]) -> dict[str, Any]:
-    """Add what every client here wants: quick reconnects, and no log of each lost connection."""
+    """Add the settings of all clients: quick reconnects, and no log of lost connections."""
     return {"reconnect.backoff.max.ms": "1000", "log_level": "3", **settings}
 
 

@@ -1,8 +1,8 @@
-"""Offsets of many partitions, as the checkpoint has them, and the arithmetic on them.
+"""Offsets of many partitions, in the form of the checkpoint, and arithmetic on them.
 
-`Offsets` is `{(topic, partition): offset}`. As JSON it is `{"topic": {"0": 12}}`, which is also
-what the options take and what Spark's Kafka connector writes into its checkpoints. Ranges are
-half-open: an end is the next offset to read.
+`Offsets` is `{(topic, partition): offset}`. As JSON it is `{"topic": {"0": 12}}`, which is also the
+form of the options and of the checkpoints of Spark's Kafka connector. Ranges are half-open: an end
+is the next offset to read.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any
 TopicPartition = tuple[str, int]
 Offsets = dict[TopicPartition, int]
 
-# What the options may say instead of an offset; ListOffsets (KIP-79) has the same numbers.
+# The options accept these instead of an offset; ListOffsets (KIP-79) has the same numbers.
 LATEST = -1
 EARLIEST = -2
 
@@ -29,7 +29,7 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """How many offsets it has; compaction and markers may leave fewer records."""
+        """The count of offsets; with compaction and markers there are fewer records."""
         return self.end_offset - self.start_offset
 
 
@@ -39,7 +39,7 @@ def parse_offsets(text: str) -> Offsets:
 
 
 def offsets_of(document: Any) -> Offsets:
-    """Read the same from what json.loads gave."""
+    """Read offsets from a decoded JSON document; raise ValueError on anything else."""
     if not isinstance(document, dict) or not all(isinstance(p, dict) for p in document.values()):
         raise ValueError('not of the form {"topic": {"0": 12}}')
     return {
@@ -50,7 +50,7 @@ def offsets_of(document: Any) -> Offsets:
 
 
 def document_of(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """Write offsets for JSON, in one order, since Spark compares the texts."""
+    """Return offsets as a JSON document in a fixed order, because Spark compares the texts."""
     document: dict[str, dict[str, int]] = {}
     for topic, partition in sorted(offsets):
         document.setdefault(topic, {})[str(partition)] = offsets[topic, partition]
@@ -58,10 +58,10 @@ def document_of(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, in
 
 
 def limit_rows(start: Offsets, end: Offsets, max_rows: int) -> Offsets:
-    """Take at most about `max_rows` of what lies between, from each partition its share.
+    """Return ends with at most about `max_rows` offsets after the starts, a share per partition.
 
-    A partition with anything to read gets at least one row, so that none is starved; the sum may
-    exceed the limit by that, as with Spark's connector.
+    A partition with offsets to read gets at least one, so that none is starved; the sum may exceed
+    the limit by that, as with Spark's connector.
     """
     sizes = {key: end[key] - start.get(key, end[key]) for key in end}
     total = sum(size for size in sizes.values() if size > 0)
@@ -75,16 +75,16 @@ def limit_rows(start: Offsets, end: Offsets, max_rows: int) -> Offsets:
 
 
 def not_beyond(offsets: Offsets, target: Offsets) -> Offsets:
-    """Cut offsets at a target; partitions the target does not know are left out."""
+    """Limit offsets to a target; partitions outside the target are left out."""
     return {key: min(offset, target[key]) for key, offset in offsets.items() if key in target}
 
 
 def moved_back(start: Offsets, end: Offsets) -> Offsets:
-    """Return the ends that lie before their starts: a log was truncated, or a topic made anew."""
+    """Return the ends before their starts: a log was truncated, or a topic created again."""
     return {key: offset for key, offset in end.items() if offset < start.get(key, 0)}
 
 
 def ranges_between(start: Offsets, end: Offsets) -> list[OffsetRange]:
-    """Return what there is to read, in order; a partition without a start is left out."""
+    """Return the nonempty ranges in order; a partition without a start is left out."""
     found = (OffsetRange(*key, start[key], end[key]) for key in sorted(end) if key in start)
     return [item for item in found if item.size > 0]

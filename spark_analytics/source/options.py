@@ -1,8 +1,8 @@
 """The options of the source and the sink: names and meaning are those of Spark's Kafka connector.
 
-Spark hands options over with their names in lower case. Unknown names are refused, since a
-misspelt `startingOffset` would otherwise silently read from elsewhere; so are the `kafka.` settings
-that the source itself decides (which offsets to read is Spark's business, not a group's).
+Spark passes options with their names in lower case. Unknown names are refused, because a misspelt
+`startingOffset` would otherwise silently read from elsewhere; so are the `kafka.` settings that the
+source itself decides (Spark decides the offsets, not a consumer group).
 """
 
 import json
@@ -16,11 +16,11 @@ from spark_analytics.source.offsets import EARLIEST, LATEST, Offsets, parse_offs
 
 
 class OptionError(ValueError):
-    """An option that is missing, unknown or wrong."""
+    """An option is missing, unknown or invalid."""
 
 
 class Bound(Enum):
-    """Which end of the log an edge lies at, when no offset is named."""
+    """The start or the end of the log, for an edge without offsets."""
 
     EARLIEST = EARLIEST
     LATEST = LATEST
@@ -28,9 +28,9 @@ class Bound(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """Where reading starts or ends: a bound, an offset a partition, or the time of a record.
+    """The start or end of a query: a bound, an offset per partition, or the time of a record.
 
-    `offsets` may hold EARLIEST and LATEST; `timestamps_ms` are by partition, `timestamp_ms` is for
+    `offsets` may have EARLIEST and LATEST; `timestamps_ms` are by partition, `timestamp_ms` is for
     all of them. Exactly one of the four is set.
     """
 
@@ -42,7 +42,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """What to read and how."""
+    """The parsed options of a query."""
 
     topics: tuple[str, ...] = ()
     topic_pattern: str | None = None
@@ -62,7 +62,7 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOptions:
-    """Where to write; `topic` wins over a column of that name."""
+    """The parsed options of a sink; `topic` wins over a column of that name."""
 
     topic: str | None
     client: Mapping[str, str]
@@ -75,7 +75,7 @@ SOURCE_NAMES = {
     "endingtimestamp", "maxoffsetspertrigger", "minpartitions", "maxrecordsperpartition",
     "minrecordsperpartition", "failondataloss", "includeheaders", "kafkaconsumer.polltimeoutms",
 }  # fmt: skip
-# Taken so that a job written for the connector runs, and without a meaning here.
+# Accepted so that a job written for the connector runs, but without effect here.
 IGNORED_NAMES = {
     "groupidprefix", "fetchoffset.numretries", "fetchoffset.retryintervalms", "path",
     "usedeprecatedoffsetfetching", "kafka.consumer.cache.capacity", "kafka.consumer.cache.timeout",
@@ -85,14 +85,14 @@ REFUSED_CLIENT_NAMES = {
     "auto.offset.reset", "key.deserializer", "value.deserializer", "enable.auto.commit",
     "interceptor.classes", "key.serializer", "value.serializer",
 }  # fmt: skip
-# The Java client's names that librdkafka calls differently.
+# The Java client's names of settings with another name in librdkafka.
 RENAMED_CLIENT_NAMES = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "request.timeout.ms": "socket.timeout.ms",
     "connections.max.idle.ms": "connections.max.idle.ms",
     "metadata.max.age.ms": "metadata.max.age.ms",
 }
-# The Java client's names that have no meaning in librdkafka.
+# The Java client's settings without a counterpart in librdkafka.
 JAVA_ONLY_CLIENT_NAMES = {"max.poll.records", "default.api.timeout.ms", "buffer.memory"}
 _CREDENTIAL = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
@@ -134,12 +134,12 @@ def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:
 
 
 def wants_headers(given: Mapping[str, str]) -> bool:
-    """Tell whether the schema has the column `headers`."""
+    """Return True if the schema has the column `headers`."""
     return _truth({k.lower(): v for k, v in given.items()}, "includeheaders", default=False)
 
 
 def client_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the `kafka.` options as librdkafka has them."""
+    """Return the `kafka.` options with librdkafka's names."""
     if not options.get("kafka.bootstrap.servers"):
         raise OptionError("option kafka.bootstrap.servers is missing")
     settings: dict[str, str] = {}
@@ -190,7 +190,7 @@ def _assigned(text: str) -> tuple[tuple[str, int], ...]:
 
 
 def _edge(options: Mapping[str, str], prefix: str, default: Bound) -> Edge:
-    """Read where reading starts or ends; a time wins over an offset, as in the connector."""
+    """Read the start or end of a query; a time wins over an offset, as in the connector."""
     if f"{prefix}timestamp" in options:
         return Edge(timestamp_ms=_count(options, f"{prefix}timestamp"))
     by_time = options.get(f"{prefix}offsetsbytimestamp")
@@ -239,7 +239,7 @@ def _truth(options: Mapping[str, str], name: str, *, default: bool) -> bool:
 
 
 def _credentials(jaas: str) -> dict[str, str]:
-    """Read user and password out of the Java client's way of giving them."""
+    """Read user and password from the Java client's `sasl.jaas.config`."""
     return {
         f"sasl.{name}": re.sub(r"\\(.)", r"\1", value) for name, value in _CREDENTIAL.findall(jaas)
     }

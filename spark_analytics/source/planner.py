@@ -1,9 +1,8 @@
-"""What a query reads next: one batch of a batch query, or the micro-batches of a stream.
+"""The plan of a query: the ranges of a batch query, or of each micro-batch of a stream.
 
-Pure but for what it asks of `LogEdges`. What a partition may do between two micro-batches, and what
-is made of it: it grows (read on), it is new (read from its first record), it is gone or shorter
-than what was read (data loss: an error, or with failOnDataLoss=false a warning, and reading goes on
-with what there is).
+Pure but for its questions to `LogEdges`. Between two micro-batches a partition may grow (its new
+records are read), be created (it is read from its first record), or be deleted or truncated (data
+loss: an error, or with failOnDataLoss=false a warning, and the existing records are read).
 """
 
 import logging
@@ -27,11 +26,11 @@ LOSS_CONFIRMATIONS = 3
 
 
 class DataLossError(RuntimeError):
-    """Records were gone before they were read."""
+    """Records were deleted before they were read."""
 
 
 class Planner:
-    """Plans for one query."""
+    """The planner of one query."""
 
     def __init__(
         self, options: SourceOptions, kafka: LogEdges, pause: Callable[[], None] = lambda: None
@@ -39,11 +38,11 @@ class Planner:
         self._options = options
         self._pause = pause
         self._kafka = kafka
-        self._target: Offsets | None = None  # where an AvailableNow run ends
-        self.latest: Offsets = {}  # the ends of the logs as last seen
+        self._target: Offsets | None = None  # the end offsets of an AvailableNow run
+        self.latest: Offsets = {}  # the end offsets of the logs in the last answer
 
     def batch_ranges(self) -> list[OffsetRange]:
-        """Return all of a batch query."""
+        """Return the ranges of a batch query."""
         start = start_offsets(self._options, self._kafka)
         end = end_offsets(self._options, self._kafka)
         if behind := moved_back(start, end):
@@ -51,15 +50,15 @@ class Planner:
         return self._split(ranges_between(start, end))
 
     def first_offsets(self) -> Offsets:
-        """Return where a stream without a checkpoint starts."""
+        """Return the start offsets of a stream without a checkpoint."""
         return start_offsets(self._options, self._kafka)
 
     def end_at_latest(self) -> None:
-        """Read nothing from here on that is not there now."""
+        """Limit the stream to the records that exist at this time."""
         self._target = self._kafka.latest(self._kafka.partitions())
 
     def next_offsets(self, start: Offsets, max_rows: int | None) -> Offsets:
-        """Return where the next micro-batch ends; the start itself when there is nothing new."""
+        """Return the end offsets of the next micro-batch; `start` if there are no new records."""
         found = self._believed_ends(start)
         self.latest = found
         self._check_loss(start, found)
@@ -69,10 +68,10 @@ class Planner:
         return limit_rows(self._with_new(start, end), end, max_rows)
 
     def _believed_ends(self, start: Offsets) -> Offsets:
-        """Return the ends of the logs; ends that mean data loss are believed when they stay so.
+        """Return the end offsets of the logs; those that mean data loss only if they are confirmed.
 
-        A broker that was just elected, or just started, may not know all yet. Reading on from a
-        wrong end would read records twice.
+        A broker that was just elected or started may answer an end offset that is too low. A query
+        that continued there would read records twice.
         """
         found = self._kafka.latest(self._kafka.partitions())
         for _ in range(LOSS_CONFIRMATIONS):
@@ -83,7 +82,7 @@ class Planner:
         return found
 
     def stream_ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
-        """Return what a micro-batch reads, a new partition from its first record."""
+        """Return the ranges of a micro-batch; a new partition is read from its first record."""
         return self._split(ranges_between(self._with_new(start, end), end))
 
     def _with_new(self, start: Offsets, end: Offsets) -> Offsets:

@@ -1,13 +1,13 @@
-"""Read the ranges of one task, in a Python worker of Spark: one range or many, by one consumer.
+"""The reader of a task's ranges, in a Python worker of Spark: one consumer for one range or many.
 
-A worker keeps its consumer between tasks. After a large task it stays positioned behind what it
-read last: when the next task goes on from there, what was fetched ahead is used. After a small one
-there is nothing to fetch ahead, and it lets the brokers be. Of one range never more is taken out of
-the consumer than it needs. Of many, one may come to its end before the others do: what comes of it
-meanwhile is held back for the next task.
+A worker keeps its consumer between tasks. After a large task it stays positioned after the last
+record: if the next task continues there, it uses the prefetched records. After a small task there
+is nothing to prefetch, and the consumer sends no fetches. For one range the reader takes no more
+records from the consumer than it needs. With several ranges one may end before the others: its
+further records are kept for the next task.
 
-A range may hold fewer records than offsets (compaction, markers of transactions, aborted records).
-Its end is reached when a record at or behind it is seen, or the end of the partition is.
+A range may have fewer records than offsets (compaction, markers of transactions, aborted records).
+It ends with a record at or after its end, or with the end of the partition.
 """
 
 import gc
@@ -25,16 +25,16 @@ from spark_analytics.source.offsets import OffsetRange, Offsets, TopicPartition
 from spark_analytics.source.planner import report_loss
 from spark_analytics.source.records import record_batch
 
-# Small enough for the messages to stay in the processor's cache, large enough to spread the fixed
-# cost of a batch; 10,000 cost a tenth more a row (bench/README.md).
+# Small enough for the messages to stay in the CPU's cache, large enough to spread the fixed cost of
+# a batch; 10,000 cost a tenth more a row (bench/README.md).
 BATCH_ROWS = 2_000
-# A task of fewer records has caught up: waiting at the brokers for more would cost them, and this
-# process, fifty requests a second for nothing.
+# A task of fewer records has caught up: fetches for more would cost the brokers and this process
+# fifty requests a second without a result.
 _READ_AHEAD_RECORDS = 2_000
 _HELD_BYTES = 16 * 1024 * 1024
 _WAIT_SECONDS = 0.5
 _WATERMARK_SECONDS = 10.0
-# librdkafka's own codes; it gives them these names in Python.
+# librdkafka's own error codes, with these names in Python.
 END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001
 OUT_OF_RANGE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}  # noqa: SLF001
 EXPECTED = {END_OF_PARTITION, *OUT_OF_RANGE}
@@ -43,10 +43,10 @@ READER_SETTINGS = {
     # The Java client's default; librdkafka's would hide records of open transactions.
     "isolation.level": "read_uncommitted",
     "group.id": "millrace-spark-source",
-    # A consumer that waits for its next task holds at most this much.
+    # The maximum of prefetched records in a consumer between two tasks.
     "queued.max.messages.kbytes": "16384",
     "queued.min.messages": "100000",
-    # A full queue is looked at again after this; the default of a second leaves the task waiting.
+    # The pause of fetches after a full queue; with the default of a second the task would wait.
     "fetch.queue.backoff.ms": "5",
     "fetch.wait.max.ms": "100",
     "fetch.error.backoff.ms": "100",
@@ -65,8 +65,8 @@ FIXED_SETTINGS = {
 class IdleConsumer:
     """A consumer between two tasks.
 
-    `positions` are the next offsets of its partitions, none when it has to be assigned anew;
-    `held` are records at and behind those offsets that were taken out of it already.
+    `positions` are the next offsets of its partitions, empty if it needs a new assignment; `held`
+    are records at and after those offsets that were already taken from the consumer.
     """
 
     consumer: Consumer
@@ -79,7 +79,7 @@ _idle: dict[tuple[tuple[str, str], ...], IdleConsumer] = {}
 
 @dataclass(frozen=True, slots=True)
 class RangeReader:
-    """How ranges are read; goes to the workers pickled, so it holds settings only."""
+    """The settings of a range reader, which Spark pickles for its workers."""
 
     client: Mapping[str, str]
     fail_on_data_loss: bool
@@ -89,11 +89,11 @@ class RangeReader:
     def read(self, ranges: Sequence[OffsetRange]) -> Iterator[pa.RecordBatch]:
         """Yield the records of a task's ranges as Arrow batches."""
         settings = tuple(sorted(self.client.items()))
-        # Taken out of the cache while in use: a worker may run two tasks in threads.
+        # Removed from the cache while in use: a worker may run two tasks in threads.
         idle = _idle.pop(settings, None) or IdleConsumer(_new_consumer(self.client))
         reading = _Reading(self, idle, ranges)
-        # Thousands of short-lived messages make the collector run all the time, for nothing: they
-        # are in no cycle. Without it a row costs two thirds.
+        # Thousands of short-lived messages keep the garbage collector busy, although they are in no
+        # cycle. Without it a row takes two thirds of the time.
         was_collecting = gc.isenabled()
         gc.disable()
         try:
@@ -108,7 +108,7 @@ class RangeReader:
 
 
 class _Reading:
-    """One pass over some ranges. Invariant: what lies before `self._next` was handed out."""
+    """One pass over some ranges. Invariant: all records before `self._next` were yielded."""
 
     def __init__(
         self, reader: RangeReader, idle: IdleConsumer, ranges: Sequence[OffsetRange]
@@ -146,7 +146,7 @@ class _Reading:
         return sum(max(end - self._next[key], 0) for key, end in self._ends.items())
 
     def _records_of(self, messages: list[Message]) -> list[Message]:
-        """Pick the records of the ranges and move on behind them."""
+        """Return the messages within the ranges, and advance the positions."""
         before = self._left()
         records = messages if self._is_plain(messages) else self._within(messages)
         if self._left() < before:
@@ -156,9 +156,9 @@ class _Reading:
         return records
 
     def _is_plain(self, messages: list[Message]) -> bool:
-        """Tell whether these are simply the next records of one range, and move on behind them.
+        """Return True if all messages are the next records of one range; advance its position.
 
-        Nearly all are, in large reads: nothing is asked of each record then.
+        In large reads nearly all calls return True, so no record is checked by itself.
         """
         if len(self._ends) > 1 or not messages or any(message.error() for message in messages):
             return False
@@ -170,7 +170,7 @@ class _Reading:
         return True
 
     def _within(self, messages: list[Message]) -> list[Message]:
-        """Return the records within their ranges; those behind them are held."""
+        """Return the records within their ranges; hold those after them."""
         found = []
         for message in messages:
             error = message.error()
@@ -184,7 +184,7 @@ class _Reading:
             elif offset >= self._ends[key]:
                 self._next[key] = self._ends[key]
                 self._hold(message)
-            # Else it was seen already: assigning one partition anew takes all back a little.
+            # Otherwise it is a duplicate: a new assignment resets all partitions a little.
         return found
 
     def _hold(self, record: Message) -> None:
@@ -198,7 +198,7 @@ class _Reading:
         if error.fatal() or not (error.code() in EXPECTED or is_absent(error) or is_passing(error)):
             raise KafkaException(error)
         if message.topic() is None:
-            return  # of a broker, not of a partition
+            return  # an error of a broker, not of a partition
         key, offset = _place_of(message)
         if error.code() == END_OF_PARTITION:
             self._next[key] = max(self._next[key], min(offset, self._ends[key]))

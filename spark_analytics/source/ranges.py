@@ -1,11 +1,12 @@
-"""How ranges of offsets become Spark's tasks.
+"""The division of ranges of offsets into Spark's tasks.
 
-One task a partition of Kafka, and more of them when `minPartitions` or `maxRecordsPerPartition` ask
-for it: the big ranges are cut, the small ones stay whole. Rules of Spark's Kafka connector
+There is one task a partition of Kafka, and more if `minPartitions` or `maxRecordsPerPartition`
+require them: large ranges are split, small ones stay whole. Rules of Spark's Kafka connector
 (OffsetRangeCalculator).
 
-Fewer of them with `minRecordsPerPartition`, which the connector has not: a task of ours is a Python
-process, so a micro-batch of a few records from each of many partitions is best read by one.
+There are fewer with `minRecordsPerPartition`, which the connector does not have: a task of ours is
+a Python process, so one task is best for a micro-batch with a few records from each of many
+partitions.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +21,7 @@ def split_ranges(
     min_partitions: int | None = None,
     max_records_per_partition: int | None = None,
 ) -> list[OffsetRange]:
-    """Cut ranges so that there are at least so many, none longer than so."""
+    """Split ranges into at least `minPartitions`, of at most `maxRecordsPerPartition` each."""
     parts = list(ranges)
     if max_records_per_partition is not None:
         parts = [
@@ -34,13 +35,13 @@ def split_ranges(
 def group_ranges(
     ranges: Sequence[OffsetRange], min_records: int | None
 ) -> list[tuple[OffsetRange, ...]]:
-    """Put ranges together into tasks of about so many records or more; without it one each."""
+    """Group ranges into tasks of about a minimum of records; without one into a task each."""
     if min_records is None:
         return [(item,) for item in ranges]
     total = sum(item.size for item in ranges)
     groups: list[list[OffsetRange]] = [[] for _ in range(max(1, total // min_records))]
     sizes = [0] * len(groups)
-    # The largest first, each to the task that has least.
+    # The largest range first, each to the smallest task.
     for item in sorted(ranges, key=lambda item: -item.size):
         lightest = sizes.index(min(sizes))
         groups[lightest].append(item)
@@ -49,7 +50,7 @@ def group_ranges(
 
 
 def cut(item: OffsetRange, parts: int) -> list[OffsetRange]:
-    """Cut one range into parts whose sizes differ by one at most; none is empty."""
+    """Split one range into nonempty parts whose sizes differ by at most one."""
     parts = max(1, min(parts, item.size))
     edges = [item.start_offset + item.size * index // parts for index in range(parts + 1)]
     return [
@@ -59,6 +60,6 @@ def cut(item: OffsetRange, parts: int) -> list[OffsetRange]:
 
 def _cut_by_share(ranges: Sequence[OffsetRange], min_partitions: int) -> Iterable[OffsetRange]:
     total = sum(item.size for item in ranges)
-    # Rounded up, where the connector rounds: `minPartitions` is then a minimum in truth.
+    # Rounded up, unlike in the connector, so that `minPartitions` is really a minimum.
     for item in ranges:
         yield from cut(item, -(-item.size * min_partitions // total))

@@ -1,7 +1,7 @@
 """Records as Arrow columns: the schema of Spark's Kafka connector, built column by column.
 
-Building columns out of lists is the source's own cost a record, so there is no step between: one
-list a column, out of librdkafka's messages, into Arrow.
+The construction of columns from lists is the source's own cost of a record, so there is no step
+between: one list a column, from librdkafka's messages to Arrow.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ _MICROSECONDS = 1000
 def record_batch(
     messages: Sequence[Message], *, include_headers: bool, is_one_partition: bool = True
 ) -> pa.RecordBatch:
-    """Make one Arrow batch of messages, at least one."""
+    """Return one Arrow batch of at least one message."""
     schema = ARROW_SCHEMA_WITH_HEADERS if include_headers else ARROW_SCHEMA
     times = [message.timestamp() for message in messages]
     columns = [
@@ -55,7 +55,7 @@ def record_batch(
         pa.array([time[1] * _MICROSECONDS for time in times], pa.int64()).cast(
             schema.field("timestamp").type
         ),
-        # librdkafka counts from 0 (none), Kafka and Spark from -1.
+        # librdkafka's timestamp types start with 0 (none), those of Kafka and Spark with -1.
         pa.array([time[0] - 1 for time in times], pa.int32()),
     ]
     if include_headers:
@@ -76,7 +76,7 @@ def _places(messages: Sequence[Message], *, is_one_partition: bool) -> list[pa.A
 
 
 def _headers(messages: Sequence[Message], kind: pa.DataType) -> pa.Array:
-    """A record without headers has null, as in the connector."""
+    """Return the column headers; null for a record without headers, as in the connector."""
     return pa.array(
         [
             [{"key": header[0], "value": header[1]} for header in headers] if headers else None

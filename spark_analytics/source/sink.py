@@ -1,9 +1,9 @@
 """The sink: rows become records, at least once.
 
-Columns as in Spark's Kafka connector: `value` (string or binary, needed), `key`, `topic` (or the
-option of that name, which wins), `headers` (array of key and value), `partition`. A task ends when
-every record of it is acknowledged by all in-sync replicas; a task that Spark repeats writes its
-records again. Within a task the idempotent producer keeps retries from doubling or reordering.
+The columns are those of Spark's Kafka connector: `value` (string or binary, required), `key`,
+`topic` (or the option of that name, which wins), `headers` (array of key and value), `partition`. A
+task ends when all its records are acknowledged by the whole ISR; a task that Spark repeats writes
+its records again. Within a task the idempotent producer prevents duplicates and reordering.
 """
 
 from collections.abc import Iterator, Mapping
@@ -55,7 +55,7 @@ class WriteError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class WrittenRecords(WriterCommitMessage):
-    """What a task wrote."""
+    """The count of records that a task wrote."""
 
     count: int
 
@@ -98,7 +98,7 @@ class MillraceStreamWriter(DataSourceStreamArrowWriter):
 
 
 def write_batches(options: SinkOptions, batches: Iterator[pa.RecordBatch]) -> int:
-    """Write rows and wait until all are acknowledged; return how many."""
+    """Write rows and wait until all are acknowledged; return their count."""
     delivery = _Delivery(_producer(options.client))
     for batch in batches:
         for row in rows_of(batch, options.topic):
@@ -107,7 +107,7 @@ def write_batches(options: SinkOptions, batches: Iterator[pa.RecordBatch]) -> in
 
 
 def rows_of(batch: pa.RecordBatch, topic: str | None) -> Iterator[dict[str, Any]]:
-    """Make the producer's arguments of rows."""
+    """Yield the producer's arguments for each row."""
     names = batch.schema.names
     columns = [column.to_pylist() for column in batch.columns]
     for values in zip(*columns, strict=True):
@@ -121,7 +121,7 @@ def rows_of(batch: pa.RecordBatch, topic: str | None) -> Iterator[dict[str, Any]
 
 
 class _Delivery:
-    """Records on their way. Raises WriteError with the first refusal."""
+    """The outstanding records of a task. It raises WriteError for the first failed one."""
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
@@ -143,7 +143,7 @@ class _Delivery:
             self._check()
 
     def finish(self) -> int:
-        # Ends: librdkafka gives up on a record after delivery.timeout.ms and reports it.
+        # This ends: librdkafka reports a record as failed after delivery.timeout.ms.
         while self._acknowledged < self._sent:
             self._producer.flush(_FLUSH_SECONDS)
             self._check()
@@ -157,7 +157,7 @@ class _Delivery:
 
     def _check(self) -> None:
         if self._refusal is not None:
-            # What is still queued belongs to this task alone, and the task has failed.
+            # The queued records belong to this task alone, and the task has failed.
             self._producer.purge()
             _producers.clear()
             raise WriteError(f"a record was not written: {self._refusal}") from KafkaException(

@@ -1,11 +1,11 @@
 """The streaming reader: planned in one long-lived process, read in the workers.
 
-Kafka away is no error for a stream at once: the query idles, at its place, and goes on when Kafka
-is back. Only after `kafkaConsumer.pollTimeoutMs` without an answer does it fail.
+A stream does not fail at once if Kafka is unreachable: the query waits at its offsets, and
+continues when Kafka answers. It fails after `kafkaConsumer.pollTimeoutMs` without an answer.
 
-`commit` comes one batch late, and not at all for the last batch of an AvailableNow run, so it
-is good for showing progress only. It does that when `kafka.group.id` is set: the group's committed
-offsets follow the query, and Kafka's lag tools see it.
+Spark calls `commit` one batch late, and not at all for the last batch of an AvailableNow run, so it
+can only report progress. If `kafka.group.id` is set, the group's committed offsets follow the
+query, so that Kafka's tools show its lag.
 """
 
 # ruff: noqa: N802 - Spark names these methods.
@@ -40,7 +40,7 @@ Document = dict[str, Any]
 
 _RETRY_SECONDS = 0.2
 _LOSS_CONFIRMATION_SECONDS = 1.0
-# A query without a trigger asks for the latest offsets a hundred times a second.
+# A query without a trigger calls `latestOffset` a hundred times a second.
 _LEAST_SECONDS_BETWEEN_ANSWERS = 0.02
 
 
@@ -55,7 +55,7 @@ class MillraceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._away_since: float | None = None
 
     def initialOffset(self) -> Document:
-        """Return where a query without a checkpoint starts."""
+        """Return the start offsets of a query without a checkpoint."""
         return document_of(self._insist(self._plan().first_offsets))
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -64,7 +64,7 @@ class MillraceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
 
     def latestOffset(self, start: Document, limit: ReadLimit) -> Document:
-        """Return where the next micro-batch ends; `start` itself while Kafka is away."""
+        """Return the end offsets of the next micro-batch; `start` while Kafka is unreachable."""
         max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         try:
             end = self._plan().next_offsets(offsets_of(start), max_rows)
@@ -76,12 +76,12 @@ class MillraceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return document_of(end)
 
     def reportLatestOffset(self) -> Document | None:
-        """Return the ends of the logs, for the query's progress."""
+        """Return the end offsets of the logs, for the query's progress."""
         latest = self._plan().latest
         return document_of(latest) if latest else None
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Read nothing from here on that is not there now."""
+        """Limit the stream to the records that exist at this time."""
         self._insist(self._plan().end_at_latest)
 
     def partitions(self, start: Document, end: Document) -> Sequence[InputPartition]:
@@ -96,13 +96,13 @@ class MillraceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._reader.read(partition.value)
 
     def commit(self, end: Document) -> None:
-        """Show the query's progress as a group's, if a group is named."""
+        """Commit the query's offsets for the group, if `kafka.group.id` is set."""
         group_id = self._options.client.get("group.id")
         if group_id:
             _commit(self._options, group_id, offsets_of(end))
 
     def __getstate__(self) -> Document:
-        """Go to the workers without the planner and its connection."""
+        """Return the state for the workers, without the planner and its connection."""
         return {**self.__dict__, "_planner": None}
 
     def _plan(self) -> Planner:
@@ -128,7 +128,7 @@ class MillraceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last_answer = clock.now_seconds()
 
     def _insist(self, ask: Callable[[], T]) -> T:
-        """Ask until Kafka answers, for pollTimeoutMs."""
+        """Call `ask` until Kafka answers, at most for pollTimeoutMs."""
         deadline = clock.now_seconds() + self._options.poll_timeout_ms / 1000
         while True:
             try:
