@@ -8,6 +8,7 @@ from connect.errors.dead_letters import define_dead_letter_settings
 from connect.errors.tolerance import GROUP as ERROR_GROUP
 from connect.errors.tolerance import define_error_settings
 from connect.herder.restarts import DEFAULT_MAX_DELAY_MS, SETTING
+from connect.java.patterns import java_pattern
 from millrace.connect.config.config_def import ConfigDef, ConfigValue
 from millrace.connect.config.types import Importance, Type, Width
 from millrace.connect.config.validators import (
@@ -302,7 +303,7 @@ def _if_given(check: Callable[[str, Any], None]) -> Validator:
 
 def _check_regex(name: str, value: Any) -> None:
     try:
-        re.compile(value)
+        java_pattern(value)
     except re.error as error:
         raise ConfigException.of_value(name, value, f"Invalid regex: {error}") from error
 
@@ -345,7 +346,7 @@ def check_sink(config: Mapping[str, str | None], values: dict[str, ConfigValue])
 
 def _matches(regex: str, topic: str) -> bool:
     try:
-        return re.fullmatch(regex, topic) is not None
+        return java_pattern(regex).fullmatch(topic) is not None
     except re.error:
         # Said already, by the setting's own validator.
         return False

@@ -5,15 +5,16 @@ last records there are. Partitions are assigned by hand, so no group is joined, 
 committed.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
 
 from connect.definitions.connector import topics_of
+from connect.java.patterns import java_pattern
 from connect.preview.limits import RECORDS, Ended, Seen
 from connect.preview.way import Way
+from connect.worker.subscription import matching
 from millrace.connect.errors import ConnectException
 
 _ASKING_SECONDS: Final = 5.0
@@ -68,8 +69,7 @@ def _partitions(consumer: Consumer, config: dict[str, str]) -> list[TopicPartiti
     topics = consumer.list_topics(timeout=_ASKING_SECONDS).topics
     names: Sequence[str] = topics_of(config)
     if not names:
-        pattern = re.compile(config["topics.regex"].strip())
-        names = [name for name in sorted(topics) if pattern.fullmatch(name)]
+        names = matching(java_pattern(config["topics.regex"].strip()), topics)
     there = [name for name in names if name in topics and topics[name].error is None]
     if not there:
         raise ConnectException(f"None of its topics is there: {', '.join(names) or 'no match'}")

@@ -19,6 +19,7 @@ from connect.worker.plugging import Stage as Transforming
 from connect.worker.reporting import SinkReport, timestamp_type
 from connect.worker.sink_context import SinkContext
 from connect.worker.steps import SKIPPED, Steps
+from connect.worker.subscription import Subscription
 from connect.worker.task_thread import TaskCounts, TaskThread
 from millrace.connect.connectors import SinkTask, TopicPartition
 from millrace.connect.data.records import NO_HEADERS, Header, Headers, SinkRecord
@@ -38,8 +39,7 @@ class SinkParts:
 
     task: SinkTask
     config: Mapping[str, str]
-    topics: list[str]
-    """Names, or one regular expression that begins with ^."""
+    subscription: Subscription
     stages: list[Transforming]
     converters: Converters
     steps: Steps
@@ -89,18 +89,20 @@ class SinkWork:
         self._task.context = self._context
         self._is_started = True
         self._call(self._task.start, dict(self._parts.config))
-        self._consumer.subscribe(
-            self._parts.topics,
-            on_assign=self._assigned,
-            on_revoke=self._revoked,
-            on_lost=self._lost,
-        )
+        self._parts.subscription.start(self._subscribe)
         self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
         return type(self._task).version()
 
+    def _subscribe(self, topics: list[str]) -> None:
+        assert self._consumer is not None
+        told = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
+        self._consumer.subscribe(topics, **told)
+
     def go_on(self) -> None:
+        assert self._consumer is not None
         try:
             while not self._control.is_stopping:
+                self._parts.subscription.look(self._consumer, self._subscribe, now_ms())
                 self._iterate()
         finally:
             self._close_partitions(list(self._context.assigned))
@@ -137,7 +139,7 @@ class SinkWork:
         if now_ms() >= self._next_lag_ms:
             self._next_lag_ms = now_ms() + _LAG_MS
             self.counts.record_lag = self._lag()
-            self._thread.take_note(self._task.note())
+            self._thread.take_note(self._task.note() or self._parts.subscription.note())
 
     def _hold(self, is_held: bool) -> None:
         self._is_held = is_held

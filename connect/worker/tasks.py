@@ -23,6 +23,7 @@ from connect.worker.reporting import SinkReport, SourceReport
 from connect.worker.sink_task import SinkParts, SinkWork
 from connect.worker.source_task import SourceParts, SourceWork
 from connect.worker.steps import Steps
+from connect.worker.subscription import Subscription
 from connect.worker.task_thread import TaskCounts, TaskThread, Work
 from connect.worker.topics import TopicCreation, topic_groups
 from connect.worker.transactions import transactional_id
@@ -124,7 +125,7 @@ def _sink(
     parts = SinkParts(
         task=task,
         config=task_config,
-        topics=subscription(config),
+        subscription=Subscription(topics_of(config), config.get("topics.regex", "").strip()),
         stages=stages_of(environment.plugins, config),
         converters=converters_of(environment.plugins, settings, config),
         steps=Steps(Tolerance(errors, counts.errors), report, thread.control.wait),
@@ -138,9 +139,3 @@ def _sink(
         flush_interval_ms=settings["offset.flush.interval.ms"],
     )
     return SinkWork(thread, parts, counts)
-
-
-def subscription(config: dict[str, str]) -> list[str]:
-    """Return topics as librdkafka takes them: a regular expression begins with ^."""
-    topics = topics_of(config)
-    return topics or [f"^({config['topics.regex'].strip()})$"]

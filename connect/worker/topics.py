@@ -15,6 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from common.kafka.metadata_age import ADMIN_SETTINGS
 from connect.definitions.plugged import aliases
+from connect.java.patterns import java_pattern
 from connect.worker.client_settings import with_prefix
 from millrace.connect.errors import ConfigException, ConnectException
 
@@ -88,7 +89,7 @@ def _patterns(prefix: str, name: str, said: Config) -> tuple[str, ...]:
     patterns = tuple(each.strip() for each in (said.get(name) or "").split(",") if each.strip())
     for pattern in patterns:
         try:
-            re.compile(pattern)
+            java_pattern(pattern)
         except re.error as error:
             raise ConfigException.of_value(
                 prefix + name, pattern, f"Syntax error in regular expression: {error}"

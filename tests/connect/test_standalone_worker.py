@@ -320,6 +320,27 @@ def test_secrets_are_never_returned(worker: ConnectWorker, folder: Path) -> None
     worker.call("DELETE", "/connectors/hush")
 
 
+def test_a_sinks_topics_match_a_pattern_of_javas_when_they_come(
+    worker: ConnectWorker, broker: LocalBroker, folder: Path
+) -> None:
+    out = folder / "matched.out"
+    pattern = r"shop\.(?!secret$)(?<name>[a-z]+)-\d+|shop\.late"
+    put(worker, "matched", connector__class="FileStreamSink", topics__regex=pattern, file=str(out))
+    worker.wait_for("matched", connector="RUNNING", t0="RUNNING")
+
+    def note() -> str | None:
+        task = worker.call("GET", "/connectors/matched/status").body["tasks"][0]
+        found: str | None = task.get("note")
+        return found
+
+    eventually(lambda: "No topic matches topics.regex=" in str(note()))
+    for topic in ("shop.secret", "shop.orders-1", "shop.orders-d", "shop.orders-22"):
+        produce(broker, topic, topic)
+    eventually(lambda: sorted(lines(out)) == ["shop.orders-1", "shop.orders-22"])
+    eventually(lambda: note() is None)
+    worker.call("DELETE", "/connectors/matched")
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "said"),
     [

@@ -1,0 +1,75 @@
+"""Which topics a sink's consumer reads: named ones, or those that match `topics.regex`.
+
+The pattern is Java's. librdkafka would read it as one of POSIX, in which `\\d` and `(?!...)` mean
+something else or nothing, so the topics are looked for here: again and again, since topics come.
+As with Kafka's consumer, a pattern does not take in Kafka's own topics.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaException
+
+from connect.java.patterns import java_pattern
+
+log = logging.getLogger(__name__)
+
+_ASKING_SECONDS: Final = 5.0
+_LOOK_MS: Final = 30_000
+_LOOK_FOR_ANY_MS: Final = 1_000
+_INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+Subscribe = Callable[[list[str]], None]
+
+
+class Subscription:
+    """Owns what is subscribed to. Used by the task's thread alone."""
+
+    def __init__(self, names: list[str], pattern: str | None = None) -> None:
+        """Raises re.error for a pattern that is none; it is not looked at when there are names."""
+        self._names = list(names)
+        self._pattern: re.Pattern[str] | None = None
+        if not names and pattern is not None:
+            self._pattern = java_pattern(pattern)
+        self._next_look_ms = 0
+
+    def start(self, subscribe: Subscribe) -> None:
+        """Subscribe to the topics that have names."""
+        if self._names:
+            subscribe(self._names)
+
+    def look(self, consumer: Consumer, subscribe: Subscribe, now_ms: int) -> None:
+        """Subscribe anew when other topics match, if it is time to look for them."""
+        if self._pattern is None or now_ms < self._next_look_ms:
+            return
+        try:
+            topics = consumer.list_topics(timeout=_ASKING_SECONDS).topics
+        except KafkaException as error:
+            log.warning("topics cannot be asked for now error=%s", error)
+            return
+        found = matching(self._pattern, topics)
+        self._next_look_ms = now_ms + (_LOOK_MS if found else _LOOK_FOR_ANY_MS)
+        if found != self._names:
+            log.info("topics match pattern=%s topics=%s", self._pattern.pattern, found)
+            self._names = found
+            if found:
+                subscribe(found)
+            else:
+                consumer.unsubscribe()
+
+    def note(self) -> str | None:
+        """Say that nothing is read because no topic matches."""
+        if self._names or self._pattern is None:
+            return None
+        return f"No topic matches topics.regex={self._pattern.pattern} yet."
+
+
+def matching(pattern: re.Pattern[str], topics: Mapping[str, Any]) -> list[str]:
+    """Return the topics that are there and match as a whole, in order."""
+    return [
+        name
+        for name, topic in sorted(topics.items())
+        if pattern.fullmatch(name) and name not in _INTERNAL and topic.error is None
+    ]
