@@ -38,9 +38,9 @@ class TopicGroup:
     config: Mapping[str, str] = field(default_factory=dict)
 
     def takes(self, topic: str) -> bool:
-        if any(re.fullmatch(each, topic) for each in self.exclude):
+        if any(java_pattern(each).fullmatch(topic) for each in self.exclude):
             return False
-        return any(re.fullmatch(each, topic) for each in self.include)
+        return any(java_pattern(each).fullmatch(topic) for each in self.include)
 
 
 def topic_groups(config: Config) -> list[TopicGroup]:

@@ -1,9 +1,11 @@
 """A preview shows what a connector would do with ten records, and does none of it."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,8 +14,10 @@ from confluent_kafka.admin import AdminClient
 
 from connect.client.preview_text import preview_text
 from connect.definitions.concealing import Concealing
+from connect.herder.names import RefusalError
 from connect.preview import shown
 from connect.preview.limits import RECORDS, Ended, Seen
+from connect.preview.run import Previews
 from millrace.connect import Schema, SourceRecord, Struct
 from millrace.testing import LocalBroker
 from tests.lib.connect_worker import Answer, ConnectWorker
@@ -259,7 +263,18 @@ def test_what_a_connector_does_wrong_is_shown_and_the_worker_lives(worker: Conne
     assert [each.status for each in answers] == [200, 200, 429]
     assert [each["read"]["value"] for each in answers[0].body["records"]] == ["one"]
     assert answers[0].body["ended"] == Ended.TIME.value
+    # Both still block for a minute; they were left behind, and hold up no other preview.
+    assert ask(worker, "OddSource", {**odd, "odd": "secret"}).status == 200
     assert worker.call("GET", "/health").status == 200
+
+
+def test_no_more_than_so_many_previews_are_left_behind() -> None:
+    environment: Any = None
+    previews = Previews(environment)
+    blocked: Any = SimpleNamespace(is_alive=lambda: True)
+    previews._left = [blocked] * 16
+    with pytest.raises(RefusalError, match="16 previews do not end"):
+        asyncio.run(previews.preview({}))
 
 
 def test_what_is_shown_is_short_and_without_secrets() -> None:
