@@ -1,12 +1,12 @@
 """Accepts connections for a server, and never takes the last file descriptors for them.
 
-A program needs those for its own files and connections. When there are too few, accepting pauses:
-whoever comes waits in the system's queue. It is tried again when `go_on` is called and after a
-moment, for others close files too. It is said once, and again only if there were enough for a
-minute: who opens and closes connections all the time does not fill the log.
+A program needs those for its own files and connections. When too few are left, the server stops
+accepting, and new clients wait in the system's queue. It tries again when `go_on` is called and
+after a moment, since other parts of the program close files too. It logs the pause once, and again
+only after a minute with enough descriptors, so that a client cannot fill the log.
 
-The loops do worse by themselves. They give away the last descriptor; then asyncio's writes
-thousands of stack traces a second, and uvloop's closes whoever comes.
+asyncio and uvloop give away the last descriptor by themselves. asyncio then logs thousands of stack
+traces a second, and uvloop closes new connections.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class Accepting:
         self._short_at = -QUIET_SECONDS
 
     def start(self, backlog: int = _BACKLOG) -> None:
-        """Begin to listen; a socket that only had an address refused whoever came."""
+        """Begin to listen. Until then the sockets refuse connections."""
         self._socket.setblocking(False)
         self._socket.listen(backlog)
         self._loop.add_reader(self._socket.fileno(), self._on_acceptable)
@@ -61,7 +61,7 @@ class Accepting:
             self._loop.add_reader(self._socket.fileno(), self._on_acceptable)
 
     def stop(self) -> None:
-        """Close the listening socket; what was accepted goes on."""
+        """Close the listening socket. Accepted connections stay open."""
         if self._socket.fileno() == -1:
             return
         if self._retry is not None:
@@ -99,7 +99,7 @@ class Accepting:
 
 
 class ProtocolServer:
-    """Serves whoever connects to one of its sockets by an asyncio protocol of its own."""
+    """Serves each connection to one of its sockets by an asyncio protocol of its own."""
 
     def __init__(
         self, make_protocol: Callable[[], asyncio.BaseProtocol], listening: Sequence[socket.socket]
@@ -116,7 +116,7 @@ class ProtocolServer:
             each.start(backlog)
 
     def close(self) -> None:
-        """Stop listening; open connections go on."""
+        """Stop listening. Open connections stay open."""
         for each in self._accepting:
             each.stop()
 

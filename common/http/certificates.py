@@ -15,7 +15,8 @@ _read_now = ssl.SSLContext.load_default_certs
 
 
 def read_when_needed() -> None:
-    """Say so for every context made from now on in this process; before aiohttp is imported."""
+    """Have every TLS context of this process read them at its first use. Call it before aiohttp is
+    imported."""
     ssl.SSLContext.load_default_certs = _read_later  # type: ignore[assignment, method-assign]
 
 

@@ -1,8 +1,8 @@
 """The page that a server shows a browser at `/`: what it is, whether it is well, what to do next.
 
 One document with nothing to load and no script: its style is within, and the content security
-policy names it by its hash. Whoever does not ask for HTML is not shown it: programs get at `/`
-what they would get without this page.
+policy names it by its hash. A request that does not ask for HTML gets what it would get without
+this page.
 """
 
 import base64
@@ -50,7 +50,7 @@ PROBES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontPage:
-    """What there is to say of one server, whatever its state."""
+    """What the page says of one server in every state."""
 
     name: str
     """As its neighbours call it."""

@@ -1,7 +1,7 @@
 """The servers that belong together, and the row of links between them.
 
-Each is told of all (`MILLRACE_NEIGHBOURS`, or its own setting of that name): `orders=http://...`
-and so on, with commas between. Whoever is not told shows no row.
+Each server gets the list of all in `MILLRACE_NEIGHBOURS`, or in its own setting of that name:
+`orders=http://...` and so on, separated by commas. A server without the list shows no row.
 """
 
 from collections.abc import Mapping

@@ -16,7 +16,7 @@ State = Callable[[web.Request], Awaitable[tuple[Sequence[str], Mapping[str, str]
 
 
 class Site(web.BaseSite):
-    """Where an application is served, as `web.SockSite`, but not to the last file descriptor."""
+    """A `web.SockSite` that leaves the last file descriptors to the program."""
 
     def __init__(self, runner: web.BaseRunner, *listening: socket.socket) -> None:
         super().__init__(runner)

@@ -1,4 +1,4 @@
-"""Who gets which partition: two group protocols beside Kafka's `range`.
+"""Two ways to divide partitions among the members of a group, beside Kafka's `range`.
 
 `advertising_range` assigns like `range` (the same partition of every input to the same member,
 so keys meet) and lets members know each other: every member puts its URL into its join request,
@@ -111,7 +111,7 @@ def single_owner(started_at_ms: int) -> type[AbstractPartitionAssignor]:
 
         @classmethod
         def on_assignment(cls, assignment: ConsumerProtocolMemberAssignment) -> None:
-            """Nothing to learn from it."""
+            """Do nothing: this protocol tells members nothing."""
 
     return SingleOwnerAssignor
 

@@ -1,7 +1,7 @@
-"""Whom to ask of a cluster, when it may have nobody just now.
+"""Which broker to ask, in a cluster that may have none at the moment.
 
-A cluster whose brokers are all fenced lists none. aiokafka has assertions for that: they would end
-whoever goes on after a `KafkaError`.
+A cluster whose brokers are all fenced lists none. aiokafka has assertions for that, which
+would end a program that only expects a `KafkaError`.
 """
 
 from aiokafka.client import AIOKafkaClient
@@ -26,10 +26,10 @@ def any_broker(client: AIOKafkaClient) -> int:
 
 
 async def find_coordinator(client: AIOKafkaClient, kind: int, key: str) -> int:
-    """Ask who coordinates a group or a transactional id.
+    """Return the id of the broker that coordinates a group or a transactional id.
 
     A broker that has died is listed for a while, so one that does not answer is no reason to wait:
-    the next one is asked. Raises KafkaError, NodeNotReadyError when there is nobody to ask.
+    the next one is asked. Raises KafkaError, and NodeNotReadyError when there is no broker to ask.
     """
     first = any_broker(client)
     others = {broker.nodeId for broker in client.cluster.brokers()} - {first}

@@ -1,14 +1,13 @@
-"""What a consumer has fetched, taken from it at once.
+"""A consumer whose fetched records are taken at once and wait in memory.
 
-aiokafka asks a broker for nothing of a partition whose last records nobody has taken yet, and after
-a tenth of a second it asks that broker for the other partitions alone: for as long as that fetch
-waits, up to half a second, the partition left out brings nothing, whatever is written to it. A
-service that commits a batch meanwhile would meet this at every hop of an order. So records are
-taken as they come and wait here; every fetch then asks for everything.
+aiokafka does not fetch a partition again before its last records were taken. After a tenth of a
+second it asks that broker for the other partitions alone, and while that fetch waits, up to half a
+second, it gets nothing of the partition that it left out. A service that commits a batch meanwhile
+would wait for this at every step of an order. So the inbox takes records as they come, and every
+fetch asks for all partitions.
 
-Who begins a batch only now and then is not served by that: for it the broker would answer, and this
-process take, a fetch of every few records. So its records are taken as often as it wants them, and
-one fetch of each broker lies ready by then.
+A service with a batch interval would then fetch every few records. So its records are taken once in
+each interval, and one fetch of each broker is ready by then.
 """
 
 import asyncio
@@ -64,7 +63,7 @@ class Inbox:
     def membership(self) -> tuple[int, str]:
         """Return the generation of the group and the member's id in it.
 
-        aiokafka tells it in no other way.
+        aiokafka has no public method for them.
         """
         coordinator: Any = self._consumer._coordinator  # noqa: SLF001
         return coordinator.generation, coordinator.member_id

@@ -1,4 +1,4 @@
-"""Offsets that an admin client of librdkafka was told, and those it only says it was."""
+"""Offsets listed by an admin client of librdkafka, whose answers may be wrong."""
 
 from concurrent.futures import Future
 from typing import Any, Final
@@ -13,8 +13,9 @@ def listed_offset(answer: Future[Any], timeout_seconds: float | None = None) -> 
 
     Raises KafkaException, with LEADER_NOT_AVAILABLE too where the leader went away while it was
     asked: librdkafka calls that a success, at the offset -1001 (its
-    `rd_kafka_ListOffsets_response_merge` takes no error of a request over). Taken for the end of
-    a partition, all of it would seem to be read. Raises TimeoutError after `timeout_seconds`.
+    `rd_kafka_ListOffsets_response_merge` takes no error of a request over). A caller that took it
+    for the end of a partition would believe that it had read all of it. Raises TimeoutError after
+    `timeout_seconds`.
     """
     offset: int = answer.result(timeout_seconds).offset
     if offset == OFFSET_INVALID:

@@ -44,15 +44,15 @@ class EndOffsets:
 
 _PROGRESS_SECONDS = 2.0
 _POLL_MS = 50
-"""After so long it is looked again where a reader is: what is no record is passed in silence, and a
-changelog ends with the end of a transaction."""
+"""How often the reader's position is checked. A consumer passes markers of transactions without
+returning them, and a changelog ends with one."""
 
 Progress = Callable[[str, int, int], None]
-"""Is told, now and then, of a topic how many offsets were read of how many."""
+"""Called now and then with a topic, how many of its offsets were read, and of how many."""
 
 
 def _no_progress(topic: str, read: int, total: int) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 async def read_to_end(
@@ -64,8 +64,8 @@ async def read_to_end(
 ) -> dict[TopicPartition, int]:
     """Replay the partitions from the beginning to where they end now; return where that is.
 
-    The end is that of everything written: what is still in a transaction is waited for. Offsets
-    may be committed a moment before the rows that are in the same transaction can be read.
+    The end includes records of open transactions, so this waits until those are decided. Offsets
+    may be committed a moment before the rows of the same transaction can be read.
     """
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap_servers,

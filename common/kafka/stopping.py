@@ -1,4 +1,4 @@
-"""How to be rid of a client of Kafka, whatever state it and the cluster are in."""
+"""Stop clients of Kafka, whatever state they and the cluster are in."""
 
 import asyncio
 import logging
@@ -10,17 +10,17 @@ log = logging.getLogger(__name__)
 
 
 class Stoppable(Protocol):
-    """A client, or what consists of clients."""
+    """A client, or something that consists of clients."""
 
     async def stop(self) -> None: ...
 
 
 async def stop(*clients: Stoppable | None) -> None:
-    """Stop these one after the other; what one of them raises is said, and the next one is stopped.
+    """Stop the clients one after the other. An error of one is logged, and the next is stopped.
 
-    A consumer of aiokafka cancels its own tasks when it stops, and the `CancelledError` of a fetch
-    that is backing off comes out of `stop` (`Fetcher.close`). To the caller it would look like a
-    cancellation of its own: its task would end, and nobody would hear of it.
+    A consumer of aiokafka cancels its own tasks when it stops, and `stop` can raise the
+    `CancelledError` of a fetch that is backing off (`Fetcher.close`). The caller would take it for
+    its own cancellation, and its task would end without an error.
     """
     for client in clients:
         if client is not None:

@@ -1,4 +1,4 @@
-"""The one line on standard output that says that a program is ready, for whoever started it."""
+"""The line on standard output that says that a program is ready."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The only place where a service asks for the time or for randomness."""
+"""The only place where the programs ask for the time or for randomness."""
 
 import secrets
 import time

@@ -1,4 +1,4 @@
-"""What a service tells about itself: Prometheus metrics, trace context.
+"""The Prometheus metrics of a service, and the trace context of its events.
 
 Trace context is W3C's `traceparent` (www.w3.org/TR/trace-context): version, trace id, parent
 id, flags. Every event carries it in a record header. A service that makes an event out of

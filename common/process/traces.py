@@ -1,10 +1,10 @@
 """Spans of what becomes of an order, for OpenTelemetry: from the POST to payment, mail and index.
 
-Off, and then free, unless `OTEL_TRACES_EXPORTER` is `console` (to standard error) or `otlp` (to
-where `OTEL_EXPORTER_OTLP_ENDPOINT` says), which needs `millrace[tracing]`. An event carries in its
-`traceparent` the id of the span that made it, and that id is derived, not drawn (`telemetry`): so a
-span is told after the fact, when the event is committed, with the id that its event has had all
-along, and an event that is made again after a crash is the same span again.
+They are off, and cost nothing, unless `OTEL_TRACES_EXPORTER` is `console` (to standard error) or
+`otlp` (to where `OTEL_EXPORTER_OTLP_ENDPOINT` says), which needs `millrace[tracing]`. An event
+carries in its `traceparent` the id of the span that made it, and that id is derived, not drawn
+(`telemetry`): so a span is told after the fact, when the event is committed, with the id that its
+event has had all along, and an event that is made again after a crash is the same span again.
 
 A span begins with the batch its record came in and ends with the commit. What was not committed is
 no span.
@@ -33,7 +33,7 @@ class UnknownExporterError(Exception):
 
 
 class Recorder:
-    """Knows of each event under way what it was made of, and makes a span of it when it is safe."""
+    """Keeps what each pending event was made of, and makes a span of it when it is committed."""
 
     def __init__(self, service: str, processor: "SpanProcessor") -> None:
         from opentelemetry.sdk.resources import Resource
@@ -53,7 +53,7 @@ class Recorder:
         self._parents[child] = parent
 
     def forget(self) -> None:
-        """What was under way is not committed."""
+        """Drop the pending events: they were not committed."""
         self._parents.clear()
 
     def finish(self, headers: Headers, name: str, attributes: Mapping[str, str]) -> None:
@@ -113,7 +113,7 @@ def _context(traceparent: str) -> Any:
 
 
 def make_recorder(service: str, environment: Mapping[str, str] | None = None) -> Recorder | None:
-    """Return what records this service's spans, None where nobody asked for them.
+    """Return the recorder of this service's spans, None if the environment asks for none.
 
     Raises UnknownExporterError, and ImportError without `millrace[tracing]`.
     """

@@ -1,12 +1,12 @@
-"""Errands: what a service does outside of Kafka, for one key, until it is done.
+"""Errands: calls to systems outside of Kafka, one for each key, repeated until they succeed.
 
-To charge a card or to send a mail is no part of any transaction, and whoever does it for us may
-be away. So an errand is a row first: it is kept until it is done, is tried again, ever more
-rarely, while the other side is away, and holds nothing else up meanwhile. A crash between the
-doing and the noting of it has the errand done again; who does it must therefore take a second
-time for the first, by the errand's key.
+Charging a card or sending a mail is no part of a transaction, and the other side may be away. So an
+errand is a row first. It is kept until it is done; while the other side is away it is tried again
+after growing pauses, and other work goes on. After a crash between the call and its commit the
+errand is done again, so the other side must recognise a repeated call by the errand's key.
 
-Of errands that are done the last `DONE_KEPT` of a partition stay, to know again what comes again.
+The last `DONE_KEPT` errands of a partition that are done are kept, to recognise records that come
+again.
 """
 
 import heapq
@@ -22,11 +22,11 @@ DONE_KEPT = 10_000
 
 
 class AwayError(Exception):
-    """Who does the errand does not answer now; it may be done or not."""
+    """The other side does not answer; the errand may be done or not."""
 
 
 class Errand(Protocol):
-    """What the store must know of a row."""
+    """The fields that the store needs of a row."""
 
     @property
     def due_ms(self) -> int | None:

@@ -1,6 +1,6 @@
-"""`PUT /faults {"delay_ms": n}`: a service that is slow on purpose, to see what others make of it.
+"""`PUT /faults {"delay_ms": n}`: makes a service slow on purpose, to see how the others cope.
 
-Only where the service was started with `allow_faults`; `millrace load --slow` switches it.
+It is there only if the service was started with `allow_faults`; `millrace load --slow` switches it.
 """
 
 import json

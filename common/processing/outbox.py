@@ -1,10 +1,10 @@
-"""What a batch of records puts out: the rows that changed, and the events.
+"""The effects of a batch of records: rows that changed, and events.
 
-All of it goes into one transaction with the offsets of the batch, so an event that others see was
-made of state that will be found again, and none is made twice.
+All of them go into one transaction with the offsets of the batch. So each event that others see was
+made of state that can be read back, and no event is made twice.
 
-Nothing is sent while records are being handled, and each fills an outbox of its own, which the
-batch's takes in when all went well: so a record whose handling fails leaves no trace.
+Nothing is sent while records are being handled. Each record fills an outbox of its own, and the
+batch's outbox takes it in when the handling succeeded: a record that fails has no effects.
 """
 
 from typing import NamedTuple
@@ -42,7 +42,7 @@ class Outbox:
         self.changes.append(Outgoing(topic, key, value, [], partition))
 
     def take_in(self, other: "Outbox") -> None:
-        """Put out what another would have."""
+        """Add the effects of another outbox."""
         self.outgoing += other.outgoing
         self.changes += other.changes
 

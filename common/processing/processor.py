@@ -3,24 +3,24 @@
 Rules, in the order of their importance:
 
 1. What is made out of a batch (output and changed rows) and the offsets behind it are committed in
-   one transaction: a crash at any line leaves each record handled exactly once (`transactions`).
-   Nobody waits for what a batch without output has changed: its rows and offsets go with the next
-   batch that puts something out, or by themselves within `commit_interval_ms`.
+   one transaction: a crash at any line leaves each record handled exactly once
+   (`common/kafka/transactions`). The rows and offsets of a batch without output are committed with
+   the next batch that has some, or by themselves within `commit_interval_ms`.
 2. Records are handled only while this instance holds their partition and has read back the
    state that belongs to it. Every rebalance ends the generation: state is dropped and read back
    for what is held next. A batch fetched across a rebalance is put back; one that is being
    committed is finished before the partitions are given up; one of a generation that is over is
-   refused by the group, whatever this instance believes (KIP-447). So that whoever takes a
-   partition finds its rows settled with its offsets, each changed row goes with an offset of its
-   partition, though it may have been made of a record of another, or by the clock.
+   refused by the group, whatever this instance believes (KIP-447). Each changed row is committed
+   with an offset of its partition, even if it was made of a record of another partition or by the
+   clock: so the next holder of a partition finds its rows and its offsets settled together.
 3. A record that cannot be handled goes to `<topic>.dead-letter` and the partition goes on.
-4. When Kafka fails or a transaction does, everything is dropped and built anew from the committed
-   offsets and the changelogs: one way back, taken at every start.
+4. When Kafka or a transaction fails, everything is dropped and built anew from the committed
+   offsets and the changelogs. Every start takes the same way.
 
 While one batch is being committed the next collects at the broker, so batches grow with the load
-and there is nothing to tune. Who shares the machine may want fewer and larger ones at low load
-too: `batch_interval_ms`. A record that comes alone does not wait for it, and of a stream of them
-each waits half of it on average.
+and need no tuning. On a shared machine `batch_interval_ms` makes fewer and larger batches at low
+load too: a record that comes alone does not wait for it, one of a stream waits half of it on
+average.
 """
 
 import asyncio
@@ -61,7 +61,8 @@ Batches = Mapping[TopicPartition, Sequence[ConsumerRecord]]
 
 
 class _RevokedError(KafkaError):  # type: ignore[misc, unused-ignore]
-    """The partitions are about to be given up, and what the batch needs will not come any more."""
+    """The partitions are about to be given up, so the records that the batch waits for will not
+    come."""
 
 
 class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
@@ -393,7 +394,8 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             revoking.cancel()
 
     async def _commit(self) -> None:
-        """Commit what was handled and what came of it; the batch lock is held."""
+        """Commit the offsets and the effects of what was handled. The caller holds the batch
+        lock."""
         self._open_since = None
         if not (self._outbox or self._handled) or self._consumer is None:
             return

@@ -1,18 +1,18 @@
-"""Records that somebody outside waits for, each batch of them in a transaction of its own.
+"""Records that a client waits for, each batch of them in a transaction of its own.
 
-A record that a plain producer could not get acknowledged may arrive later, or never, and whoever
-writes it again may write it twice. So what a request causes is written as a batch is: all or
-nothing, and settled before anybody reads the state back.
+A record that a plain producer could not get acknowledged may arrive later, or never, and a caller
+that writes it again may write it twice. So the records of requests are written in transactions too:
+all or nothing, and settled before the state is read back.
 
-- Those that come while one transaction is being committed go into the next.
+- Records that come while one transaction is being committed go into the next.
 - A transaction begins `interval_seconds` after the one before at the earliest, unless it is full.
   What a transaction costs depends little on how many records are in it, and each one of orders
   causes some eight more at other services. A record that comes alone does not wait.
-- With every record goes an offset of the partition of its number in the topic `fence`, at which
-  nobody starts. The group refuses it from a member of a generation that is over, and whoever takes
-  the partition waits for its outcome: so of a former holder there is either everything before the
-  state is read back, or nothing ever (KIP-447).
-- After a failure nothing is written any more; the processor begins anew.
+- Each transaction commits, for each partition it writes, an offset of the same partition number of
+  the topic `fence`. The offset itself does not matter. The group refuses it from a member of an
+  earlier generation, and the next holder of the partition waits until it is settled. So the records
+  of a former holder are all there before the state is read back, or never (KIP-447).
+- After a failure nothing more is written, and the processor begins anew.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class NotAcceptedError(KafkaError):  # type: ignore[misc, unused-ignore]
 
 
 class UnsettledError(KafkaError):  # type: ignore[misc, unused-ignore]
-    """The writer was stopped while it was writing this: it is there or not once state is read."""
+    """The writer was stopped meanwhile: the outcome is unknown until state is restored."""
 
 
 class RequestWriter:
@@ -64,7 +64,7 @@ class RequestWriter:
 
     @property
     def is_writing(self) -> bool:
-        """Whether a record that comes now is taken."""
+        """True if `write` accepts records."""
         return self._member is not None and self.failure is None
 
     async def start(self, topics: Iterable[str]) -> None:
@@ -72,7 +72,7 @@ class RequestWriter:
         await self._producer.start(topics)
 
     async def stop(self) -> None:
-        """Write nothing any more, and disconnect."""
+        """Refuse what waits, and disconnect."""
         self.refuse()
         if self._committing is not None:
             self._committing.cancel()
@@ -80,7 +80,7 @@ class RequestWriter:
         await self._producer.stop()
 
     async def take(self, partitions: Iterable[int], member: Member) -> None:
-        """Become the one who writes; call `accept` when the state is read back."""
+        """Become the only writer; call `accept` when the state is read back."""
         await self._producer.take(partitions)
         self._taken_by = member
 
@@ -105,8 +105,8 @@ class RequestWriter:
     async def write(self, record: Outgoing) -> None:
         """Return when the record is committed.
 
-        Raise KafkaError if it is not: then it never will be once the state is read back. Who stops
-        waiting does not stop the record.
+        Raise KafkaError if it is not: then it is not there when the state is read back, nor later.
+        Cancelling the wait does not stop the record.
         """
         if not self.is_writing:
             raise NotAcceptedError

@@ -6,5 +6,5 @@ _DOUBLINGS_MAX = 20
 
 
 def retry_delay_ms(attempts: int) -> int:
-    """Return how long to wait after that many attempts in vain before this one."""
+    """Return how long to wait before the next attempt, after so many that failed."""
     return min(_FIRST_DELAY_MS << min(attempts, _DOUBLINGS_MAX), _LAST_DELAY_MS)

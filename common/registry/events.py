@@ -1,8 +1,8 @@
 """Events as services see them: written and read by name, with the registry behind.
 
 A service registers the schemas it writes when it starts. Schemas it meets in its input are
-fetched by id when they are first met. A registry that is away is waited for: without it no
-event can be read, so there is nothing better to do.
+fetched by id when they are first met. A service waits for a registry that is away: without it no
+event can be read.
 """
 
 import logging

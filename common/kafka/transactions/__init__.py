@@ -1,6 +1,5 @@
-"""Transactions of a consumer that is a producer too: a batch at a time, all or nothing.
+"""Transactions of a program that consumes and produces: one batch at a time, all or nothing.
 
-Shared by the services and the streams, which never import each other; it knows neither.
-
-`messages` is the wire, `rules` decides (pure), `producer` does. Start at `producer`.
+`messages` has the requests that aiokafka lacks, `rules` decides (pure), `producer` sends. Start at
+`producer`.
 """

@@ -1,8 +1,8 @@
-"""Writes batches as transactions: `commit` returns when all of a batch counts, or raises.
+"""Writes each batch as one transaction: `commit` returns when it is committed, or raises.
 
-Neither client at hand could do this. aiokafka knows the transactions of Kafka 0.11: its offsets
-are not fenced by the generation of the group (KIP-447), so a consumer that is believed dead could
-commit beside its successor, and each partition costs a round trip. confluent-kafka fences, but has
+No client of Kafka for Python can do this. aiokafka knows the transactions of Kafka 0.11: its
+offsets are not fenced by the generation of the group (KIP-447), so a consumer that the group has
+replaced could still commit, and each partition costs a round trip. confluent-kafka fences, but has
 no transactions of protocol 2 (KIP-890), no assignor of one's own, and its asyncio producer takes no
 headers; in processor time they do not differ by much (bench/README.md). So aiokafka's connections,
 metadata and record batches are used, and the requests are ours: a batch is known whole before
@@ -56,7 +56,7 @@ Answer = tuple[Part, int]
 
 
 class TransactionError(KafkaError):  # type: ignore[misc, unused-ignore]
-    """The batch does not count, or nobody knows yet; state must be read back."""
+    """The batch is not committed, or its outcome is unknown: state must be read back."""
 
     def __init__(self, outcome: Outcome, what: str) -> None:
         super().__init__(f"{what}: {outcome.value}")
@@ -89,7 +89,7 @@ class TransactionalProducer:
         self._protocol = min(answer.finalized("transaction.version"), 2)
 
     async def stop(self) -> None:
-        """Disconnect. What is open is aborted by whoever takes the partitions."""
+        """Disconnect. The next holder of the partitions aborts a transaction that is open."""
         await self._client.close()
 
     async def ping(self) -> None:
@@ -99,7 +99,7 @@ class TransactionalProducer:
     # -- taking over
 
     async def take(self, partitions: Iterable[int]) -> None:
-        """Become the one who writes for these partitions; nobody before does any more."""
+        """Become the only writer for these partitions: earlier holders are fenced."""
         numbers = sorted(set(partitions))
         try:
             async with asyncio.TaskGroup() as group:
@@ -199,7 +199,7 @@ class TransactionalProducer:
                 pause = min(2 * pause, _MAX_RETRY_SECONDS)
 
     async def _abort(self, producer: Producer) -> None:
-        """Abort, so that readers need not wait; whoever takes over does it if this fails."""
+        """Abort, so that readers need not wait. If this fails, the next holder aborts."""
         try:
             await self._end(producer, is_committed=False)
         except (KafkaError, OSError) as error:
@@ -356,7 +356,7 @@ class TransactionalProducer:
 
 
 class _Transaction:
-    """What one transaction writes, and for whom."""
+    """What one transaction writes, and under which producer and member."""
 
     def __init__(
         self, producer: Producer, offsets: Mapping[TopicPartition, int], member: Member

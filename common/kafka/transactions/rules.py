@@ -1,4 +1,4 @@
-"""What one transaction is made of, and what becomes of it. Pure.
+"""The parts of one transaction, and what each answer means for it. Pure.
 
 A batch of records is handled in memory first: nothing is sent meanwhile, so a transaction is open
 only while it is written, some milliseconds. Then it goes in stages; the requests of a stage are
@@ -129,7 +129,7 @@ class OutgoingRecord(Protocol):
 
 
 class Producer(NamedTuple):
-    """Who writes: a transactional id, and what the coordinator gave it."""
+    """A transactional id, with the producer id and epoch that the coordinator gave it."""
 
     transactional_id: str
     producer_id: int
@@ -137,7 +137,7 @@ class Producer(NamedTuple):
 
 
 class Member(NamedTuple):
-    """Who consumed: a member of a generation of a group. A later generation fences it off."""
+    """A member of one generation of a group. A later generation fences it."""
 
     group_id: str
     generation_id: int
@@ -220,7 +220,8 @@ def partition_of(key: bytes | None, partition_count: int) -> int:
 
 @lru_cache(maxsize=4096)
 def _hash_of(key: bytes) -> int:
-    """Give a key's hash: it is Python's work, and a key comes with its event and with its row."""
+    """Return a key's hash. It is computed in Python, and a key comes with its event and with its
+    row."""
     return int(murmur2(key))
 
 
