@@ -72,7 +72,7 @@ class Accepting:
 
     def _on_acceptable(self) -> None:
         for _ in range(ACCEPTS_PER_WAKE_UP):
-            # Looked at before: who is accepted is served, and not closed at once.
+            # Before accepting, so that an accepted connection is served.
             if _lowest_free_descriptor() >= _descriptors_for_clients():
                 self._pause("the last file descriptors are for files")
                 return

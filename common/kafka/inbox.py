@@ -93,7 +93,7 @@ class Inbox:
             if self._draining is not None and self._draining.done():
                 self._draining.result()
             self._arrived.clear()
-            # Others' records may fill the inbox; who waits for these must not wait for that.
+            # A wait for some partitions must end even if the records of others fill the inbox.
             self._has_room.set()
             try:
                 async with asyncio.timeout_at(deadline):
@@ -135,5 +135,5 @@ class Inbox:
                         self._has_room.clear()
                     await asyncio.sleep(self._interval_seconds)
         finally:
-            # Whoever waits learns of a failure.
+            # Waiting callers see the failure.
             self._arrived.set()

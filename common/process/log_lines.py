@@ -15,7 +15,7 @@ def configure_logging(levels: Mapping[str, int] = _NOTHING) -> None:
         level=logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
     )
-    # aiokafka repeats a refused connection many times a second; the programs say it once.
+    # aiokafka logs a refused connection many times a second; the programs log it once.
     logging.getLogger("aiokafka").setLevel(logging.ERROR)
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)

@@ -200,7 +200,7 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             try:
                 await self._commit()
             except KafkaError as error:
-                # The records are handled again, by whoever holds them next.
+                # The next holder of the partitions handles the records again.
                 log.warning("offsets not committed error=%r", error)
             finally:
                 self._end_generation()
@@ -208,7 +208,7 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         assert self._consumer is not None
         self._consumer.forget()
-        # Later is too late: who has been forgotten would commit as if it were in no group.
+        # A member that the group has removed could otherwise commit as if it were in no group.
         self._member = Member(self.application, *self._consumer.membership())
         self._generation += 1
         self._revoking.clear()
@@ -341,7 +341,7 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             await self._worker.handle(record, outbox)
         except KafkaError:
             raise
-        # The edge of the service: whatever is wrong with one record must not stop the others.
+        # The edge of the service: one bad record must not stop the others.
         except Exception as error:
             log.exception("record cannot be handled")
             self._set_aside(record, error)
@@ -422,7 +422,7 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             if change.partition is not None and change.partition not in numbers:
                 numbers.add(change.partition)
                 partition = TopicPartition(first, change.partition)
-                # Where nothing was committed yet, 0 is as good: who starts there finds the first.
+                # Where nothing is committed, 0 does not change where a consumer starts.
                 whole[partition] = self._positions.get(partition, 0)
         return whole
 

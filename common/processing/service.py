@@ -1,4 +1,4 @@
-"""What a service declares, and the parts of it that run."""
+"""The declaration of a service, and the parts of it that run."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a service is to the processor that drives it, and what it may ask of it.
+"""The worker of a service, and what it may ask of the processor that drives it.
 
 A worker says what it reads and writes, and handles one record at a time. A service whose worker
 keeps state overrides `restore` and `forget`; one that does something by the clock overrides `tick`.

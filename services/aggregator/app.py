@@ -1,11 +1,11 @@
 """Aggregator: checks in, decisions out, one case per order.
 
 It reads `order-validations` and `orders`, both keyed by order id: the same instance holds a
-partition of both. `orders` tells when an order's time starts, and that a decision was taken
-over: only then may a case be dropped some day.
+partition of both. `orders` tells when an order was created, and that its decision was
+taken over: only then may a case be dropped.
 
-Before an order fails for lack of checks, everything that is in `order-validations` by then is
-read: time spent stopped or behind is not held against the checks.
+Before an order fails because checks are missing, the service reads `order-validations` to its end:
+its own stop or lag is not counted as a missing check.
 """
 
 from collections.abc import Mapping
@@ -95,7 +95,7 @@ class AggregatorWorker(Worker):
             self._publish(order_id, case, outbox)
 
     async def tick(self, timestamp_ms: int, outbox: Outbox) -> None:
-        """Fail the orders whose time is over."""
+        """Fail the orders whose time-out has passed."""
         if not self._store.is_any_due(timestamp_ms):
             return
         await self.catch_up(ORDER_VALIDATIONS.name, ORDERS.name)

@@ -4,10 +4,10 @@
     any check FAIL or ERROR ──────────────► FAILED, with the reasons known by then
     checks missing when time is up ───────► FAILED, reason TIMEOUT
 
-A check counts once, whatever number of times its verdict arrives: checks are kept by name and
+A check counts once, however often its verdict arrives: checks are kept by name and
 the first verdict of a check stays. A decision is made once and never changes; later checks join
 the case and change nothing. Time starts when the order is created, not when its first check
-arrives: an order nobody checks must fail too.
+arrives: an order that no service checks must fail too.
 """
 
 from dataclasses import dataclass, field, replace
@@ -69,7 +69,7 @@ def see_check(case: Case, check: str, result: CheckResult) -> Case:
 
 
 def see_time_out(case: Case, timeout_ms: int) -> Case:
-    """Return the case with its time over; a decided case stays as it is."""
+    """Return the case after its time-out; a decided case stays as it is."""
     if not case.is_open:
         return case
     missing = ", ".join(check for check in CHECKS if check not in case.checks)

@@ -8,6 +8,6 @@ from common.processing.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class AggregatorSettings(Settings):
-    """What the aggregator can be told besides."""
+    """The settings that only the aggregator has."""
 
     validation_timeout_ms: int = setting(60_000, "an order without all checks fails after this")

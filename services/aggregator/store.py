@@ -1,4 +1,4 @@
-"""The open and the lately closed cases, with their deadlines.
+"""The open cases and the last closed ones, with their deadlines.
 
 A case is closed when its order is settled. Closed cases are kept for a while, because a check
 that arrives late or again must find its case: per partition the last `CLOSED_CASES_KEPT`.

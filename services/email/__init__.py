@@ -1,1 +1,1 @@
-"""Email: tells a customer what became of an order, with one mail for each state worth telling."""
+"""Email: sends a customer one mail when an order is paid, shipped, failed or cancelled."""

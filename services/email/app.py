@@ -1,12 +1,12 @@
 """Email: orders in, mails out, and topic `order-confirmations` says which.
 
-A mail is an errand (`common/errands`), named for the order and the state it is about: noted when
-the order gets there, delivered at the end of the same batch, and again later when the mailbox is
-away. The name makes a mail that is delivered twice, after a crash, the same mail.
+A mail is an errand (`common/processing/errands.py`), named after its order and state. It is noted
+when the order reaches the state, delivered at the end of the same batch, and tried again later if
+the mailbox is away. The name makes a mail that is delivered twice, after a crash, the same mail.
 
-Topic `customers` is followed as a whole by every instance, for an order may be anybody's. A
-customer may be younger than the order, so before a mail is called undeliverable the table catches
-up with its topic.
+Every instance follows the whole topic `customers`, since an order may be of any customer. A
+customer's record may be written after the order, so the table catches up with its topic before a
+mail counts as undeliverable.
 """
 
 import logging
@@ -54,7 +54,7 @@ _MAILS_AT_ONCE = 64
 
 
 class CustomerTable:
-    """What topic `customers` says now; a row is decoded when somebody asks for it."""
+    """The rows of topic `customers`; a row is decoded when it is looked up."""
 
     def __init__(self, settings: Settings, events: Events) -> None:
         self._events = events

@@ -1,13 +1,13 @@
-"""Which mails an order brings, and how far each of them is.
+"""Which mails an order causes, and the status of each.
 
 A customer is told when an order is PAID, SHIPPED, FAILED or CANCELLED: each once. An order that is
-paid and cancelled later brings two mails, which say different things.
+paid and cancelled later causes two mails, which say different things.
 
     DUE ──delivered──► SENT
      └──no address, or refused for good──► UNDELIVERABLE
 
-A letter that is due carries everything its mail says, so that it reads the same whenever it is
-tried; of one that is done only the status is kept.
+A letter that is due holds everything that its mail says, so that each attempt sends the same text.
+Of a letter that is done only the status is kept.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ LINES_SHOWN = 20
 
 
 class Status(StrEnum):
-    """How far a letter is."""
+    """The status of a letter."""
 
     DUE = "DUE"
     SENT = "SENT"
@@ -33,7 +33,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """What a customer is to be told. Invariant: it has a `due_ms` as long as it is DUE."""
+    """One mail to a customer. Invariant: it has a `due_ms` while it is DUE."""
 
     status: Status
     customer_id: str = ""
@@ -78,7 +78,7 @@ def letter_about(order: Mapping[str, Any], traceparent: str | None) -> Letter:
 
 
 def postpone(letter: Letter, timestamp_ms: int) -> Letter:
-    """Return the letter after an attempt in vain."""
+    """Return the letter after an attempt that failed."""
     due_ms = timestamp_ms + retry_delay_ms(letter.attempts)
     return replace(letter, due_ms=due_ms, attempts=letter.attempts + 1)
 

@@ -1,8 +1,8 @@
 """Where mails go: a folder, or an SMTP server.
 
-Both are asked again for a mail they may have already, after a crash. In the folder its name makes
-that the same file. An SMTP server cannot be asked whether it has a mail, so between its answer and
-our commit there is a gap that only the mail's Message-ID closes, at the receiving end.
+After a crash a mail may be delivered again. In the folder it has the same name, so it is the same
+file. An SMTP server cannot tell whether it has a mail already: a crash between its answer and our
+commit sends the mail twice, and only the Message-ID tells the receiver that both are one.
 
 A folder shows whole mails only: each is written beside its place and moved there. They are not
 synced one by one: a killed service loses none, a power cut may.
@@ -25,7 +25,7 @@ _PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
 
 
 class Fate(Enum):
-    """What became of one attempt."""
+    """The result of one attempt."""
 
     DELIVERED = "DELIVERED"
     REFUSED = "REFUSED"
@@ -33,7 +33,7 @@ class Fate(Enum):
 
 
 class Delivery(NamedTuple):
-    """What became of one attempt, and why."""
+    """The result of one attempt, and the reason for it."""
 
     fate: Fate
     reason: str = ""
@@ -57,7 +57,7 @@ class Mailbox(Protocol):
 
 
 class WrongMailboxError(ValueError):
-    """The setting names nothing that takes mail."""
+    """The setting names neither a folder nor an SMTP server."""
 
 
 def open_mailbox(place: str) -> Mailbox:

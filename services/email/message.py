@@ -1,8 +1,8 @@
 """A letter as a mail (RFC 5322). Pure: the same letter gives the same bytes, whenever it is made.
 
-A name or a product can be anything that was typed somewhere, an address too: names are folded into
-one printable line, and an address that is none by HTML's own rule for `<input type=email>` is
-refused here, not by whoever would have to make sense of it.
+Names, products and addresses can be any text. Names are folded into one printable line. An address
+that is invalid by HTML's rule for `<input type=email>` is refused here, before a mail server sees
+it.
 """
 
 import re
@@ -44,11 +44,11 @@ class Contact(NamedTuple):
 
 
 class NoAddressError(ValueError):
-    """There is no address a mail could go to."""
+    """The customer has no address that a mail could go to."""
 
 
 def message_id(order_id: str, state: str, mail_from: str) -> str:
-    """Return the Message-ID, which depends on nothing but what the mail is about."""
+    """Return the Message-ID, which depends only on the order and the state."""
     domain = mail_from.rpartition("@")[2]
     return f"<{_plain(order_id)}.{state.lower()}@{domain}>"
 

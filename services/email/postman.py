@@ -1,4 +1,4 @@
-"""Takes letters to the mailbox: whom is it for, what does it say, and there it goes."""
+"""Delivers letters: looks the customer up, writes the mail, and gives it to the mailbox."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -9,7 +9,7 @@ from services.email.message import Contact, NoAddressError, compose
 
 
 class Customers(Protocol):
-    """What is asked about customers."""
+    """The customers, as the postman looks them up."""
 
     async def contact(self, customer_id: str) -> Contact | None: ...
 
@@ -17,7 +17,7 @@ class Customers(Protocol):
 
 
 class Receipt(NamedTuple):
-    """What became of one letter in one attempt."""
+    """The result of one attempt for one letter."""
 
     fate: Fate
     recipient: str | None = None

@@ -8,7 +8,7 @@ from common.processing.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class EmailSettings(Settings):
-    """What the email service can be told besides."""
+    """The settings that only the email service has."""
 
     mailbox: str = setting(
         "mailbox", "where mails go: a folder, or smtp://, smtp+starttls://, smtps:// user:pass@host"

@@ -1,14 +1,14 @@
 """Fraud: orders in, verdicts out, one history per customer.
 
-`orders` is keyed by order id, so one customer's orders lie on any partition and, with several
-instances, at any instance. So the service works in two steps within one group:
+`orders` is keyed by order id, so the orders of one customer lie on any partition and, with several
+instances, reach any instance. So the service works in two steps within one group:
 
     orders ─► (1) what matters of a new order, keyed by customer ─► repartition topic
     repartition topic ─► (2) judge against the customer's history ─► order-validations
 
-The repartition topic gives each customer's orders one order and one owner. Step 2 is a fold
-over it: two instances that read the same records (one of them believed dead, say) give the same
-verdicts. The cost is one more hop per order.
+The repartition topic brings the orders of one customer into one sequence and to one instance. Step
+2 is a fold over it: two instances that read the same records, such as one that the group has
+replaced, give the same verdicts. The cost is one more hop per order.
 """
 
 import json

@@ -1,1 +1,1 @@
-"""The inventory check: is everything an order asks for in the warehouse, and then reserve it."""
+"""The inventory check: reserves an order's products if the warehouse has all of them."""

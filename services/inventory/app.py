@@ -1,25 +1,24 @@
 """Inventory: orders and stock levels in, verdicts out, one ledger.
 
-An order may name any products and is reserved whole or not at all, so reservations need one
-order over all products. The simplest thing that gives it: of all instances of the group one
-holds every partition and with them the ledger; the others stand by and take over from the
-changelog (`single_owner`). There is no protocol between partitions that could leave half a
-reservation, and no moment at which two orders each hold what the other needs.
+An order may name any products and is reserved whole or not at all, so all reservations go through
+one ledger. One instance of the group holds every partition and the ledger; the others stand by and
+take over from the changelog (`single_owner`). So there is no protocol between partitions that could
+leave half a reservation, and no two orders that each hold what the other needs.
 
-What it costs: the check is as fast as one process (some thousands of orders a second, far more
-than the rest of the pipeline), more instances make it safer, not faster; and a take-over reads
-the whole ledger. An owner that is only believed dead writes nothing more: its transactions name
-its generation of the group, and the group has another by then.
+The price: the check is as fast as one process (some thousands of orders a second, far more than the
+rest of the pipeline), more instances make it safer but not faster, and a take-over reads the whole
+ledger. An owner that the group has replaced writes nothing more: its transactions name its
+generation of the group, and the group refuses an earlier generation.
 
-A stock level may be younger than the order that needs it, so before an order is refused the
-stock levels are read to their end. Their topic is compacted and so its own changelog: the
-ledger reads it from the beginning when it takes over, and its own changelog holds only what was
-decided about orders.
+A stock level may be written after the order that needs it, so the stock levels are read to their
+end before an order is refused. Their topic is compacted, so it is its own changelog: the ledger
+reads it from the beginning when it takes over, and the ledger's changelog holds only the decisions
+about orders.
 
-Goods that are shipped leave the stock: the new level goes to the same topic, in the transaction
-that ends the reservation, so it is lowered once. The ledger knows what it wrote itself and passes
-it over: of two shipments in a row the first one's level is old by the time it is read.
-A stock-taking says what lies there when its record is written; the newest level counts.
+Shipped goods leave the stock: the new level goes to the same topic, in the transaction that ends
+the reservation, so it is lowered once. The ledger ignores levels that it wrote itself, since of two
+shipments in a row the first level is old when it is read. A stock-taking gives the level at the
+time of its record, and the newest level counts.
 """
 
 import logging
@@ -53,7 +52,7 @@ _OWN = ("written-by", APPLICATION.encode())
 
 
 class InventoryWorker(Worker):
-    """Keeps the ledger by what the topics say."""
+    """Keeps the ledger by orders and stock levels."""
 
     inputs = (WAREHOUSE_INVENTORY, ORDERS)
     outputs = (ORDER_VALIDATIONS, WAREHOUSE_INVENTORY, CHANGELOG)

@@ -1,10 +1,10 @@
-"""The ledger of the warehouse: what lies there, what is promised to orders.
+"""The ledger of the warehouse: stock levels, and what is reserved for orders.
 
     available = stock - reserved          of every product
 
 An order is reserved whole or not at all: when every product it asks for has at least that much
 available (a product that is named on several lines counts with the sum). An order is judged
-once; asked again, the ledger gives the answer it gave. A reservation ends when the order ends:
+once; a repeated question gets the same answer. A reservation ends when the order ends:
 `release` gives the goods back, `ship` takes them out of the stock, which leaves what is available
 as it was.
 

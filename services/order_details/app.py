@@ -1,8 +1,8 @@
 """Order details: orders in, verdicts out; no state but the catalogue.
 
-Topic `products` is followed as a whole by every instance (`FollowedTable`): an order names any
-products. An order may overtake the product it needs, so before a product is called unknown the
-table catches up with its topic. A catalogue that fits into memory is the price.
+Every instance follows the whole topic `products` (`FollowedTable`), since an order names any
+products. An order may overtake a product that it needs, so the table catches up with its topic
+before a product counts as unknown. The price is a catalogue that has to fit into memory.
 """
 
 from typing import Protocol
@@ -45,7 +45,7 @@ class Catalogue:
 
 
 class Products(Protocol):
-    """What the worker asks of the catalogue."""
+    """The catalogue, as the worker uses it."""
 
     def has(self, product_id: str) -> bool: ...
 

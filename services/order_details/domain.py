@@ -1,9 +1,9 @@
 """The rules of the order details check.
 
-Customer present, at least one line, known products, quantity > 0, price >= 0, and the total is
-that of the lines. The REST edge refuses most of this already; the rules hold here again because
-the topic, not the edge, is what this service trusts. The first rule broken gives the code; the
-reason names every one.
+Customer present, at least one line, known products, quantity > 0, price >= 0, and the total is that
+of the lines. The REST edge refuses most of this already. The rules stand here again because this
+service reads a topic that others may write to. The first rule broken gives the code; the reason
+names every one.
 """
 
 from collections.abc import Callable, Iterator, Mapping

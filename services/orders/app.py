@@ -1,19 +1,19 @@
 """Orders: how the parts are put together.
 
-**One writer.** An instance creates only orders whose partition of `orders` it holds: it picks
-the order's id so that the id lies on one of its partitions (`desk`). What is said about an order
-lies on the same partition of other topics, so the same instance turns it into the next event
-(`worker`). The events of one order thus come from one place, and its view (`store`) has every
-order the instance can be asked about.
+**One writer.** An instance creates only orders whose partition of `orders` it holds: it picks the
+order's id so that the id lies on one of its partitions (`desk`). Decisions, payments and commands
+about an order lie on the same partition of their topics, so the same instance turns them into the
+next event (`worker`). The events of one order thus come from one place, and its view (`store`) has
+every order the instance can be asked about.
 
 **Idempotency-Key.** The id is then a function of the key, so the same key leads to the same
 order at the same owner, whichever instance is asked; the digest of the request lies in the
 first event, so the answer is the same after any restart.
 
 **Several instances.** A request for an order that another instance holds is passed on to it;
-`assignment.advertising_range` tells who that is. The alternative, every instance following all
-partitions, would need no forwarding, but every instance would need the memory and the work of
-all, and two could write about one order.
+`assignment.advertising_range` tells which instance that is. The alternative, every instance
+following all partitions, would need no forwarding, but every instance would need the memory and the
+work of all, and two could write about one order.
 """
 
 from dataclasses import dataclass

@@ -1,10 +1,10 @@
 """The desk: where orders are created and commands about them are taken.
 
-It writes what a client may cause by itself: the first event of an order, and commands to topic
+It writes what clients cause directly: the first event of an order, and commands to topic
 `order-commands`. A command is no event: it waits in its partition beside decisions and payments
 until the worker, which alone knows the order's newest version, turns it into the next event or
-passes it over. So a cancellation and a payment that cross each other are put in one order, by
-one writer, and a command that was answered with 202 outlives a crash.
+ignores it. So one writer decides between a cancellation and a payment that come at the same time,
+and a command that was answered with 202 survives a crash.
 """
 
 import asyncio
@@ -77,7 +77,7 @@ class OrderDesk:
                 if first["request_digest"] != request_digest:
                     raise KeyReusedError
                 return first
-            # One that was given up is still on its way: who asks again waits for the same one.
+            # A write that a client gave up on goes on: the next client waits for the same one.
             creating = self._creating.get(order_id)
             if creating is None:
                 creating = self._begin(order_id, request, request_digest, traceparent)
@@ -110,9 +110,9 @@ class OrderDesk:
         return event
 
     async def command(self, current: OrderEvent, command: Command) -> None:
-        """Put a command about an order where it will be found, and return once it is safe there.
+        """Write a command about an order; return when it is committed.
 
-        It belongs to the trace of the order, like everything that becomes of the order.
+        It belongs to the trace of the order.
         """
         order_id = current["order_id"]
         event = {"order_id": order_id, "command": command.value, "requested_at": clock.utc_now()}
@@ -129,7 +129,7 @@ class OrderDesk:
         )
 
     async def _wait_for(self, writing: asyncio.Future[T], order_id: str) -> T:
-        """Wait for so long; who gives up does not stop it.
+        """Wait up to the time-out, which does not stop the write.
 
         Raise NotHeldError if it is not written and never will be, else BrokerUnavailableError.
         """

@@ -9,8 +9,8 @@ FAILED, CANCELLED and SHIPPED are final. Every step is an event with the next ve
 A step that the table does not have is refused, and so is a step to the state the order is in:
 a decision that arrives twice changes nothing.
 
-What brings an order on: the aggregator's decision (only a CREATED order waits for one), the
-payment of a VALIDATED order, and commands: the customer cancels, the warehouse ships.
+Three things move an order: the aggregator's decision (for a CREATED order only), the payment of a
+VALIDATED order, and commands (the customer cancels, the warehouse ships).
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ TRANSITIONS: dict[OrderState, frozenset[OrderState]] = {
 
 
 class Command(StrEnum):
-    """What a client may ask of an order, by the names in topic `order-commands`."""
+    """The commands about an order, by their names in topic `order-commands`."""
 
     CANCEL = "CANCEL"
     SHIP = "SHIP"
@@ -115,7 +115,7 @@ def paid_event(
 def commanded_event(
     current: OrderEvent, command: Mapping[str, Any], occurred_at: datetime
 ) -> OrderEvent | None:
-    """Return the event a command brings, None if the order cannot obey any more."""
+    """Return the event that a command causes, None if the order's state does not allow it."""
     return next_event(current, _TARGETS[Command(command["command"])], [], occurred_at)
 
 

@@ -1,7 +1,7 @@
 """Ids of orders, and the partition each lies on.
 
-An instance creates only orders on partitions that it holds. An id that is made of an
-Idempotency-Key lies where it lies: any instance must find it again.
+An instance creates only orders on partitions that it holds. The id of an order with an
+Idempotency-Key follows from the key, so that every instance finds the order again.
 """
 
 import uuid

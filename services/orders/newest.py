@@ -1,7 +1,7 @@
-"""The newest events of orders under way, whole: the next step of each begins with its own.
+"""The newest event of each active order, decoded: the next event is made from it.
 
-The view has them as bytes, and to read one is a large part of what a step costs. What this instance
-has written and committed is kept here until its order has come to rest, or so many others have.
+The view keeps events as bytes, and decoding one is a large part of the cost of a step. An event
+that this instance has committed stays here until its order is final, or newer ones need the room.
 """
 
 from services.orders.domain import OrderEvent, OrderState
@@ -12,14 +12,14 @@ _UNDER_WAY = {OrderState.CREATED.value, OrderState.VALIDATED.value}
 
 
 class NewestEvents:
-    """Invariant: what is here is committed. Nobody changes an event."""
+    """Invariant: every event here is committed. Events are never changed."""
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._limit = limit
         self._events: dict[str, OrderEvent] = {}
 
     def put(self, event: OrderEvent) -> None:
-        """Keep an event as its order's newest, as long as more is expected."""
+        """Keep an event as its order's newest, unless the order is final."""
         order_id = event["order_id"]
         self._events.pop(order_id, None)
         if event["state"] in _UNDER_WAY:

@@ -1,6 +1,6 @@
 """The orders page at `/`, for people: place an order, watch it, find others.
 
-The page asks the REST interface as any program does. Whoever does not ask for HTML is not shown it.
+The page uses the REST interface like any client. It is shown only to requests that ask for HTML.
 """
 
 from importlib.resources import files

@@ -1,7 +1,7 @@
-"""What a client may ask for: the rules of the REST edge, pure.
+"""How a request for an order is read and checked. Pure.
 
 A request is read strictly and completely: every wrong field gets its own entry, by JSON pointer
-(RFC 6901), and a field nobody knows is wrong too. Amounts may be JSON numbers or strings; they
+(RFC 6901), and an unknown field is wrong too. Amounts may be JSON numbers or strings; they
 are read as decimals either way and never pass through a float.
 """
 
@@ -26,7 +26,7 @@ FieldError = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class OrderRequest:
-    """A request that is in order."""
+    """A valid request."""
 
     customer_id: str
     country: str | None
@@ -36,7 +36,7 @@ class OrderRequest:
 
 
 class MalformedJsonError(ValueError):
-    """The body is no JSON at all."""
+    """The body is not JSON."""
 
 
 def parse_json(body: bytes) -> Any:

@@ -207,7 +207,7 @@ class OrderRoutes:
         return await self._command(request, Command.SHIP)
 
     async def _command(self, request: web.Request, command: Command) -> web.StreamResponse:
-        """Take a command that the order can obey now; that it does is seen at the order."""
+        """Accept a command that the order's state allows; its effect is the order's next event."""
         found = await self._find(request, 0, lambda order: True)
         if isinstance(found, web.StreamResponse):
             return found
@@ -226,7 +226,8 @@ class OrderRoutes:
     async def _find(
         self, request: web.Request, wait_ms: int, is_enough: Callable[[StoredOrder], bool]
     ) -> StoredOrder | web.StreamResponse:
-        """Return the order once it is enough or the time is over, or its owner's answer."""
+        """Return the order when it satisfies the condition or time is over, or its owner's
+        answer."""
         order_id = request.match_info["order_id"]
         deadline = clock.now_seconds() + wait_ms / 1000
         while True:

@@ -1,6 +1,6 @@
-"""`GET /v1/orders?...`: questions about orders go on to the search service.
+"""`GET /v1/orders?...`: queries are passed on to the search service.
 
-Its index is a view of its own of topic `orders`, a moment behind it; who has just posted an order
+The search index follows topic `orders` with a short delay. A client that has just posted an order
 asks for that order by its id.
 """
 
@@ -25,7 +25,7 @@ def add_search(app: web.Application, settings: OrdersSettings) -> None:
 
 
 class Search:
-    """The search service, as seen from here."""
+    """A client of the search service."""
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")

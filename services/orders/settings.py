@@ -8,7 +8,7 @@ from common.processing.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class OrdersSettings(Settings):
-    """What the orders service can be told besides."""
+    """The settings that only the orders service has."""
 
     produce_timeout_ms: int = setting(5_000, "an order not acknowledged in this time gets 503")
     default_wait_ms: int = setting(10_000, "how long .../validated waits when not told")

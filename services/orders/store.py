@@ -1,15 +1,15 @@
-"""The view: every order on the partitions this instance holds, and who waits for it.
+"""The view: every order on the partitions this instance holds, and the requests that wait for one.
 
 The view is a fold over topic `orders`, with the verdicts from `order-validations` beside: both
 are read from the beginning when a partition is taken over and followed from there, so it needs
-no changelog of its own. What this instance writes itself is put in as soon as it is committed,
-and is met again in the topic; an event whose version is already here changes nothing.
+no changelog of its own. An event that this instance writes is added when it is committed, and
+read again from the topic: an event whose version is already here changes nothing.
 
 Events are kept as the bytes they came in, so an order of hundreds of lines costs no objects.
 
-Waiting: whoever waits looks first and registers at once, with nothing in between that could
-give way to another task; whoever changes an order wakes all who wait for it. So no change can
-fall between look-up and wait, and any number may wait for one order.
+Waiting: a request looks the order up and registers without an `await` in between, and every change
+of the order wakes all requests that wait for it. So no change is missed between look-up and wait,
+and any number of requests may wait for one order.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class StoredOrder:
 
 
 class NotHeldError(Exception):
-    """This instance does not hold the partition of the order, or not any more."""
+    """This instance does not hold the partition of the order."""
 
 
 class OrderView:
@@ -46,14 +46,14 @@ class OrderView:
         self._waiters: dict[str, set[asyncio.Future[None]]] = {}
 
     def start_loading(self, partitions: set[int]) -> None:
-        """Take events of these partitions; nobody sees them before `show_loaded`."""
+        """Take events of these partitions; readers see them from `show_loaded` on."""
         self._loading = {partition: {} for partition in partitions}
 
     def show_loaded(self) -> None:
         self._partitions, self._loading = self._loading, {}
 
     def forget(self) -> None:
-        """Drop everything; whoever waits is told to look elsewhere."""
+        """Drop everything; requests that wait get NotHeldError."""
         self._partitions, self._loading = {}, {}
         for order_id in list(self._waiters):
             self._wake(order_id)
@@ -105,7 +105,7 @@ class OrderView:
         is_enough: Callable[[StoredOrder], bool],
         timeout_seconds: float,
     ) -> StoredOrder | None:
-        """Return the order as soon as it is enough; when the time is over, as it is then."""
+        """Return the order when it satisfies the condition, or as it is when time is over."""
         deadline = asyncio.get_running_loop().time() + timeout_seconds
         while True:
             order = self.get(partition, order_id)

@@ -1,8 +1,8 @@
 """`GET /v1/orders/{id}/stream`: an order live, as server-sent events (HTML standard, section 9.2).
 
-Each event `order` has the whole history, as `/events` answers it, whenever something is new: a
-browser that comes back after a break has missed nothing. While nothing is, a comment goes out now
-and then, so that whoever lies between does not take the line for dead.
+Each event `order` has the whole history, as `/events` answers it, so a browser that reconnects has
+missed nothing. Between events a comment is sent now and then, so that a proxy does not close the
+connection.
 """
 
 import json
@@ -43,7 +43,7 @@ async def stream_order(
             data = json.dumps(await describe(order))
             await response.write(f"event: order\ndata: {data}\n\n".encode())
     except (NotHeldError, ConnectionResetError):
-        return response  # Who still wants it asks again, and finds who holds it now.
+        return response  # The client asks again, and is passed on to the new holder.
 
 
 async def copy_stream(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:

@@ -1,10 +1,9 @@
 """The one writer: decisions, payments and commands in, the next events of orders out.
 
-All of them are keyed by order id like `orders` itself, so whoever holds a partition of `orders`
-holds the same partition of what is said about its orders. What is said is turned into the next
-event from the view, one thing after the other: the events of one order are a total order. What
-the order's state does not allow (a late decision, a payment for a cancelled order) changes
-nothing.
+All topics are keyed by order id, so the holder of a partition of `orders` holds the same partition
+of the others. Each record is turned into the next event from the view, one after the other: the
+events of one order are a total order. A record that the order's state does not allow (a late
+decision, a payment for a cancelled order) changes nothing.
 """
 
 import logging
@@ -57,7 +56,7 @@ _STEPS: dict[str, tuple[str, Step]] = {
 
 
 class UnknownOrderError(Exception):
-    """Something is said about an order that nobody created."""
+    """A record names an order that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ class _Staged:
 
 
 class OrdersWorker(Worker):
-    """Keeps the view, and turns what is said about orders into events."""
+    """Keeps the view, and turns decisions, payments and commands into events."""
 
     inputs = (ORDERS, ORDER_VALIDATIONS, ORDER_DECISIONS, PAYMENTS, ORDER_COMMANDS)
     outputs = SHARED_TOPICS

@@ -1,9 +1,9 @@
 """Payments: validated orders in, payments out, one charge per order.
 
-An order's payment is an errand (`common/errands`): noted when the order is VALIDATED, done at the
-end of the same batch, and again later when the provider is away. The provider knows an order by
-its id and charges it once, however often it is asked: so a crash after the charge and before the
-commit costs a question, not a second charge.
+An order's payment is an errand (`common/processing/errands.py`): noted when the order is VALIDATED,
+done at the end of the same batch, and tried again later if the provider is away. The provider
+knows an order by its id and charges it once, however often it is asked. So a crash between the
+charge and the commit costs a second request, not a second charge.
 """
 
 import asyncio

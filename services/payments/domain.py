@@ -5,9 +5,8 @@
       │                   └─────cancelled───────┐           │
       └────────cancelled────────────────────────┴───────────┴► REFUND_DUE ──given back──► REFUNDED
 
-What an order lived through while its charge was on its way does not matter to the provider, so a
-cancelled order is refunded from wherever it is, also where nothing is known to be charged: the
-charge may have been made just before a crash and be known to the provider alone. Only an order
+A cancelled order is refunded from every state, also when no charge is known: the charge may have
+been made just before a crash, and then only the provider knows it. Only an order
 that was never validated needs no refund.
 
 `TRANSITIONS` is the whole rule; what it does not have changes nothing.
@@ -22,7 +21,7 @@ from common.processing.retries import retry_delay_ms
 
 
 class Status(StrEnum):
-    """Where a payment stands."""
+    """The status of a payment."""
 
     DUE = "DUE"
     PAID = "PAID"

@@ -1,4 +1,4 @@
-"""Who moves the money: an interface, and a provider that only pretends to.
+"""The payment provider: its interface, and a simulated one.
 
 The simulated provider keeps books of its own, in SQLite, so that what it has charged outlives the
 service, as with a real one; without a file they last as long as the process. It declines by rule:
@@ -65,7 +65,7 @@ def find_objection(customer_id: str, amount: Decimal, limit: Decimal) -> Decline
 
 
 class SimulatedProvider:
-    """Charges nobody, and remembers it."""
+    """Keeps books of charges and moves no money."""
 
     def __init__(self, books: str, limit: Decimal) -> None:
         self._limit = limit

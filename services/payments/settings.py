@@ -8,7 +8,7 @@ from common.processing.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class PaymentsSettings(Settings):
-    """What the payments service can be told besides."""
+    """The settings that only the payments service has."""
 
     provider_books: str = setting("", "file of the simulated provider's books; default: in memory")
     provider_limit: int = setting(10_000, "the simulated provider declines amounts above this")

@@ -1,8 +1,8 @@
 """Search: orders in, documents out.
 
 The index is the state, and it knows how far it has read (`index`), so there is no changelog. A
-batch becomes one write at the end of it, of the newest document of each order. An index that is
-away stops the reading: everything is dropped and begun again from the positions of the index.
+batch becomes one write at the end of it, of the newest document of each order. If the index is
+away, everything is dropped, and reading begins again from the positions of the index.
 """
 
 from collections.abc import Mapping

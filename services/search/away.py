@@ -1,4 +1,4 @@
-"""What an index raises when it cannot do its work now."""
+"""The error of an index that cannot work at the moment."""
 
 
 class IndexAwayError(OSError):

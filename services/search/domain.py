@@ -1,9 +1,9 @@
-"""What is found by what: documents, words, and questions. Pure.
+"""Documents, words and queries of the search. Pure.
 
 An order has one document, made of its newest event. It is found by its customer and its state,
-exactly, and by words: every word of a question must begin one of the document's. Words are made
-here, of letters and digits without case and accents, in documents and questions alike; an index
-only compares them. So each index finds the same.
+exactly, and by words: every word of a query must begin a word of the document. Words are made
+here, of letters and digits without case and accents, in documents and queries alike; an index only
+compares them. So every index finds the same.
 
 Answers are sorted by the time of the order, newest first, then by id, and a page begins behind the
 last order of the page before: what comes in or changes meanwhile moves nothing from page to page.
@@ -58,7 +58,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked for; None: whatever it is."""
+    """A query; None stands for any value."""
 
     customer_id: str | None = None
     state: str | None = None
@@ -68,7 +68,7 @@ class Question:
 
 
 class WrongQuestionError(ValueError):
-    """The question is none."""
+    """The query is invalid."""
 
 
 def split_words(text: str) -> list[str]:

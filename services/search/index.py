@@ -1,8 +1,8 @@
-"""Where documents are kept: the interface, and which index an address means.
+"""The interface of an index, and the index at an address.
 
-An index also keeps how far it has read each partition of `orders`, together with the documents
-that came of it. That is where reading goes on, whatever the group has committed: an index that is
-new is filled from the beginning, and one that was killed lacks nothing.
+An index also keeps its position in each partition of `orders`, together with the documents. Reading
+goes on from there, whatever the group has committed: a new index is filled from the beginning, and
+one that was killed lacks nothing.
 """
 
 from collections.abc import Mapping, Sequence

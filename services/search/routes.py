@@ -1,4 +1,4 @@
-"""The REST interface of search; clients meet it at the orders service, which passes it on."""
+"""The REST interface of search; the orders service passes the queries of clients on to it."""
 
 from aiohttp import web
 

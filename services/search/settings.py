@@ -8,7 +8,7 @@ from common.processing.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class SearchSettings(Settings):
-    """What the search service can be told besides."""
+    """The settings that only the search service has."""
 
     index: str = setting(
         "orders.sqlite", "a file, or Elasticsearch at http://user:password@host:9200"

@@ -119,7 +119,8 @@ async def _run(connection: _Connection | None, work: Callable[[sqlite3.Connectio
 
 @contextmanager
 def _away_if_broken() -> Iterator[None]:
-    """A full disk, a lock held for too long, a file that is no database: all of it in words."""
+    """Turn errors of SQLite (a full disk, a lock, a file that is no database) into
+    IndexAwayError."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:

@@ -90,7 +90,7 @@ class ApiVersions3(Message):
     SCHEMA = Schema(("software_name", _text()), ("software_version", _text()), _TAGS)
 
     def parse_response_header(self, read_buffer: Any) -> ResponseHeader_v0:
-        # Whoever asks may not know yet how flexible the broker is.
+        # A client sends this request before it knows which versions the broker has.
         return ResponseHeader_v0.decode(read_buffer)
 
 

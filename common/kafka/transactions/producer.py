@@ -105,7 +105,7 @@ class TransactionalProducer:
             async with asyncio.TaskGroup() as group:
                 taking = [group.create_task(self._init_producer(number)) for number in numbers]
         except ExceptionGroup as errors:
-            # One is as good as another: whoever asked has to begin anew.
+            # Any of the errors will do: the caller has to begin anew.
             raise errors.exceptions[0] from None
         self._producer = taking[0].result() if taking else None
 
@@ -342,7 +342,7 @@ class TransactionalProducer:
         node = await self._coordinator(CoordinationType.TRANSACTION, producer.transactional_id)
         return await self._client.send(node, request)
 
-    # -- who is asked
+    # -- brokers and coordinators
 
     async def _coordinator(self, kind: int, key: str) -> int:
         node = self._coordinators.get((kind, key))
