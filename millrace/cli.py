@@ -2,10 +2,13 @@
 
 import os
 import sys
+from collections.abc import Callable
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
 from millrace.extras import missing_for
+from millrace.help_text import COMPLETIONS, TOPICS, completion, suggestion, usage
 from millrace.launch import program_command, program_environment, service_names
 
 # Kafka's command-line tools, each a command of the broker's program.
@@ -44,39 +47,64 @@ PROGRAMS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "dashboard": ("spark_analytics.dashboard", (), "serve the dashboard of the Spark job"),
 }
 SERVICES = tuple(name.replace("_", "-") for name in service_names())
-USAGE_WIDTH = max(map(len, PROGRAMS))
+STACK_COMMANDS = {
+    "up": "start Kafka, registry, REST proxy and Connect on this machine",
+    "status": "show what `up` has started",
+    "logs": "show what it logs",
+    "down": "stop it",
+}
+OWN_COMMANDS = {
+    "demo": "run the whole order pipeline on this machine",
+    "lab": "show what clusters do when something breaks: failover ...",
+    "load": "send orders at a rate, tell what becomes of them",
+}
+_OF_THE_PIPELINE = ("streams", "spark-job", "dashboard")
+GROUPS = {
+    "Kafka on this machine": STACK_COMMANDS,
+    "Servers": {
+        name: what
+        for name, (_, _, what) in PROGRAMS.items()
+        if name not in TOOLS and name not in _OF_THE_PIPELINE
+    },
+    "Kafka's tools, on any cluster": TOOLS,
+    "The order pipeline": {
+        **OWN_COMMANDS,
+        "service": f"run one service: {', '.join(SERVICES)}",
+        **{name: PROGRAMS[name][2] for name in _OF_THE_PIPELINE},
+    },
+    "This command": {
+        "help": "explain a topic, or a command",
+        "version": "print the version, as --version does",
+        "completion": "print the script that completes commands: bash, zsh, fish",
+    },
+}
+COMMANDS = [name for commands in GROUPS.values() for name in commands]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; returns only when there is no such command, or for `demo`, `load`, `lab`."""
+    """Run one command; returns only for those that run in this process."""
     arguments = sys.argv[1:] if arguments is None else arguments
     name, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
-    if name == "demo":
-        from millrace.demo import main as demo
-
-        return demo(rest)
-    if name == "load":
-        from millrace.load import main as load
-
-        return load(rest)
-    if name == "lab":
-        from millrace.lab import main as lab
-
-        return lab(rest)
-    if name == "service" and rest and rest[0] in SERVICES:
-        become(f"services.{rest[0].replace('-', '_')}", *rest[1:])
+    if name in {"--version", "-V"}:
+        name = "version"
+    if name in {"--help", "-h"}:
+        name = "help"
+    if name in STACK_COMMANDS or name in OWN_COMMANDS:
+        return _run_here(name, rest)
+    if name == "service":
+        return _service(rest)
     if name in PROGRAMS:
         module, before, _ = PROGRAMS[name]
         if problem := missing_for(name):
             sys.exit(problem)
         become(module, *before, *rest)
-    if name in {"--version", "version"}:
+    if name == "version":
         print(f"millrace {_version()}")
         return 0
-    if name in {"--help", "-h", "help"}:
-        print(_usage())
-        return 0
-    print(f"millrace: no command {name!r}\n\n{_usage()}", file=sys.stderr)
+    if name in {"help", "completion"}:
+        return _help(rest) if name == "help" else _completion(rest)
+    hint = suggestion(name, COMMANDS)
+    print(f"millrace: no command {name!r}{hint}\nAll of them: millrace --help", file=sys.stderr)
     return 2
 
 
@@ -86,16 +114,47 @@ def become(module: str, *arguments: str) -> NoReturn:
     os.execve(command[0], command, program_environment())
 
 
-def _usage() -> str:
-    lines = ["usage: millrace COMMAND [ARGUMENTS]", ""]
-    lines += [f"  {name:{USAGE_WIDTH}}  {what}" for name, (_, _, what) in PROGRAMS.items()]
-    lines.append(f"  {'service':{USAGE_WIDTH}}  run one service: {', '.join(SERVICES)}")
-    lines.append(
-        f"  {'lab':{USAGE_WIDTH}}  show what clusters do when something breaks: failover ..."
-    )
-    lines.append(f"  {'load':{USAGE_WIDTH}}  send orders at a rate, tell what becomes of them")
-    lines.append(f"  {'demo':{USAGE_WIDTH}}  run the whole order pipeline on this machine")
-    return "\n".join(lines)
+def _run_here(name: str, arguments: list[str]) -> int:
+    """Run a command whose module is loaded only now: most of them need it not."""
+    if name in STACK_COMMANDS:
+        found = getattr(import_module("millrace.stack.command"), name)
+    else:
+        found = import_module(f"millrace.{name}").main
+    run: Callable[[list[str]], int] = found
+    return run(arguments)
+
+
+def _service(arguments: list[str]) -> int:
+    if arguments and arguments[0] in SERVICES:
+        become(f"services.{arguments[0].replace('-', '_')}", *arguments[1:])
+    told = arguments[0] if arguments else ""
+    hint = suggestion(told, SERVICES)
+    print(f"millrace: no service {told!r}{hint}; there are {', '.join(SERVICES)}", file=sys.stderr)
+    return 2
+
+
+def _help(arguments: list[str]) -> int:
+    """Print all commands, a topic, or what a command says of itself."""
+    if not arguments:
+        print(usage(GROUPS))
+        return 0
+    told = arguments[0]
+    if told in TOPICS:
+        print(TOPICS[told], end="")
+        return 0
+    if told in COMMANDS and told not in GROUPS["This command"]:
+        return main([told, "--help"])
+    hint = suggestion(told, [*TOPICS, *COMMANDS])
+    print(f"millrace: no topic {told!r}{hint}; there are {', '.join(TOPICS)}", file=sys.stderr)
+    return 2
+
+
+def _completion(arguments: list[str]) -> int:
+    if len(arguments) == 1 and arguments[0] in COMPLETIONS:
+        print(completion(arguments[0], COMMANDS, SERVICES), end="")
+        return 0
+    print(f"millrace completion: one of {', '.join(COMPLETIONS)}", file=sys.stderr)
+    return 2
 
 
 def _version() -> str:

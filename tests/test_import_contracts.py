@@ -20,6 +20,7 @@ PROGRAMS = (
     "common",
     "mirror",
     "rest_proxy",
+    "stack",
     "millrace",
     "streams",
     "connect",

@@ -18,6 +18,7 @@ FOLDERS = (
     "common",
     "mirror",
     "rest_proxy",
+    "stack",
     "schemas",
     "services",
     "streams",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import aiohttp
 
-from millrace.demo.processes import Children
+from millrace.child_processes import Children
 
 _SPARK_READY_SECONDS = 240.0
 _CAUGHT_UP_SECONDS = 300.0

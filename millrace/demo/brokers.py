@@ -8,12 +8,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from millrace.child_processes import Children
 from millrace.cluster_layout import (
     node_settings,
     random_cluster_id,
     replication_settings,
 )
-from millrace.demo.processes import Children
 
 NODE_IDS = (1, 2, 3)
 STANDBY = "standby"

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from millrace.child_processes import ChildDiedError
 from millrace.demo.analytics import DashboardBehindError
 from millrace.demo.display import Display
 from millrace.demo.invoices import UnreadableOrdersError
 from millrace.demo.mirror import MirrorBehindError
 from millrace.demo.options import Options, parse_options
-from millrace.demo.processes import ChildDiedError
 from millrace.demo.scenario import run_demo
 from millrace.demo.topics import TopicsInUseError
 

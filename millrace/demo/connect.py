@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from millrace.demo.processes import Children
+from millrace.child_processes import Children
 from millrace.demo.topics import wait_for_keys
 
 ELASTICSEARCH_CONNECTOR = "orders-to-elasticsearch"

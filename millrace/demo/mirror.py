@@ -14,8 +14,8 @@ from typing import Any
 import aiohttp
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from millrace.child_processes import Children
 from millrace.demo.brokers import STANDBY, start_standby
-from millrace.demo.processes import Children
 from millrace.demo.topics import SINK_GROUPS, Pipeline, pipeline, pipeline_partitions
 
 PROGRAMS = (STANDBY, "mirror")

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import aiohttp
 
+from millrace.child_processes import Children
 from millrace.cluster_layout import REPLICATION_FACTOR, free_ports
 from millrace.demo.analytics import PROGRAMS, Analytics, start_analytics, why_not
 from millrace.demo.brokers import NODE_IDS, start_brokers
@@ -31,7 +32,6 @@ from millrace.demo.mirror import Mirror, start_mirror
 from millrace.demo.observing import Observer
 from millrace.demo.options import Options
 from millrace.demo.orders import Scenery
-from millrace.demo.processes import Children
 from millrace.demo.registry import RegistryReader
 from millrace.demo.report import Run, build_report, count_reasons, find_faults, write_report
 from millrace.demo.sending import Sender

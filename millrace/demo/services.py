@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from millrace.demo.processes import Children
+from millrace.child_processes import Children
 from millrace.launch import service_names
 
 SERVICES = service_names()

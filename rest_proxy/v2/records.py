@@ -60,7 +60,7 @@ def _giver(proxy: Proxy, kind: Format) -> Callable[[ConsumerRecord], Awaitable[d
     async def give(record: ConsumerRecord) -> dict[str, Any]:
         await turns.yield_if_long()
         try:
-            key = await _decoded(proxy, kind, record.key)
+            key = await _decoded_key(proxy, kind, record.key)
             value = await _decoded(proxy, kind, record.value)
         except FormatError as error:
             place = f"{record.topic}-{record.partition} at offset {record.offset}"
@@ -81,6 +81,19 @@ def _giver(proxy: Proxy, kind: Format) -> Callable[[ConsumerRecord], Awaitable[d
         return shown
 
     return give
+
+
+async def _decoded_key(proxy: Proxy, kind: Format, data: bytes | None) -> Any:
+    """Decode a key. One that was written without a registry is a text, or else base64.
+
+    Most records whose values have a schema have plain texts as keys.
+    """
+    if data is None or not kind.has_schema or data[:1] == b"\0":
+        return await _decoded(proxy, kind, data)
+    try:
+        return decode_plain(Format.STRING, data)
+    except FormatError:
+        return decode_plain(Format.BINARY, data)
 
 
 async def _decoded(proxy: Proxy, kind: Format, data: bytes | None) -> Any:

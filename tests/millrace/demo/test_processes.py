@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from millrace.child_processes import Child, ChildDiedError
 from millrace.demo import processes
-from millrace.demo.processes import Child, ChildDiedError
 from tests.lib.quorum_nodes import until
 
 pytestmark = pytest.mark.slow

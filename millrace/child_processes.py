@@ -1,4 +1,4 @@
-"""The demo's child processes: start, wait until ready, stop, never leave one behind.
+"""Child processes of a demo or a stack: start, wait until ready, stop, never leave one behind.
 
 A child says it is ready with one line on standard output, `millrace <name> ready on <address>`.
 All its output goes to a log file. Children run in sessions of their own, so Ctrl-C reaches only
@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from millrace.forked_process import BROKERS, CAN_FORK, SERVICES, ForkedProcess
+from millrace.forked_process import BROKERS, CAN_FORK, SERVICES, ForkedProcess, ForkServer
 from millrace.launch import program_command, program_environment
 
 _READY_SECONDS = 60.0
@@ -23,6 +23,8 @@ _TAIL_LINES = 20
 _MAX_REVIVALS = 5
 """In a row, of one that never serves for as long as the next says."""
 _SERVED_SECONDS = 5.0
+_PAUSE_SECONDS = 0.1
+_MAX_PAUSE_SECONDS = 15.0
 
 
 class ChildDiedError(Exception):
@@ -31,6 +33,10 @@ class ChildDiedError(Exception):
 
 class Running(Protocol):
     """A process, as `asyncio.subprocess` has them."""
+
+    @property
+    def pid(self) -> int:
+        """Its id."""
 
     @property
     def stdout(self) -> asyncio.StreamReader | None:
@@ -58,6 +64,7 @@ class _Forked:
         self._loop = asyncio.get_running_loop()
         self._has_ended = asyncio.Event()
         self._loop.add_reader(process.status, self._on_end)
+        self.pid = process.pid
         self.stdout = stdout
         self.terminate = process.terminate
         self.kill = process.kill
@@ -79,6 +86,11 @@ class _Forked:
 class Child:
     """One program running as a process."""
 
+    server: ForkServer = SERVICES
+    """From which it is forked, unless it is a broker."""
+    is_kept = False
+    """Revived without end, after longer and longer pauses."""
+
     def __init__(
         self,
         name: str,
@@ -92,7 +104,7 @@ class Child:
         self._environment = {**_environment(), **(environment or {})}
         self._stop_seconds = stop_seconds
         self.address = ""
-        self._is_revived = is_revived
+        self._is_revived = is_revived or self.is_kept
         self._revivals_left = _MAX_REVIVALS
         self._ready_at: float | None = None
         self._log_file = log_file
@@ -122,7 +134,7 @@ class Child:
                     stderr=log,
                     start_new_session=True,
                 )
-            server = BROKERS if module == "broker" else SERVICES
+            server = BROKERS if module == "broker" else self.server
             process = await asyncio.to_thread(
                 server.start, module, arguments, self._environment, log, is_bound=True
             )
@@ -140,6 +152,7 @@ class Child:
             self._hear(line)
             if self.address:
                 return
+        self._ready_at = None
         raise await self._death()
 
     def _hear(self, line: bytes) -> None:
@@ -163,6 +176,8 @@ class Child:
             death = await self._death()
             if not self._may_be_revived(time.monotonic()):
                 raise death
+            if self.is_kept:
+                await asyncio.sleep(self._pause_seconds())
             self._append(b"started again\n")
             self._ready_at = None
             self._process = await self._launch(*self._command)
@@ -172,7 +187,32 @@ class Child:
         if self._ready_at is not None and now - self._ready_at >= _SERVED_SECONDS:
             self._revivals_left = _MAX_REVIVALS
         self._revivals_left -= 1
-        return self._is_revived and self._revivals_left >= 0
+        return self._is_revived and (self.is_kept or self._revivals_left >= 0)
+
+    def _pause_seconds(self) -> float:
+        """Return how long to wait before it is started again: longer each time that it dies."""
+        deaths = _MAX_REVIVALS - self._revivals_left
+        return float(min(_MAX_PAUSE_SECONDS, _PAUSE_SECONDS * 2 ** min(deaths, 10)))
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has said so, and runs."""
+        return self._ready_at is not None and self.is_running
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process has been started and has not ended."""
+        return self._process is not None and self._process.returncode is None
+
+    @property
+    def has_started(self) -> bool:
+        """Whether it was started at all."""
+        return self._process is not None
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id, None where nothing runs."""
+        return self._process.pid if self._process is not None and self.is_running else None
 
     async def _death(self) -> ChildDiedError:
         assert self._process is not None

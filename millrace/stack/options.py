@@ -1,0 +1,134 @@
+"""What `millrace up`, `status`, `down` and `logs` are told."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from millrace.hinting_parser import HintingParser
+from millrace.stack.ports import BROKER, PARTS
+from millrace.stack.seeds import SeedError, Seeds, read_seeds, together
+
+MAX_BROKERS = 9
+READY_SECONDS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    """What a stack is to be."""
+
+    name: str
+    brokers: int
+    parts: tuple[str, ...]
+    data_folder: Path | None
+    is_ephemeral: bool
+    any_port: bool
+    offset: int
+    seeds: Seeds
+    wait_seconds: int
+    is_json: bool
+
+
+def up_parser() -> argparse.ArgumentParser:
+    parser = HintingParser(
+        prog="millrace up",
+        description="Start a development stack in the background: broker 9092, schema registry "
+        "8081, REST proxy 8082, Connect 8083, its page 8080. Return when it is ready, "
+        "seeds included. A second `up` finds the first.",
+    )
+    parser.add_argument("--brokers", type=int, default=1, metavar="N", help="1 to 9; default 1")
+    parser.add_argument("--only", metavar="PARTS", help=f"some of {','.join(PARTS)}")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="keep data there, for the next up")
+    parser.add_argument("--ephemeral", action="store_true", help="forget everything at the end")
+    parser.add_argument("--any-port", action="store_true", help="take free ports")
+    parser.add_argument(
+        "--offset-ports", type=int, default=0, metavar="N", help="add N to every port"
+    )
+    parser.add_argument("--topics", type=Path, metavar="FILE", help="topics, as YAML")
+    parser.add_argument(
+        "--seed", type=Path, metavar="FILE", help="topics, schemas and records, as YAML"
+    )
+    parser.add_argument(
+        "--wait", type=int, default=READY_SECONDS, metavar="SECONDS", nargs="?",
+        const=READY_SECONDS, help=f"how long to wait until it is ready; default {READY_SECONDS}",
+    )  # fmt: skip
+    _add_name(parser)
+    _add_json(parser)
+    return parser
+
+
+def up_options(arguments: Sequence[str]) -> UpOptions:
+    """Return what `up` is told; wrong arguments end the program."""
+    parser = up_parser()
+    told = parser.parse_args(arguments)
+    parts = tuple(PARTS if told.only is None else filter(None, told.only.split(",")))
+    unknown = [part for part in parts if part not in PARTS]
+    if unknown:
+        parser.error(f"--only {unknown[0]}: there are {', '.join(PARTS)}")
+    if BROKER not in parts:
+        parser.error("--only: without a broker there is nothing to start")
+    if not 1 <= told.brokers <= MAX_BROKERS:
+        parser.error(f"--brokers {told.brokers}: 1 to {MAX_BROKERS}")
+    if told.data is not None and told.ephemeral:
+        parser.error("--data keeps what --ephemeral forgets: give one of them")
+    seeds: Seeds = {}
+    try:
+        for file in (told.topics, told.seed):
+            if file is not None:
+                seeds = together(seeds, read_seeds(file))
+    except SeedError as error:
+        parser.error(str(error))
+    default = "default" if not told.offset_ports else f"offset-{told.offset_ports}"
+    return UpOptions(
+        name=told.name or default,
+        brokers=told.brokers,
+        parts=tuple(part for part in PARTS if part in parts),
+        data_folder=None if told.data is None else told.data.absolute(),
+        is_ephemeral=told.ephemeral,
+        any_port=told.any_port,
+        offset=told.offset_ports,
+        seeds=seeds,
+        wait_seconds=told.wait,
+        is_json=told.json,
+    )
+
+
+def status_parser() -> argparse.ArgumentParser:
+    parser = HintingParser(
+        prog="millrace status",
+        description="Show the stack that `millrace up` has started. Exit status: 0 when it is "
+        "ready, 1 when it is not yet, 3 when there is none.",
+    )
+    _add_name(parser)
+    _add_json(parser)
+    return parser
+
+
+def down_parser() -> argparse.ArgumentParser:
+    parser = HintingParser(
+        prog="millrace down",
+        description="Stop the stack that `millrace up` has started. Data stays, unless it was "
+        "started with --ephemeral.",
+    )
+    _add_name(parser)
+    parser.add_argument("--delete-data", action="store_true", help="also delete what it has kept")
+    return parser
+
+
+def logs_parser() -> argparse.ArgumentParser:
+    parser = HintingParser(
+        prog="millrace logs", description="Show what the programs of the stack have logged."
+    )
+    parser.add_argument("part", nargs="?", help="broker-1, registry, rest-proxy, connect, stack")
+    parser.add_argument("-n", "--lines", type=int, default=20, help="the last ones; default 20")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on until Ctrl-C")
+    _add_name(parser)
+    return parser
+
+
+def _add_name(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--name", default="", help="which stack; for more than one at a time")
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="for programs")

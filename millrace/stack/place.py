@@ -1,0 +1,108 @@
+"""Where a stack keeps what it has: `~/.millrace/stacks/NAME`, or below `MILLRACE_HOME`.
+
+`lock` is held by the process that runs the stack for as long as it lives; `plan.json` is what it
+was told, `state.json` what it says of itself, `env` the variables for clients. Logs are in `logs`,
+data in `data` unless they are kept elsewhere.
+"""
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
+
+
+class Place:
+    """The folder of one stack."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.plan_file = folder / "plan.json"
+        self.state_file = folder / "state.json"
+        self.env_file = folder / "env"
+        self.log_folder = folder / "logs"
+        self.data_folder = folder / "data"
+        self._lock_file = folder / "lock"
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    def is_taken(self) -> bool:
+        """Tell whether a process runs this stack."""
+        try:
+            with self._lock_file.open("r+b") as file:
+                return not _locked(file)
+        except FileNotFoundError:
+            return False
+
+    def take(self) -> IO[bytes] | None:
+        """Return the lock, held until it is closed or the process ends; None if somebody has it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file = self._lock_file.open("a+b")
+        if _locked(file):
+            return file
+        file.close()
+        return None
+
+    def state(self) -> dict[str, Any]:
+        """Return what the stack says of itself, nothing before it has said something."""
+        try:
+            found = json.loads(self.state_file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def plan(self) -> dict[str, Any]:
+        """Return what the stack was told. Raises OSError, ValueError."""
+        found: dict[str, Any] = json.loads(self.plan_file.read_text(encoding="utf-8"))
+        return found
+
+    def write(self, file: Path, content: Mapping[str, Any]) -> None:
+        """Write JSON so that whoever reads sees the old or the new; raises OSError."""
+        write_whole(file, json.dumps(content, indent=2) + "\n")
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Replace a file in one step; raises OSError."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    beside = file.with_name(f"{file.name}.{os.getpid()}")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(file)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink()
+        raise
+
+
+def _locked(file: IO[bytes]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def home(environment: Mapping[str, str]) -> Path:
+    """Return the folder of everything that Millrace keeps for this user."""
+    told = environment.get("MILLRACE_HOME")
+    return Path(told) if told else Path.home() / ".millrace"
+
+
+def place_of(name: str, environment: Mapping[str, str]) -> Place:
+    """Return the place of a stack; raises ValueError for a name that can be no folder's."""
+    if not _NAME.fullmatch(name) or name.startswith("."):
+        raise ValueError(f"a stack cannot be called {name!r}")
+    return Place(home(environment) / "stacks" / name)
+
+
+def places(environment: Mapping[str, str]) -> list[Place]:
+    """Return the places of all stacks that there have been."""
+    folder = home(environment) / "stacks"
+    return [Place(each) for each in sorted(folder.iterdir())] if folder.is_dir() else []

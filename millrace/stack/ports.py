@@ -1,0 +1,103 @@
+"""Ports: those everybody knows, those that are free, and who has one that is not."""
+
+import os
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from millrace.cluster_layout import free_ports
+
+BROKER, REGISTRY, REST_PROXY, CONNECT, PAGE = "broker", "registry", "rest-proxy", "connect", "page"
+PARTS = (BROKER, REGISTRY, REST_PROXY, CONNECT, PAGE)
+WELL_KNOWN = {BROKER: 9092, REGISTRY: 8081, REST_PROXY: 8082, CONNECT: 8083, PAGE: 8080}
+_LISTENING = "0A"
+_SOCKET = re.compile(r"socket:\[(\d+)\]")
+
+
+def wanted_ports(parts: Sequence[str], brokers: int, offset: int) -> dict[str, int]:
+    """Return a port for each part, `broker-1` and on for brokers; raises ValueError above 65535."""
+    wanted: dict[str, int] = {}
+    for part in parts:
+        first = WELL_KNOWN[part] + offset
+        if part == BROKER:
+            wanted |= {f"{BROKER}-{number}": first + number - 1 for number in range(1, brokers + 1)}
+        else:
+            wanted[part] = first
+    beyond = [port for port in wanted.values() if not 0 < port < 1 << 16]
+    if beyond:
+        raise ValueError(f"there is no port {beyond[0]}")
+    doubled = len(wanted) != len(set(wanted.values()))
+    if doubled:
+        raise ValueError("two parts would have the same port: use another --offset-ports")
+    return wanted
+
+
+def any_ports(names: Sequence[str]) -> dict[str, int]:
+    """Return a free port for each name."""
+    return dict(zip(names, free_ports(), strict=False))
+
+
+def taken(ports: Mapping[str, int]) -> dict[str, int]:
+    """Return those that somebody has."""
+    return {name: port for name, port in ports.items() if not is_free(port)}
+
+
+def is_free(port: int) -> bool:
+    """Tell whether this user may listen on a port of 127.0.0.1, and nobody does."""
+    with socket.socket() as probe:
+        # As servers do: a connection that is only being forgotten is in nobody's way.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def holder(port: int, proc: Path = Path("/proc")) -> str:
+    """Return who listens on a port, in words; nothing where that cannot be told."""
+    inodes = set()
+    for table in ("tcp", "tcp6"):
+        with suppress(OSError):
+            inodes |= listening_inodes((proc / "net" / table).read_text(), port)
+    for folder in proc.iterdir() if inodes and proc.is_dir() else ():
+        if folder.name.isdigit() and inodes & _sockets(folder):
+            return f"process {folder.name} ({_command(folder)})"
+    return ""
+
+
+def listening_inodes(table: str, port: int) -> set[str]:
+    """Return the sockets that listen on a port in a table as Linux has it. Pure."""
+    found = set()
+    for line in table.splitlines()[1:]:
+        fields = line.split()
+        is_listening = len(fields) > 9 and fields[3] == _LISTENING
+        if is_listening and int(fields[1].rpartition(":")[2], 16) == port:
+            found.add(fields[9])
+    return found
+
+
+def _sockets(process: Path) -> set[str]:
+    found: set[str] = set()
+    try:
+        descriptors = list((process / "fd").iterdir())
+    except OSError:  # another user's, or gone
+        return found
+    for each in descriptors:
+        with suppress(OSError):
+            match = _SOCKET.match(os.readlink(each))
+            if match:
+                found.add(match[1])
+    return found
+
+
+def _command(process: Path) -> str:
+    try:
+        parts = (process / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return "gone"
+    text = b" ".join(parts).decode(errors="replace").strip()
+    return text if len(text) <= 120 else text[:117] + "..."

@@ -1,0 +1,219 @@
+"""What a stack has from its start: topics, settings, schemas, records, as a YAML file says. Pure.
+
+    topics:
+      - name: fruit
+        partitions: 3
+        replicas: 1
+        config: {cleanup.policy: compact}
+        value: {type: AVRO, schema: {type: record, ...}}   # or key:, or only a type
+        records:
+          - {key: a, value: {name: apple}}
+    schemas:
+      - {subject: other-value, type: AVRO, schema: {...}}
+
+A topic may also be one line, `name:partitions:replicas:compact`, as images for Docker have it.
+Records are those of the REST proxy's version 3, or a key and a value as they are.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+TYPES = ("BINARY", "JSON", "STRING", "AVRO", "JSONSCHEMA", "PROTOBUF")
+_REGISTRY_TYPES = {"AVRO": "AVRO", "JSONSCHEMA": "JSON", "JSON": "JSON", "PROTOBUF": "PROTOBUF"}
+_TOPIC = ("name", "partitions", "replicas", "config", "key", "value", "records")
+_MAX_FILE_BYTES = 64 << 20
+
+
+class SeedError(ValueError):
+    """A seed file that cannot be used; the message names the place."""
+
+
+Seeds = dict[str, Any]
+
+
+def read_seeds(path: Path) -> Seeds:
+    """Return what a file says, checked; raises SeedError."""
+    import yaml
+
+    try:
+        if path.stat().st_size > _MAX_FILE_BYTES:
+            raise SeedError(f"{path} is larger than {_MAX_FILE_BYTES} bytes")
+        told = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError, ValueError) as error:
+        raise SeedError(f"{path}: {error}") from None
+    try:
+        return checked(told)
+    except SeedError as error:
+        raise SeedError(f"{path}: {error}") from None
+
+
+def together(first: Seeds, second: Seeds) -> Seeds:
+    """Return the seeds of two files; raises SeedError for a topic that is in both."""
+    seeds = {part: [*first.get(part, []), *second.get(part, [])] for part in ("topics", "schemas")}
+    names = [topic["name"] for topic in seeds["topics"]]
+    for name in names:
+        if names.count(name) > 1:
+            raise SeedError(f"topic {name} is there twice")
+    return seeds
+
+
+def checked(told: Any) -> Seeds:
+    """Return seeds in one form; raises SeedError."""
+    if told is None:
+        told = {}
+    if isinstance(told, list):
+        told = {"topics": told}
+    if not isinstance(told, dict):
+        raise SeedError("it has to be a list of topics, or topics: and schemas:")
+    _only(told, "the file", "topics", "schemas")
+    topics = [_topic(each, f"topics[{n}]") for n, each in enumerate(_list(told, "topics"))]
+    schemas = [_schema(each, f"schemas[{n}]") for n, each in enumerate(_list(told, "schemas"))]
+    return together({"topics": topics, "schemas": schemas}, {})
+
+
+def _topic(told: Any, where: str) -> dict[str, Any]:
+    if isinstance(told, str):
+        return _of_line(told, where)
+    if not isinstance(told, dict):
+        raise SeedError(f"{where} has to be a name or a mapping")
+    _only(told, where, *_TOPIC)
+    name = told.get("name")
+    if not isinstance(name, str) or not name:
+        raise SeedError(f"{where}.name is missing")
+    config = told.get("config") or {}
+    if not isinstance(config, dict):
+        raise SeedError(f"{where}.config has to be a mapping")
+    parts = {part: _part(told.get(part), f"{where}.{part}") for part in ("key", "value")}
+    return {
+        "name": name,
+        "partitions": _count(told.get("partitions"), f"{where}.partitions"),
+        "replicas": _count(told.get("replicas"), f"{where}.replicas"),
+        "config": {str(key): _text(value) for key, value in config.items()},
+        **parts,
+        "records": [
+            _record(each, parts, f"{where}.records[{n}]")
+            for n, each in enumerate(_list(told, "records", where))
+        ],
+    }
+
+
+def _of_line(line: str, where: str) -> dict[str, Any]:
+    """Return a topic that is written as name:partitions:replicas:policy."""
+    name, *rest = line.split(":")
+    if not name or len(rest) > 3:
+        raise SeedError(f"{where}: {line!r} is not name:partitions:replicas:compact")
+    counts = [_count(int(each) if each.isdigit() else each, where) for each in rest[:2]]
+    counts += [None] * (2 - len(counts))
+    config = {"cleanup.policy": rest[2]} if len(rest) == 3 else {}
+    return {
+        "name": name,
+        "partitions": counts[0],
+        "replicas": counts[1],
+        "config": config,
+        "key": None,
+        "value": None,
+        "records": [],
+    }
+
+
+def _part(told: Any, where: str) -> dict[str, Any] | None:
+    """Return how keys or values are encoded: their type, and their schema's text."""
+    if told is None:
+        return None
+    if isinstance(told, str):
+        told = {"type": told}
+    if not isinstance(told, dict):
+        raise SeedError(f"{where} has to be a type or a mapping")
+    _only(told, where, "type", "schema")
+    kind = str(told.get("type", "AVRO")).upper()
+    if kind not in TYPES:
+        raise SeedError(f"{where}.type: one of {', '.join(TYPES)}")
+    if (told.get("schema") is not None) != (kind in TYPES[3:]):
+        raise SeedError(f"{where}: {kind} has {'a' if kind in TYPES[3:] else 'no'} schema")
+    return {"type": kind, "schema": _schema_text(told.get("schema"))}
+
+
+def _record(told: Any, parts: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return a record as version 3 of the REST proxy takes it."""
+    if not isinstance(told, dict):
+        raise SeedError(f"{where} has to be a mapping with key and value")
+    _only(told, where, "key", "value", "headers", "timestamp", "partition")
+    record: dict[str, Any] = {}
+    for part in ("key", "value"):
+        if told.get(part) is not None:
+            record[part] = _encoded(told[part], parts[part], part)
+    if told.get("partition") is not None:
+        record["partition_id"] = _count(told["partition"], f"{where}.partition", least=0)
+    if told.get("timestamp") is not None:
+        record["timestamp"] = str(told["timestamp"])
+    if told.get("headers") is not None:
+        record["headers"] = _headers(told["headers"], where)
+    return record
+
+
+def _encoded(data: Any, part: Mapping[str, Any] | None, name: str) -> dict[str, Any]:
+    if part is None:
+        is_text = name == "key" and isinstance(data, str)
+        return {"type": "STRING" if is_text else "JSON", "data": data}
+    schema = {} if part["schema"] is None else {"schema": part["schema"]}
+    return {"type": part["type"], **schema, "data": data}
+
+
+def _headers(told: Any, where: str) -> list[dict[str, Any]]:
+    from base64 import b64encode
+
+    if not isinstance(told, dict):
+        raise SeedError(f"{where}.headers has to be a mapping")
+    return [
+        {"name": str(name), "value": b64encode(str(value).encode()).decode()}
+        for name, value in told.items()
+    ]
+
+
+def _schema(told: Any, where: str) -> dict[str, Any]:
+    if not isinstance(told, dict):
+        raise SeedError(f"{where} has to be a mapping")
+    _only(told, where, "subject", "type", "schema")
+    subject, schema = told.get("subject"), told.get("schema")
+    if not isinstance(subject, str) or schema is None:
+        raise SeedError(f"{where} needs subject and schema")
+    kind = _REGISTRY_TYPES.get(str(told.get("type", "AVRO")).upper())
+    if kind is None:
+        raise SeedError(f"{where}.type: one of {', '.join(_REGISTRY_TYPES)}")
+    return {"subject": subject, "type": kind, "schema": _schema_text(schema)}
+
+
+def _schema_text(schema: Any) -> str | None:
+    import json
+
+    if schema is None or isinstance(schema, str):
+        return schema
+    return json.dumps(schema)
+
+
+def _count(told: Any, where: str, least: int = 1) -> int | None:
+    if told is None:
+        return None
+    if isinstance(told, bool) or not isinstance(told, int) or not least <= told < 1 << 31:
+        raise SeedError(f"{where}: {told!r} is no number from {least} up")
+    return told
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _list(told: Mapping[str, Any], name: str, where: str = "the file") -> list[Any]:
+    found = told.get(name)
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        raise SeedError(f"{where}: {name} has to be a list")
+    return found
+
+
+def _only(told: Mapping[Any, Any], where: str, *names: str) -> None:
+    unknown = [str(each) for each in told if each not in names]
+    if unknown:
+        raise SeedError(f"{where}: {unknown[0]!r} is none of {', '.join(names)}")

@@ -1,0 +1,47 @@
+"""`python -m stack FOLDER`: run the stack whose plan is in a folder, until SIGTERM."""
+
+import asyncio
+import logging
+import signal
+import sys
+from pathlib import Path
+
+from millrace.child_processes import ChildDiedError
+from millrace.stack.place import Place
+from stack.supervisor import Supervisor
+
+log = logging.getLogger("stack")
+
+
+async def run(place: Place) -> None:
+    """Run until a signal; what goes wrong at the start is in the state."""
+    running = asyncio.ensure_future(Supervisor(place).run())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, running.cancel)
+    try:
+        await running
+    except asyncio.CancelledError:
+        log.info("stack stopped on a signal")
+
+
+def main() -> int:
+    """Run the program; 1 when the stack cannot be started."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    place = Place(Path(sys.argv[1]))
+    lock = place.take()
+    if lock is None:
+        log.info("another process runs this stack")
+        return 0
+    try:
+        asyncio.run(run(place))
+    except (ChildDiedError, OSError) as error:
+        log.error("stack cannot start: %s", error)
+        place.write(place.state_file, {"error": str(error)})
+        return 1
+    finally:
+        lock.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,191 @@
+"""The page of the stack: addresses, health, what to try next; and the same for programs.
+
+A server of a few lines on h11, for the process that runs a stack is to stay small. It only shows:
+no request changes anything. A request whose Host is not a name of loopback is refused, so that no
+site can read it by pointing its own name here.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import h11
+
+from common.http.front import FrontPage, Link, Step, is_wanted, render, response_headers
+from millrace.stack.plan import Plan, addresses, bootstrap_servers, url_of, variables
+from millrace.stack.ports import CONNECT, PAGE, REGISTRY, REST_PROXY
+from millrace.stack.shown import READY, part_state
+
+_MAX_REQUEST_BYTES: Final = 16 << 10
+_IDLE_SECONDS: Final = 30.0
+_LOCAL: Final = ("127.0.0.1", "localhost", "[::1]")
+_JSON: Final = "application/json"
+Answer = tuple[int, Mapping[str, str], bytes]
+
+
+class Page:
+    """Owns the listening socket."""
+
+    def __init__(self, plan: Plan, state: Callable[[], dict[str, Any]]) -> None:
+        self._plan = plan
+        self._state = state
+        self._server: asyncio.Server | None = None
+
+    async def start(self, port: int) -> None:
+        """Listen; raises OSError when somebody has the port."""
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: _Connection(self.answer), "127.0.0.1", port
+        )
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+    def answer(self, method: str, target: str, headers: Mapping[str, str]) -> Answer:
+        """Return status, headers and body for a request."""
+        host = headers.get("host", "")
+        if host.rpartition(":")[0] not in _LOCAL and host not in _LOCAL:
+            return _text(421, "The Host header is not this server's.\n")
+        if method not in ("GET", "HEAD"):
+            return _text(405, "Only GET.\n")
+        answers = {
+            "/": self._front,
+            "/health/live": self._live,
+            "/health/ready": self._ready,
+            "/metrics": self._metrics,
+        }
+        found = answers.get(target.partition("?")[0])
+        return _text(404, "There is nothing here.\n") if found is None else found(headers)
+
+    def _front(self, headers: Mapping[str, str]) -> Answer:
+        state = self._state()
+        if not is_wanted(headers.get("accept")):
+            return _json(200, self._shown(state))
+        html = self._html(state, headers["host"])
+        return 200, {"Content-Type": "text/html", **response_headers()}, html.encode()
+
+    def _live(self, _: Mapping[str, str]) -> Answer:
+        return _json(200, {"status": "live"})
+
+    def _ready(self, _: Mapping[str, str]) -> Answer:
+        missing = self._missing(self._state())
+        return _json(503 if missing else 200, {"missing": missing})
+
+    def _metrics(self, _: Mapping[str, str]) -> Answer:
+        return _text(200, _metrics(self._state()))
+
+    def _missing(self, state: Mapping[str, Any]) -> list[str]:
+        parts = [
+            name for name in addresses(self._plan) if part_state(self._plan, state, name) != READY
+        ]
+        return parts or ([] if state["is_ready"] else ["seeds"])
+
+    def _shown(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        shown = {"addresses": addresses(self._plan), "environment": variables(self._plan)}
+        return {**shown, "is_ready": state["is_ready"], "parts": state["parts"]}
+
+    def _html(self, state: Mapping[str, Any], host: str) -> str:
+        plan = self._plan
+        urls = {name: url_of(plan, name) for name in (PAGE, REGISTRY, REST_PROXY, CONNECT)}
+        page = FrontPage(
+            name=PAGE,
+            title="Millrace",
+            what="A development stack: Kafka and what stands beside it, on this machine.",
+            steps=_steps(plan),
+            links=[
+                Link(f"http://127.0.0.1:{port}/", f"broker {number}", "its health and metrics")
+                for number, port in plan["broker_http_ports"].items()
+            ],
+            neighbours={name: f"{url}/" for name, url in urls.items() if url},
+        )
+        facts = {
+            name: f"{address} ({part_state(plan, state, name)})"
+            for name, address in addresses(plan).items()
+        }
+        facts["data"] = "forgotten at the end" if plan["is_ephemeral"] else plan["data_folder"]
+        return render(page, origin=f"http://{host}", missing=self._missing(state), facts=facts)
+
+
+def _steps(plan: Plan) -> list[Step]:
+    steps = [
+        Step(
+            "Send a record, and read it, with any client of Kafka.",
+            f"echo hello | kcat -b {bootstrap_servers(plan)} -t greetings\n"
+            f"kcat -b {bootstrap_servers(plan)} -t greetings -C -e",
+        )
+    ]
+    if url := url_of(plan, REST_PROXY):
+        steps.append(
+            Step(
+                "Or over HTTP.",
+                f"curl {url}/topics/greetings "
+                "-H 'Content-Type: application/vnd.kafka.json.v2+json' "
+                """-d '{"records": [{"value": "hello"}]}'""",
+            )
+        )
+    if url := url_of(plan, REGISTRY):
+        steps.append(Step("See what schemas there are.", f"curl {url}/subjects"))
+    if url := url_of(plan, CONNECT):
+        steps.append(Step("See what connectors there can be.", f"curl {url}/connector-plugins"))
+    return steps
+
+
+def _metrics(state: Mapping[str, Any]) -> str:
+    lines = ["# TYPE millrace_stack_part_ready gauge"]
+    lines += [
+        f'millrace_stack_part_ready{{part="{name}"}} {int(part["state"] == READY)}'
+        for name, part in state["parts"].items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _json(status: int, body: Any) -> Answer:
+    return status, {"Content-Type": _JSON}, json.dumps(body).encode()
+
+
+def _text(status: int, text: str) -> Answer:
+    return status, {"Content-Type": "text/plain; version=0.0.4"}, text.encode()
+
+
+class _Connection(asyncio.Protocol):
+    """One client; a request at a time, and none with a body."""
+
+    def __init__(self, answer: Callable[[str, str, Mapping[str, str]], Answer]) -> None:
+        self._answer = answer
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_REQUEST_BYTES)
+        self._transport: asyncio.Transport | None = None
+        self._idle: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._idle = asyncio.get_running_loop().call_later(_IDLE_SECONDS, transport.close)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        assert self._transport is not None
+        try:
+            self._http.receive_data(data)
+            while isinstance(event := self._http.next_event(), h11.Request):
+                self._send(event)
+        except h11.RemoteProtocolError:
+            self._transport.close()
+
+    def _send(self, request: h11.Request) -> None:
+        assert self._transport is not None
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers
+        }
+        method = request.method.decode("latin-1")
+        status, told, body = self._answer(method, request.target.decode("latin-1"), headers)
+        told = {**told, "Content-Length": str(len(body)), "Connection": "close"}
+        response = h11.Response(status_code=status, headers=list(told.items()))
+        sent = self._http.send(response) or b""
+        if method != "HEAD":
+            sent += self._http.send(h11.Data(data=body)) or b""
+        self._transport.write(sent)
+        self._transport.close()

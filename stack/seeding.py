@@ -1,0 +1,114 @@
+"""`python -m stack.seeding PLAN`: make the topics, schemas and records that a stack is to have.
+
+Safe to repeat: a topic that exists keeps its partitions and gets its settings, a schema that is
+registered stays what it is, and records are written to a topic that has none.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from common.process.log_lines import configure_logging
+from millrace.stack.plan import Plan, bootstrap_servers, url_of
+from millrace.stack.ports import REGISTRY
+from rest_proxy.kafka.metadata import LATEST
+from rest_proxy.kafka.raw import SET, TOPIC_RESOURCE
+from rest_proxy.proxy import Proxy
+from rest_proxy.refusals import TOPIC_NOT_FOUND, RestError
+from rest_proxy.settings import Settings
+from rest_proxy.v3.record_bodies import encoded
+
+
+async def seed(plan: Plan) -> None:
+    """Make everything; raises RestError, aiohttp.ClientError."""
+    registry_url = url_of(plan, REGISTRY)
+    settings = {"bootstrap.servers": bootstrap_servers(plan), "schema.registry.url": registry_url}
+    proxy = Proxy.of(Settings.of(settings))
+    try:
+        await proxy.brokers.connect()
+        topics = plan["seeds"].get("topics", [])
+        for topic in topics:
+            await _make_topic(proxy, topic)
+        await _register(registry_url, plan["seeds"].get("schemas", []))
+        for topic in topics:
+            await _send_records(proxy, topic)
+    finally:
+        await proxy.close()
+
+
+async def _make_topic(proxy: Proxy, topic: Mapping[str, Any]) -> None:
+    name = topic["name"]
+    try:
+        await proxy.brokers.topic(name)
+    except RestError as error:
+        if error.error_code != TOPIC_NOT_FOUND:
+            raise
+        await proxy.admin.create_topic(
+            name,
+            partitions=topic["partitions"],
+            replication=topic["replicas"],
+            assignment=None,
+            configs=topic["config"],
+            validate_only=False,
+        )
+        return
+    changes = [(key, SET, value) for key, value in topic["config"].items()]
+    if changes:
+        await proxy.brokers.alter_configs(TOPIC_RESOURCE, name, changes)
+
+
+async def _register(url: str, schemas: list[Mapping[str, Any]]) -> None:
+    if not schemas:
+        return
+    if not url:
+        raise RestError(400, "schemas need a registry: add it to --only")
+    async with aiohttp.ClientSession() as session:
+        for schema in schemas:
+            body = {"schema": schema["schema"], "schemaType": schema["type"]}
+            path = f"{url}/subjects/{schema['subject']}/versions"
+            async with session.post(path, json=body) as response:
+                if response.status >= 400:
+                    raise RestError(400, f"{schema['subject']}: {await response.text()}")
+
+
+async def _send_records(proxy: Proxy, topic: Mapping[str, Any]) -> None:
+    name, records = topic["name"], topic["records"]
+    if not records or not await _is_empty(proxy, name):
+        return
+    sent = []
+    for number, record in enumerate(records):
+        try:
+            made = await encoded(proxy, name, record)
+        except RestError as error:
+            raise RestError(400, f"record {number} of {name}: {error}") from None
+        sent.append(proxy.sender.send(name, made.record))
+    await asyncio.gather(*sent)
+
+
+async def _is_empty(proxy: Proxy, name: str) -> bool:
+    topic = await proxy.brokers.topic(name)
+    places = [(name, each.partition_id) for each in topic.partitions]
+    ends = await proxy.brokers.offsets(places, LATEST)
+    return not any(ends.values())
+
+
+def main() -> int:
+    """Run the program; 1 when something cannot be made."""
+    configure_logging()
+    plan = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    try:
+        asyncio.run(seed(plan))
+    except (RestError, aiohttp.ClientError, OSError) as error:
+        sys.stderr.write(f"seeding failed: {error}\n")
+        return 1
+    sys.stdout.write("millrace seeding ready on this stack\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

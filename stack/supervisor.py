@@ -1,0 +1,243 @@
+"""Starts the programs of a stack and keeps them; says in a file how they are."""
+
+import asyncio
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import Any, Final
+
+from millrace.child_processes import Child
+from millrace.cluster_layout import node_settings, replication_settings
+from millrace.forked_process import STACK
+from millrace.stack import programs
+from millrace.stack.place import Place
+from millrace.stack.plan import bootstrap_servers, url_of
+from millrace.stack.ports import BROKER, CONNECT, PAGE, REGISTRY, REST_PROXY
+from millrace.stack.shown import ENDED, READY, STARTING
+from stack.page import Page
+
+log = logging.getLogger(__name__)
+
+_READY_SECONDS: Final = 120.0
+_MAX_REPLICAS: Final = 3
+_WATCH_SECONDS: Final = 0.2
+SETTINGS: Final = {
+    # Kafka waits three seconds for more members of a new group; on a laptop there is one.
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "5",
+    "transaction.state.log.num.partitions": "5",
+    # As Kafka's default: a topic with one replica takes records also in a cluster of three.
+    "min.insync.replicas": "1",
+}
+
+
+class _Seeding(Child):
+    """A program that ends by itself."""
+
+    server = STACK
+
+
+class _Part(_Seeding):
+    """A program of the stack."""
+
+    is_kept = True
+
+
+class Supervisor:
+    """Owns the programs of one stack."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._plan = place.plan()
+        self._children: dict[str, Child] = {}
+        self._doing = ""
+        self._is_ready = False
+        self._written: dict[str, Any] = {}
+
+    async def run(self) -> None:
+        """Run until cancelled; raises ChildDiedError for what does not start at all, OSError."""
+        self._make_children()
+        self._write_state()
+        page = Page(self._plan, self.state) if PAGE in self._plan["ports"] else None
+        try:
+            if page is not None:
+                await page.start(self._plan["ports"][PAGE])
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._watch_state())
+                await self._start()
+                for child in self._children.values():
+                    group.create_task(child.watch())
+                await self._seed()
+                self._is_ready = True
+                self._write_state()
+        except BaseExceptionGroup as errors:
+            raise _first(errors) from None
+        finally:
+            if page is not None:
+                page.close()
+            await self._stop()
+
+    # --- how it is ---
+
+    def state(self) -> dict[str, Any]:
+        """Return how the programs are, for commands and the page."""
+        parts = {
+            name: {"state": _state_of(child), "pid": child.pid, "address": child.address}
+            for name, child in self._children.items()
+        }
+        if PAGE in self._plan["ports"]:
+            parts[PAGE] = {"state": READY, "pid": os.getpid(), "address": url_of(self._plan, PAGE)}
+        is_ready = self._is_ready and all(each["state"] == READY for each in parts.values())
+        return {"pid": os.getpid(), "is_ready": is_ready, "doing": self._doing, "parts": parts}
+
+    async def _watch_state(self) -> None:
+        while True:
+            self._write_state()
+            await asyncio.sleep(_WATCH_SECONDS)
+
+    def _write_state(self) -> None:
+        state = self.state()
+        if state == self._written:
+            return
+        try:
+            self._place.write(self._place.state_file, state)
+            self._written = state
+        except OSError as error:
+            # A full disk is said by whoever writes data; the page shows how everything is.
+            log.warning("state not written error=%s", error)
+
+    # --- starting and stopping ---
+
+    def _make_children(self) -> None:
+        for name in self._plan["ports"]:
+            if name != PAGE:
+                self._children[name] = self._child(name)
+
+    def _child(self, name: str) -> Child:
+        is_broker = name.startswith(f"{BROKER}-")
+        log_file = self._place.log_folder / f"{name}.log"
+        log_file.unlink(missing_ok=True)
+        return _Part(
+            name,
+            log_file,
+            environment={"CLUSTER_ID": self._plan["cluster_id"]} if is_broker else None,
+        )
+
+    async def _start(self) -> None:
+        """Start everything at once: what stands beside brokers loads while they start."""
+        brokers = [name for name in self._children if name.startswith(f"{BROKER}-")]
+        async with asyncio.TaskGroup() as group:
+            started = [group.create_task(self._start_broker(name)) for name in brokers]
+            for name, starting in (
+                (REST_PROXY, self._start_rest_proxy),
+                (REGISTRY, self._start_registry),
+                (CONNECT, self._start_connect),
+            ):
+                if name in self._children:
+                    group.create_task(starting(asyncio.gather(*started)))
+
+    async def _start_broker(self, name: str) -> None:
+        node_id = int(name.rpartition("-")[2])
+        voters = {int(key): port for key, port in self._plan["controller_ports"].items()}
+        settings = {
+            **node_settings(
+                node_id,
+                client_port=self._plan["ports"][name],
+                controller_port=voters[node_id],
+                voters=voters,
+            ),
+            "http.listener": f"127.0.0.1:{self._plan['broker_http_ports'][str(node_id)]}",
+            "log.dirs": str(Path(self._plan["data_folder"]) / name),
+            **replication_settings(self._plan["brokers"]),
+            **SETTINGS,
+        }
+        overrides = (f"{key}={value}" for key, value in settings.items())
+        arguments = (part for override in overrides for part in ("--override", override))
+        await self._run(name, "broker", "start", *arguments)
+
+    async def _start_rest_proxy(self, _: "asyncio.Future[Any]") -> None:
+        servers = bootstrap_servers(self._plan)
+        arguments = programs.rest_proxy_arguments(
+            servers,
+            url_of(self._plan, REGISTRY),
+            self._plan["ports"][REST_PROXY],
+            {"neighbours": self._neighbours()},
+        )
+        await self._run(REST_PROXY, programs.REST_PROXY, *arguments)
+
+    async def _start_registry(self, brokers: "asyncio.Future[Any]") -> None:
+        await brokers
+        port = self._plan["ports"][REGISTRY]
+        arguments = programs.registry_arguments(
+            bootstrap_servers(self._plan), port, self._replicas()
+        )
+        neighbours = ("--neighbours", self._neighbours())
+        await self._run(REGISTRY, programs.REGISTRY, *arguments, *neighbours)
+
+    async def _start_connect(self, brokers: "asyncio.Future[Any]") -> None:
+        await brokers
+        files = Path(self._plan["data_folder"]) / "connect-files"
+        files.mkdir(parents=True, exist_ok=True)
+        properties = self._place.folder / "connect.properties"
+        properties.write_text(
+            programs.connect_properties(
+                bootstrap_servers(self._plan),
+                url_of(self._plan, REGISTRY),
+                self._plan["ports"][CONNECT],
+                self._replicas(),
+                {"file.allowed.directories": str(files)},
+            )
+        )
+        await self._run(CONNECT, programs.CONNECT, "start", str(properties))
+
+    async def _run(self, name: str, module: str, *arguments: str) -> None:
+        await self._children[name].start(module, *arguments, ready_seconds=_READY_SECONDS)
+        log.info("part ready name=%s", name)
+
+    def _replicas(self) -> int:
+        return min(_MAX_REPLICAS, int(self._plan["brokers"]))
+
+    def _neighbours(self) -> str:
+        parts = (PAGE, REGISTRY, REST_PROXY, CONNECT)
+        urls = {name: url_of(self._plan, name) for name in parts}
+        return ",".join(f"{name}={url}/" for name, url in urls.items() if url)
+
+    async def _seed(self) -> None:
+        """Have a process make what the stack is to have; it is gone when that is there."""
+        if not any(self._plan["seeds"].get(part) for part in ("topics", "schemas")):
+            return
+        self._doing = "seeding topics, schemas and records"
+        self._write_state()
+        log_file = self._place.log_folder / "seeding.log"
+        log_file.unlink(missing_ok=True)
+        seeding = _Seeding("seeding", log_file)
+        try:
+            await seeding.start("stack.seeding", str(self._place.plan_file))
+        finally:
+            await seeding.stop()
+        self._doing = ""
+
+    async def _stop(self) -> None:
+        """Stop brokers last: the others commit and leave their groups first."""
+        self._is_ready = False
+        brokers = [child for name, child in self._children.items() if name.startswith(BROKER)]
+        others = [child for child in self._children.values() if child not in brokers]
+        await asyncio.gather(*(child.stop() for child in others))
+        await asyncio.gather(*(child.stop() for child in brokers))
+        self._place.state_file.unlink(missing_ok=True)
+        if self._plan["is_ephemeral"]:
+            shutil.rmtree(self._plan["data_folder"], ignore_errors=True)
+
+
+def _first(errors: BaseExceptionGroup) -> BaseException:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _state_of(child: Child) -> str:
+    if child.is_ready:
+        return READY
+    return STARTING if child.is_running or not child.has_started else ENDED

@@ -1,0 +1,223 @@
+"""`millrace up` as a person uses it: real processes, and none is left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from tests.lib.process_tree import processes_below
+from tests.lib.rest_calls import JSON, RestCalls, records_type
+from tests.lib.waiting import until
+
+pytestmark = pytest.mark.slow
+
+SEEDS = """
+topics:
+  - lines:2
+  - name: fruit
+    config: {retention.ms: 3600000}
+    value:
+      type: AVRO
+      schema: {type: record, name: Fruit, fields: [{name: name, type: [string, "null"]}]}
+    records:
+      - {key: a, value: {name: apple}}
+schemas:
+  - {subject: other-value, schema: '"string"'}
+"""
+
+
+class Command:
+    """The `millrace` command, for stacks of one folder."""
+
+    def __init__(self, home: Path) -> None:
+        self._environment = {**os.environ, "MILLRACE_HOME": str(home)}
+
+    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "millrace", *arguments]
+        return subprocess.run(
+            command, env=self._environment, capture_output=True, text=True, check=False, timeout=200
+        )
+
+    def up(self, *arguments: str) -> dict[str, Any]:
+        """Start a stack on free ports; return what is printed for programs."""
+        done = self("up", "--any-port", "--json", *arguments)
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        assert found["is_ready"]
+        return found
+
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self("status", "--json").stdout)
+        return found
+
+
+@pytest.fixture
+def millrace(tmp_path: Path) -> Iterator[Command]:
+    command = Command(tmp_path / "home")
+    yield command
+    command("down")
+
+
+def all_of(stack: dict[str, Any]) -> list[int]:
+    """Return the processes of a stack."""
+    return [stack["pid"], *processes_below(stack["pid"])]
+
+
+def is_there(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def send(servers: str, topic: str, value: str) -> None:
+    producer = Producer({"bootstrap.servers": servers})
+    producer.produce(topic, value.encode())
+    assert producer.flush(60) == 0
+
+
+def values_of(servers: str, topic: str, count: int) -> list[bytes]:
+    settings = {"bootstrap.servers": servers, "group.id": "reader", "auto.offset.reset": "earliest"}
+    consumer = Consumer({**settings, "enable.auto.commit": False})
+    consumer.subscribe([topic])
+    try:
+        found: list[bytes] = []
+        deadline = time.monotonic() + 60
+        while len(found) < count and time.monotonic() < deadline:
+            message = consumer.poll(1)
+            if message is not None and message.error() is None:
+                found.append(message.value() or b"")
+        return found
+    finally:
+        consumer.close()
+
+
+def test_a_whole_stack_is_ready_with_its_seeds_and_found_again(
+    millrace: Command, tmp_path: Path
+) -> None:
+    seeds = tmp_path / "seeds.yaml"
+    seeds.write_text(SEEDS)
+    stack = millrace.up("--ephemeral", "--seed", str(seeds))
+    assert list(stack["addresses"]) == ["broker", "registry", "rest-proxy", "connect", "page"]
+    urls = stack["environment"]
+    assert RestCalls(urls["SCHEMA_REGISTRY_URL"]).get("/subjects").body == [
+        "fruit-value",
+        "other-value",
+    ]
+    rest = RestCalls(urls["KAFKA_REST_URL"])
+    assert len(rest.get("/topics/lines/partitions").body) == 2
+    told = {"format": "avro", "auto.offset.reset": "earliest"}
+    instance = rest.post("/consumers/g", told).body["base_uri"]
+    rest.post(f"{instance}/subscription", {"topics": ["fruit"]})
+    (record,) = rest.get(f"{instance}/records", Accept=records_type("avro")).body
+    assert (record["key"], record["value"]) == ("a", {"name": {"string": "apple"}})
+    assert RestCalls(urls["CONNECT_URL"]).get("/connectors").body == []
+    page = RestCalls(stack["addresses"]["page"])
+    assert page.get("/health/ready").body == {"missing": []}
+    send(urls["KAFKA_BOOTSTRAP_SERVERS"], "lines", "hello")
+
+    again = millrace("up", "--json")
+    assert f"process {stack['pid']}" in again.stderr
+    assert json.loads(again.stdout)["addresses"] == stack["addresses"]
+    taken = stack["addresses"]["page"].rpartition(":")[2]
+    refused = millrace("up", "--name", "other", "--offset-ports", str(int(taken) - 8080))
+    assert refused.returncode == 1
+    assert f"port {taken} of page is taken by process {stack['pid']}" in refused.stderr
+    assert "ready" in millrace("status").stdout
+    assert "millrace broker" in millrace("logs", "broker-1", "-n", "50").stdout
+    assert millrace("logs", "kitchen").returncode == 1
+
+    running = all_of(stack)
+    assert len(running) > 5
+    assert millrace("down").returncode == 0
+    assert [pid for pid in running if is_there(pid)] == []
+    assert millrace("status").returncode == 3
+    assert millrace("down").returncode == 0
+
+
+@pytest.mark.parametrize("ending", ["down", "kill"])
+def test_data_is_there_at_the_next_up_and_no_process_is_left(
+    millrace: Command, tmp_path: Path, ending: str
+) -> None:
+    data = ("--data", str(tmp_path / "data"), "--only", "broker,registry")
+    stack = millrace.up(*data)
+    servers = stack["environment"]["KAFKA_BOOTSTRAP_SERVERS"]
+    send(servers, "lines", "before")
+    registry = RestCalls(stack["environment"]["SCHEMA_REGISTRY_URL"])
+    assert registry.post("/subjects/s/versions", {"schema": '"string"'}, JSON).status == 200
+    running = all_of(stack)
+    if ending == "down":
+        millrace("down")
+    else:
+        os.kill(stack["pid"], signal.SIGKILL)
+    until(lambda: not any(map(is_there, running)), 20)
+    stack = millrace.up(*data)
+    servers = stack["environment"]["KAFKA_BOOTSTRAP_SERVERS"]
+    send(servers, "lines", "after")
+    assert sorted(values_of(servers, "lines", 2)) == [b"after", b"before"]
+    registry = RestCalls(stack["environment"]["SCHEMA_REGISTRY_URL"])
+    assert registry.get("/subjects").body == ["s"]
+
+
+def test_a_program_that_dies_is_started_again(millrace: Command) -> None:
+    stack = millrace.up("--ephemeral", "--only", "broker,rest-proxy")
+    for part in ("broker-1", "rest-proxy"):
+        os.kill(stack["parts"][part]["pid"], signal.SIGKILL)
+
+    def are_new() -> bool:
+        now = millrace.status()
+        pids = [now["parts"][part]["pid"] for part in ("broker-1", "rest-proxy")]
+        old = [stack["parts"][part]["pid"] for part in ("broker-1", "rest-proxy")]
+        return bool(now["is_ready"]) and None not in pids and not set(pids) & set(old)
+
+    until(are_new, 60)
+    rest = RestCalls(stack["environment"]["KAFKA_REST_URL"])
+    sent = rest.post("/topics/t", {"records": [{"value": 1}]}, records_type("json"))
+    assert sent.body["offsets"][0]["error"] is None
+
+
+def test_a_laptop_that_sleeps_goes_on(millrace: Command) -> None:
+    """All processes are stopped for longer than any session lasts."""
+    stack = millrace.up("--ephemeral")
+    running = all_of(stack)
+    rest = RestCalls(stack["environment"]["KAFKA_REST_URL"])
+    instance = rest.post("/consumers/g", {"auto.offset.reset": "earliest"}).body["base_uri"]
+    rest.post("/topics/t", {"records": [{"value": "MQ=="}]}, records_type("binary"))
+    rest.post(f"{instance}/subscription", {"topics": ["t"]})
+    assert len(rest.get(f"{instance}/records").body) == 1
+    for pid in running:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(11)
+    for pid in running:
+        os.kill(pid, signal.SIGCONT)
+    rest.post("/topics/t", {"records": [{"value": "Mg=="}]}, records_type("binary"))
+
+    def is_read() -> bool:
+        answer = rest.get(f"{instance}/records")
+        return answer.status == 200 and "Mg==" in [each["value"] for each in answer.body]
+
+    until(is_read)
+    connect = RestCalls(stack["environment"]["CONNECT_URL"])
+    until(lambda: connect.get("/connectors").status == 200, 60)
+    assert millrace.status()["is_ready"]
+    assert [pid for pid in running if not is_there(pid)] == []
+
+
+def test_seeds_that_cannot_be_made_end_the_stack_with_their_reason(
+    millrace: Command, tmp_path: Path
+) -> None:
+    seeds = tmp_path / "seeds.yaml"
+    seeds.write_text("topics: [{name: fruit, replicas: 3}]")
+    done = millrace("up", "--any-port", "--ephemeral", "--only", "broker", "--seed", str(seeds))
+    assert done.returncode == 1
+    assert "replication factor of 3" in done.stderr
+    assert millrace("status").returncode == 3
