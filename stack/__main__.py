@@ -38,8 +38,7 @@ def main() -> int:
         log.error("stack cannot start: %s", error)
         place.write(place.state_file, {"error": str(error)})
         return 1
-    finally:
-        lock.close()
+    # The lock is held until this process has ended: then all that it has started is gone as well.
     return 0
 
 
