@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from millrace import child_processes
 from millrace.child_processes import Child, ChildDiedError
-from millrace.demo import processes
 from tests.lib.quorum_nodes import until
 
 pytestmark = pytest.mark.slow
@@ -83,13 +83,13 @@ def test_one_that_dies_over_and_over_is_given_up_with_its_log(tmp_path: Path) ->
     assert died is not None
     assert "mortal ended with status -9" in str(died.exceptions[0])
     assert "started again" in str(died.exceptions[0])
-    assert len(mortal.pids()) == 1 + processes._MAX_REVIVALS
+    assert len(mortal.pids()) == 1 + child_processes._MAX_REVIVALS
 
 
 def test_having_served_once_does_not_help_one_that_is_never_ready_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "_SERVED_SECONDS", 0.0)
+    monkeypatch.setattr(child_processes, "_SERVED_SECONDS", 0.0)
     mortal = Mortal(tmp_path)
 
     async def act() -> None:
@@ -100,13 +100,13 @@ def test_having_served_once_does_not_help_one_that_is_never_ready_again(
 
     with pytest.raises(BaseExceptionGroup):
         while_watched(mortal, act)
-    assert len(mortal.pids()) == 1 + processes._MAX_REVIVALS
+    assert len(mortal.pids()) == 1 + child_processes._MAX_REVIVALS
 
 
 def test_one_that_serves_before_it_dies_is_started_again_however_often(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "_SERVED_SECONDS", 0.0)
+    monkeypatch.setattr(child_processes, "_SERVED_SECONDS", 0.0)
     mortal = Mortal(tmp_path)
 
     async def act() -> None:
