@@ -1,4 +1,4 @@
-"""A schema as a request brings it, and what it is once it is parsed."""
+"""The schema of a request, before and after it is parsed."""
 
 import json
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class SchemaRequest(NamedTuple):
     schema_id: int | None = None
     version: int | None = None
     is_normalized: bool = False
-    """Whether the caller wants the normalised text compared and stored."""
+    """True if the caller wants the normalised text compared and stored."""
 
     @property
     def form(self) -> str:
@@ -103,7 +103,7 @@ def _number(body: dict[str, Any], name: str) -> int | None:
 
 
 def candidate(registry: Registry, subject: str, request: SchemaRequest, ask: Ask) -> Candidate:
-    """Find out what a request would store. Raises RegistryError, 42201, and Unanswered."""
+    """Return what a request would store. Raises RegistryError, 42201, and Unanswered."""
     asked = request.content
     references = tuple(_with_version(registry, subject, each) for each in asked.references)
     asked = replace(asked, references=references)

@@ -1,4 +1,4 @@
-"""What a writing request does: pure decisions from what the registry knows to records.
+"""Decisions on writing requests: from the state of the registry to records; pure.
 
 Each function looks at the registry and gives the records to append and the answer, or raises
 RegistryError. Nothing is changed here: the records change the registry when they are replayed.
@@ -91,7 +91,7 @@ def _check_compatible(registry: Registry, subject: str, new: Candidate, ask: Ask
 def check(
     registry: Registry, subject: str, new: Candidate, versions: list[Entry], ask: Ask
 ) -> list[str]:
-    """Say what stands against a schema beside these versions of its subject."""
+    """Return the reasons against a schema after these versions of its subject."""
     config = registry.config_in_scope(subject)
     level = config["compatibilityLevel"]
     if level == "NONE":

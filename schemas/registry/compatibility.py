@@ -1,8 +1,8 @@
-"""Whether a new schema may follow the earlier ones: seven levels, Confluent's messages.
+"""Checks a new schema against the earlier ones: seven levels, Confluent's messages.
 
 BACKWARD: the new one reads what the old one wrote. FORWARD: the other way round. FULL: both. Each
 looks at the newest earlier version only; the _TRANSITIVE ones look at all, newest first, and stop
-at the first that does not fit. NONE looks at nothing.
+at the first that does not fit. NONE checks nothing.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Earlier(NamedTuple):
 def incompatibilities(
     level: str, schema_type: str, schema: ParsedSchema, earlier: Sequence[Earlier]
 ) -> list[str]:
-    """Say what stands against the schema, `earlier` being oldest first; empty when nothing does."""
+    """Return the reasons against the schema, empty for none; `earlier` is oldest first."""
     if level == "NONE":
         return []
     looked_at = earlier if level.endswith("_TRANSITIVE") else earlier[-1:]

@@ -1,4 +1,4 @@
-"""What the registry knows: a fold over the records of topic `_schemas`.
+"""The state of the registry: a fold over the records of topic `_schemas`.
 
 The topic is compacted, so of one key only the last record survives; therefore the last record of
 a key wins here too, and a registry that restarts after compaction knows the same.
@@ -6,7 +6,7 @@ a key wins here too, and a registry that restarts after compaction knows the sam
 Invariants: within a context an id stands for one content and a content has one id (a record that
 says otherwise was written by a registry that did not see this one's: it is kept under its own id,
 and the lower version of the subject that sorts first is what the id answers with); the next id is
-higher than all that were ever seen here; what is deleted softly keeps its version.
+higher than all that were ever seen here; a version that is deleted softly keeps its number.
 """
 
 import logging
@@ -54,9 +54,9 @@ class Registry:
         self._by_id: dict[tuple[str, int], set[Place]] = {}
         self._ids: dict[tuple[str, Content], set[int]] = {}
         self._guids: dict[str, set[tuple[str, Content]]] = {}
-        """By guid: what has it, in which context."""
+        """Contexts and contents by guid."""
         self._users: dict[Place, set[Place]] = {}
-        """By what is referred to: the versions that refer to it."""
+        """The versions that refer to a version, by that version."""
         self._highest_ids: dict[str, int] = {}
         self._configs: dict[str | None, Json] = {}
         self._modes: dict[str | None, str] = {}

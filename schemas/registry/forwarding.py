@@ -1,4 +1,4 @@
-"""Writing requests: decided here when this instance leads, else sent on to the one that does."""
+"""Writing requests: the leader decides them, another instance forwards them to it."""
 
 import asyncio
 from typing import Any, Final
@@ -16,7 +16,7 @@ _LEADER_TIMEOUT_SECONDS: Final = 10.0
 _FORWARD_TIMEOUT_SECONDS: Final = 40.0
 
 
-class ForwardedAnswer(Exception):  # noqa: N818  # Not an error: what the leader has answered.
+class ForwardedAnswer(Exception):  # noqa: N818  # Not an error: the answer of the leader.
     """Ends a handler with the answer of the leader."""
 
     def __init__(self, response: web.Response) -> None:
@@ -41,10 +41,10 @@ class Writes:
         if self.leadership.is_leader:
             return await self._topic.write(decide)
         if _FORWARDED in request.headers:
-            # Who sent this takes us for the leader, and we do not: it must not go in circles.
+            # The sender takes this instance for the leader; a request must not go in circles.
             raise unknown_leader()
         answer = await self._forward(request)
-        # Who reads here what it has just written here finds it.
+        # A client that reads from this instance next finds what it has written.
         await self._topic.catch_up()
         raise ForwardedAnswer(answer)
 

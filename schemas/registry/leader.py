@@ -1,11 +1,11 @@
-"""Which instance writes: the leader of the group, elected as Confluent's registry elects.
+"""Elects the instance that writes, as Confluent's registry does.
 
 The instances are members of one Kafka group of protocol type `sr`. A member's metadata is its
 identity in JSON; whoever the coordinator makes the group's leader names the registry's leader in
 every assignment: one that is it already, else the eligible one whose URL sorts first. So instances
 of both kinds can serve one `_schemas` topic.
 
-This says who should write; that nobody else does is for the log to tell (`topic`).
+An election says which instance should write; the log shows whether another one wrote (`topic`).
 """
 
 import asyncio
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Where an instance is reached, and whether it may lead."""
+    """The address of an instance, and whether it may lead."""
 
     host: str
     port: int
@@ -77,7 +77,7 @@ def identity_from(value: Any) -> Identity:
 
 
 class Election(NamedTuple):
-    """What the members are told."""
+    """The result of an election, as the members get it."""
 
     error: int
     member_id: str | None
@@ -107,7 +107,7 @@ class Leadership:
     def __init__(self, bootstrap_servers: str, group_id: str, identity: Identity) -> None:
         self.identity = identity
         self.leader: Identity | None = None
-        """Who leads as far as this instance knows; None while it does not."""
+        """The leader, as far as this instance knows; None while it is unknown."""
         self.group_id = group_id
         self._bootstrap_servers = bootstrap_servers
         self._is_known = asyncio.Event()
@@ -117,7 +117,7 @@ class Leadership:
         return self.leader is not None and self.leader.url == self.identity.url
 
     async def wait_until_known(self) -> None:
-        """Wait until it is known who leads."""
+        """Wait until the leader is known."""
         await self._is_known.wait()
 
     async def run(self) -> None:

@@ -1,4 +1,4 @@
-"""What is asked about schemas that come from outside, and what is answered.
+"""Questions about schemas that come from outside, and their answers.
 
 Parsing and comparing what a stranger sends can take long, so the decisions of the registry do not
 do it: they ask. `Unanswered` ends a decision whose question has no answer yet; the shell has the
@@ -18,7 +18,7 @@ Named = tuple[tuple[str, str], ...]
 
 
 class Parse(NamedTuple):
-    """Is this a schema? The answer is a `Parsed`."""
+    """Asks whether a text is a schema. The answer is a `Parsed`."""
 
     schema_type: str
     text: str
@@ -33,14 +33,17 @@ class Parsed(NamedTuple):
 
 
 class Write(NamedTuple):
-    """How is this schema written in another format? The answer is a text."""
+    """Asks for a schema in another format. The answer is a text."""
 
     schema: Parse
     how: str
 
 
 class Compare(NamedTuple):
-    """What stands against a schema beside earlier versions, oldest first? A list of sentences."""
+    """Asks for the reasons against a schema after earlier versions, which are oldest first.
+
+    The answer is a list of sentences, empty for none.
+    """
 
     level: str
     schema: Parse

@@ -51,7 +51,7 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What makes two schemas the same; of equal content there is one id in a context."""
+    """The identity of a schema: equal content has one id in a context."""
 
     schema: str
     schema_type: str = AVRO

@@ -1,8 +1,8 @@
 """Names of subjects: `:.context:subject`, or plain `subject` in the default context ".".
 
-A context is a room of its own: ids, versions, configuration and modes in it are independent of all
-others. `:.context:` without a subject names the context itself. The name `:.__GLOBAL:` stands for
-all contexts. The syntax is Confluent's (docs.confluent.io, "Schema Registry: schema contexts").
+Ids, versions, configuration and modes of a context are independent of all others. `:.context:`
+without a subject names the context itself. The name `:.__GLOBAL:` stands for all contexts.
+The syntax is Confluent's (docs.confluent.io, "Schema Registry: schema contexts").
 """
 
 from typing import Final, NamedTuple
@@ -52,7 +52,7 @@ def parse_subject(text: str) -> Subject:
 
 
 def is_valid(text: str, *, may_be_context: bool = False) -> bool:
-    """Say whether something may be registered, or configured, under this name."""
+    """Return whether something may be registered, or configured, under this name."""
     subject = parse_subject(text)
     if any(ord(character) < 0x20 or 0x7F <= ord(character) < 0xA0 for character in text):
         return False
@@ -64,7 +64,7 @@ def is_valid(text: str, *, may_be_context: bool = False) -> bool:
 
 
 def matches_prefix(subject: Subject, prefix: str) -> bool:
-    """Say whether a subject is listed for this prefix; `:*:` is every context."""
+    """Return whether a subject is listed for this prefix; `:*:` is every context."""
     wanted = parse_subject(prefix)
     if wanted.context not in (WILDCARD, subject.context):
         return False

@@ -4,11 +4,10 @@ Every instance reads the whole topic and answers reads from memory. Only the lea
 `leader`). A write is: read to the end, decide, append the records as one batch with acks=all, wait
 until the own reader has come past it.
 
-One that was the leader may not know yet that it no longer is, and write beside the new one. The
-log tells: our batch does not stand where the log ended when we decided. Then it is taken back, by
-putting under each of its keys what stood there before it, and the request is decided anew on what
-the log says by now. So no id is given twice and no version is lost; what is left is that a writer
-dies between the two, having been deposed while it wrote.
+A former leader that does not know of its successor may write too. The log shows it: the batch does
+not start at the end offset that the decision was based on. Then the leader takes the batch back, by
+writing the former value of each of its keys, and decides the request again. So no id is given twice
+and no version is lost, except when a deposed leader dies between the two writes.
 """
 
 import asyncio
@@ -62,9 +61,9 @@ class SchemaTopic:
         self._writing = asyncio.Lock()
         self._loaded = asyncio.Event()
         self._values: dict[bytes | None, bytes | None] = {}
-        """What stands under each key, as compaction would leave it."""
+        """The last value of each key, as compaction would leave it."""
         self._recent: list[tuple[int, Record]] = []
-        """What was read while a write of ours goes on."""
+        """Records read while this instance writes."""
         self._consumer: AIOKafkaConsumer | None = None
         self._asker: AIOKafkaConsumer | None = None
         """Asks where the log ends, on a connection where no fetch waits for records before it."""

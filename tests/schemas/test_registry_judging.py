@@ -85,7 +85,7 @@ def test_slow_question_is_given_up_and_others_are_answered_meanwhile() -> None:
     async def check(judges: Judges) -> None:
         await judges.answer(STRING, "friend")
         slow = asyncio.ensure_future(judges.answer(endless(), "stranger"))
-        waits = []
+        waits: list[float] = []
         while not slow.done():
             started = time.monotonic()
             number = len(waits)
@@ -120,6 +120,31 @@ def test_process_that_was_killed_is_replaced() -> None:
         assert isinstance(await judges.answer(Parse("AVRO", '"int"'), "a"), Parsed)
 
     judging(check)
+
+
+def test_question_that_processes_die_of_is_refused_after_the_second() -> None:
+    class Dying(Judges):
+        async def _judge(self, data: bytes) -> bytes | str:
+            return await super()._judge(data[:5])  # No process can read it.
+
+    async def check() -> None:
+        judges = Dying()
+        refused = await judges.answer(STRING, "a")
+        assert isinstance(refused, Refused)
+        assert "dies of it" in refused.message
+        assert judges.memory.size_bytes == 0
+        await judges.close()
+
+    asyncio.run(check())
+
+
+def test_client_is_sent_away_when_the_machine_is_too_busy() -> None:
+    async def check(judges: Judges) -> None:
+        with pytest.raises(RegistryError) as told:
+            await judges.answer(STRING, "a")
+        assert told.value.http_status == 429
+
+    judging(check, Limits(wait_seconds=0.0))
 
 
 def test_client_has_one_place_and_a_few_that_wait() -> None:

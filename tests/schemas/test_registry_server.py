@@ -22,7 +22,7 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from google.protobuf import descriptor_pool, message_factory
+from google.protobuf import descriptor_pool, message_factory, timestamp_pb2
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 
 from millrace.testing import LocalBroker
@@ -283,3 +283,35 @@ def test_schema_that_takes_long_delays_nobody_else(servers: Servers) -> None:
     assert len(waits) > 10
     # The processor may be busy with other tests; on the registry's loop it would be the whole time.
     assert max(waits) < sum(waits) / 3
+
+
+def test_python_serializer_registers_what_a_file_imports(servers: Servers) -> None:
+    """It registers each imported file under its name, and refers to it."""
+    url = servers.start()
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
+    money = FileDescriptorProto(name="shop/money.proto", package="shop", syntax="proto3")
+    money.message_type.add(name="Money").field.add(name="units", number=1, type=3, label=1)
+    order = FileDescriptorProto(name="shop/order.proto", package="shop", syntax="proto3")
+    order.dependency.extend([money.name, "google/protobuf/timestamp.proto"])
+    message = order.message_type.add(name="Order")
+    kinds = (("total", ".shop.Money"), ("at", ".google.protobuf.Timestamp"))
+    for number, (name, kind) in enumerate(kinds, 1):
+        message.field.add(name=name, number=number, type=11, label=1, type_name=kind)
+    for file in (money, order):
+        pool.Add(file)
+    order_class: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Order"))
+    value = order_class(total={"units": 3}, at={"seconds": 7})
+    context = SerializationContext("orders", MessageField.VALUE)
+    with client_of(url) as writer, client_of(url) as reader:
+        data = ProtobufSerializer(order_class, writer)(value, context)
+        assert ProtobufDeserializer(order_class, {}, reader)(data, context) == value
+        assert reader.get_subjects() == ["orders-value", "shop/money.proto"]
+        known = call("GET", f"{url}/subjects/orders-value/versions/1").body
+        (reference,) = known["references"]
+        assert reference == {"name": money.name, "subject": money.name, "version": 1}
+        assert known["schema"] == (
+            'syntax = "proto3";\npackage shop;\n\n'
+            'import "google/protobuf/timestamp.proto";\nimport "shop/money.proto";\n\n'
+            "message Order {\n  .shop.Money total = 1;\n  .google.protobuf.Timestamp at = 2;\n}\n"
+        )

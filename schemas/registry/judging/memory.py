@@ -4,7 +4,7 @@ from collections import OrderedDict
 from typing import Final
 
 _ENTRY_BYTES: Final = 200
-"""What an entry takes besides its answer."""
+"""The size of an entry without its answer, about."""
 
 
 class AnswerMemory:

@@ -16,7 +16,7 @@ class _Client:
 
 
 class Places:
-    """Who is being served, and who waits; a client that waits for nothing is forgotten."""
+    """Counts the questions of each client; a client without questions is forgotten."""
 
     def __init__(self, count: int, *, waiting: int, client_waiting: int, seconds: float) -> None:
         self._places = asyncio.Semaphore(count)

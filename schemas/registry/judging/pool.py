@@ -19,6 +19,7 @@ from schemas.registry.questions import (
     digest,
     to_bytes,
 )
+from schemas.registry.refusals import too_many_requests
 
 _START: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; "
@@ -31,7 +32,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is spent on questions."""
+    """Limits on the processes and on the questions that wait."""
 
     processes: int = 2
     answer_seconds: float = 10.0
@@ -57,6 +58,8 @@ class Judges:
             seconds=self.limits.waiting_seconds,
         )
         self._idle: list[_Process] = []
+        self._started: list[_Process] = []
+        """All that have not been seen to end."""
 
     async def answer(self, question: Question, client: str) -> Answer:
         """Return the answer. Raises RegistryError, 429, when the client has to come again."""
@@ -68,51 +71,58 @@ class Judges:
         async with self._places.place(client):
             # Another request of this client may have asked the same.
             answer = self.memory.get(key) or await self._judge(data)
-        if answer is None:
-            return refused_as("the process that checks it has died")
-        if answer:
+        if isinstance(answer, bytes):
             self.memory.put(key, answer)
             return answer_from(answer)
         log.warning(
-            "registry gave up a schema kind=%s bytes=%d seconds=%g",
-            *(type(question).__name__, len(data), self.limits.answer_seconds),
+            "registry gave up a schema kind=%s bytes=%d reason=%s",
+            *(type(question).__name__, len(data), answer),
         )
-        seconds = f"{self.limits.answer_seconds:g}"
-        return refused_as(f"it takes longer than {seconds} s to check")
+        return refused_as(str(answer))
 
-    async def _judge(self, data: bytes) -> bytes | None:
-        """Return the answer: empty when it takes too long, None when the process has died."""
+    async def _judge(self, data: bytes) -> bytes | str:
+        """Return the answer, or why there is none. Raises RegistryError, 429."""
+        deaths = 0
         while True:
             is_used = bool(self._idle)
-            process = self._idle.pop() if is_used else await _start(self.limits.answer_seconds)
+            process = self._idle.pop() if is_used else await self._start()
             process.stay()
             try:
                 async with asyncio.timeout(self.limits.wait_seconds):
                     answer = await process.ask(data)
             except TimeoutError:
+                # Without having used its processor time: this machine is too busy.
                 process.kill()
-                return b""
-            except (OSError, EOFError) as error:
+                raise too_many_requests() from None
+            except (OSError, EOFError):
                 if await process.ended() == -signal.SIGPROF:
-                    return b""
-                if is_used:
-                    continue  # It had ended, as one does that has grown large.
-                log.warning("registry lost a process that checks schemas error=%r", error)
-                return None
+                    return f"it takes longer than {self.limits.answer_seconds:g} s to check"
+                # One that was used before has ended by itself, as one does that has grown large.
+                deaths += not is_used
+                if deaths > 1:
+                    return "the process that checks it dies of it"
             except BaseException:
                 process.kill()
                 raise
-            self._idle.append(process)
-            process.end_when_idle(self.limits.idle_seconds, self._idle.remove)
-            return answer
+            else:
+                self._idle.append(process)
+                process.end_when_idle(self.limits.idle_seconds, self._idle.remove)
+                return answer
 
     async def close(self) -> None:
         """End all processes."""
-        while self._idle:
-            process = self._idle.pop()
+        self._idle.clear()
+        while self._started:
+            process = self._started.pop()
             process.stay()
             process.kill()
             await process.wait()
+
+    async def _start(self) -> "_Process":
+        self._started = [each for each in self._started if not each.has_ended]
+        process = await _start(self.limits.answer_seconds)
+        self._started.append(process)
+        return process
 
 
 class _Process:
@@ -144,8 +154,12 @@ class _Process:
             self._ending.cancel()
             self._ending = None
 
+    @property
+    def has_ended(self) -> bool:
+        return self._process.returncode is not None
+
     def kill(self) -> None:
-        if self._process.returncode is None:
+        if not self.has_ended:
             self._process.kill()
 
     async def wait(self) -> int:

@@ -16,9 +16,9 @@ from schemas.registry.judge import Judge
 from schemas.registry.questions import answer_to_bytes, question_from
 
 LENGTH_BYTES: Final = 4
-_STACK_BYTES: Final = 256 << 20
-_RECURSION_LIMIT: Final = 10_000
-_ADDRESS_SPACE_BYTES: Final = 2 << 30
+_STACK_BYTES: Final = 128 << 20
+_RECURSION_LIMIT: Final = 5_000
+_ADDRESS_SPACE_BYTES: Final = 1 << 30
 _LOOK_SECONDS: Final = 1.0
 _LARGE_BYTES: Final = 160 << 20
 

@@ -1,8 +1,8 @@
-"""What all handlers share: reading names, numbers and bodies, and answering as Confluent does."""
+"""Shared by all handlers: reads names, numbers and bodies, answers as Confluent's registry does."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from aiohttp import web
@@ -47,9 +47,10 @@ log = logging.getLogger(__name__)
 
 _DIGITS: Final = 10
 _SHOWN_CHARACTERS: Final = 100
+_UNINTERRUPTED_CHARACTERS: Final = 1 << 20
 
 LOAD_SECONDS = 10.0
-"""How long a request waits for the topic to be read; then the store is at fault, not the caller."""
+"""A request waits so long for the topic to be read; then it is answered with 50001."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ItemT = TypeVar("ItemT")
@@ -59,6 +60,20 @@ def answer(request: web.Request, body: Any, status: int = 200) -> web.Response:
     """Answer with JSON, of the content type the caller takes."""
     text = compact_json(body).encode()
     return web.Response(body=text, status=status, content_type=_answered_type(request))
+
+
+async def answer_list(request: web.Request, items: Iterable[Any]) -> web.Response:
+    """Answer with a list that may be long; others are served while it is written."""
+    texts: list[str] = []
+    written = 0
+    for item in items:
+        texts.append(compact_json(item))
+        written += len(texts[-1])
+        if written > _UNINTERRUPTED_CHARACTERS:
+            written = 0
+            await asyncio.sleep(0)
+    body = f"[{','.join(texts)}]".encode()
+    return web.Response(body=body, content_type=_answered_type(request))
 
 
 def answer_text(request: web.Request, text: str) -> web.Response:
@@ -91,9 +106,10 @@ async def registry_errors(request: web.Request, handler: Handler) -> web.StreamR
 
 
 def when_loaded(handler: Handler) -> Handler:
-    """Return the handler for when the topic is read: before that nothing is known to be missing.
+    """Return a handler that first waits until the topic is read.
 
-    To a client `not found` is final; a service would set aside an event whose schema there is.
+    Before that the registry cannot say that something does not exist, and clients take a 404 for
+    final: a service would set aside an event whose schema exists.
     """
 
     async def wait_and_handle(request: web.Request) -> web.StreamResponse:

@@ -1,4 +1,4 @@
-"""What the registry shows a browser at `/`; all others get what Confluent's answers there."""
+"""The front page at `/` for browsers; other clients get the answer of Confluent's registry."""
 
 from collections.abc import Mapping
 

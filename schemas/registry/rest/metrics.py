@@ -1,4 +1,4 @@
-"""What the registry counts: requests by route and status, and how much it knows."""
+"""Metrics: requests by route and status, the number of subjects, leadership."""
 
 from collections.abc import Awaitable, Callable
 

@@ -1,4 +1,4 @@
-"""Which content type an answer has: the one that the caller likes best of those there are.
+"""Chooses the content type of an answer by the Accept header of the request.
 
 RFC 9110, section 12.5.1. Confluent's registry offers the same three, in this order.
 """
@@ -9,7 +9,7 @@ CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _JSON: Final = "application/json"
 _OFFERED: Final = (CONTENT_TYPE, "application/vnd.schemaregistry+json", _JSON)
 SENT: Final = (*_OFFERED, "application/octet-stream")
-"""What a body may be sent as."""
+"""Content types that a request may have."""
 
 
 def answered_type(accept: str) -> str | None:

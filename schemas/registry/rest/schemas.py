@@ -1,5 +1,7 @@
 """`/schemas`: schemas by id, by guid, and all of them."""
 
+from collections.abc import Iterator
+
 from aiohttp import web
 
 from schemas.registry import refusals
@@ -8,6 +10,7 @@ from schemas.registry.questions import Ask
 from schemas.registry.records import Entry, Json, content_members
 from schemas.registry.rest.answers import (
     answer,
+    answer_list,
     answer_text,
     ask_of,
     flag,
@@ -33,9 +36,12 @@ async def get_schemas(request: web.Request) -> web.Response:
     ):
         versions = registry.versions(subject, with_deleted=with_deleted)
         entries += versions[-1:] if flag(request, "latestOnly") else versions
-    ask = ask_of(request)
-    bodies = [entry_body(registry, entry, "", ask) for entry in page(request, entries)]
-    return answer(request, bodies)
+    return await answer_list(request, _bodies(request, entries))
+
+
+def _bodies(request: web.Request, entries: list[Entry]) -> Iterator[Json]:
+    for entry in page(request, entries):
+        yield entry_body(registry_of(request), entry, "", ask_of(request))
 
 
 async def get_types(request: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""`/config`, `/mode`, `/contexts`, what the server is, and whether it is well."""
+"""`/config`, `/mode`, `/contexts`, the server's version and its health."""
 
 from importlib.metadata import PackageNotFoundError, version
 
@@ -80,7 +80,7 @@ async def delete_context(request: web.Request) -> web.Response:
 
 
 async def get_cluster(request: web.Request) -> web.Response:
-    """Which clusters this is: Kafka's and the registry's own group."""
+    """Answer with the ids of the Kafka cluster and of the registry's group."""
     clusters = {
         "kafka-cluster": request.app[TOPIC_KEY].cluster_id,
         "schema-registry-cluster": request.app[WRITES_KEY].leadership.group_id,
@@ -139,4 +139,4 @@ SERVER_ROUTES = [
     ("GET", "/health/live", get_live),
     ("GET", "/health/ready", get_ready),
 ]
-"""What belongs to no context."""
+"""Routes that belong to no context."""

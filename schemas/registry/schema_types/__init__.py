@@ -1,4 +1,4 @@
-"""The kinds of schemas: what is a valid one, how it is written down, what can read what.
+"""The kinds of schemas: each is parsed, written in a canonical form, and compared.
 
 A package parses each kind. For Avro a package also tells what can read what; for JSON Schema and
 Protobuf the rules are here (`json_rules`, `proto_rules`).

@@ -1,4 +1,4 @@
-"""What can read what in Avro: the rules of package `avro`, in time that grows with the schemas.
+"""Avro: whether a reader's schema can read a writer's, by the rules of package `avro`, but faster.
 
 The package builds a dictionary of a record's fields anew for each field that it looks up, hashes a
 pair of schemas so that most pairs collide, and compares the fields of two records of a union before

@@ -1,4 +1,4 @@
-"""What a JSON Schema says, as nodes: the form in which two schemas are compared.
+"""JSON Schema as a graph of nodes: the form in which two schemas are compared.
 
 A document becomes a graph: every keyword belongs to one kind of node, a schema with keywords of
 several kinds is an `allOf` of one node for each, a list of types is an `anyOf`, and `$ref` leads to

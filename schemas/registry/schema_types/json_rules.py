@@ -1,4 +1,4 @@
-"""Which differences there are between two JSON Schemas: Confluent's rules.
+"""Finds the differences between two JSON Schemas by Confluent's rules.
 
 `differences(old, new)` asks whether the new schema accepts what the old one accepted. A pair of
 schemas is compared once. A pair that is met again inside of its own comparison (a recursive schema)
@@ -56,7 +56,7 @@ class _Comparison:
     def __init__(self, incompatible: dict[_Pair, Differences]) -> None:
         self.has_assumed = False
         self._incompatible = incompatible
-        """What an earlier pass found."""
+        """Pairs that an earlier pass found incompatible."""
         self._done: dict[_Pair, Differences] = {}
         self._under_way: set[_Pair] = set()
 

@@ -16,7 +16,7 @@ from schemas.registry.schema_types.json_loader import json_key, load
 from schemas.registry.schema_types.json_rules import differences
 
 _UNREADABLE = (ValueError, TypeError, ArithmeticError, RecursionError, UndefinedTypeCheck)
-"""What the packages raise for what is no schema, over and above a SchemaError."""
+"""Besides SchemaError: the errors that the packages raise for a document that is no schema."""
 
 
 class JsonSchema(ParsedSchema):
