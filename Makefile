@@ -1,7 +1,7 @@
 # `make help` lists the commands. Every one of them sets up what it needs in .venv first, and pip
 # shows how far it is: the first time Spark alone is 450 MB.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-containers slowest check lint format style types contracts quick fix sim connect-sim disk-damage chaos mirror-faults streams-smoke fuzz bench lock clean
+.PHONY: help setup demo test test-containers slowest check lint format style types contracts quick fix sim connect-sim disk-damage chaos round-trips mirror-faults streams-smoke fuzz bench lock clean
 
 # Tests start our programs hundreds of times: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -136,6 +136,9 @@ disk-damage: $(VENV)/.dev ## damage every file a node reads, in every way: make 
 
 chaos: $(VENV)/.dev ## break a real cluster under load and judge it: make chaos MINUTES=10 SEED=1 TRANSACTIONS=1 (or PIPELINE=1, SPARK=1)
 	$(BIN)/python -m tests.chaos$(if $(TRANSACTIONS),.transactions)$(if $(PIPELINE),.pipeline) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(SPARK),--spark)
+
+round-trips: $(VENV)/.dev ## random tables through connectors that are killed: make round-trips SEEDS=500
+	ROUND_TRIPS=$(SEEDS) $(BIN)/python -m pytest -q -n 0 -m '' tests/connect/test_round_trips.py
 
 mirror-faults: $(VENV)/.dev ## break a mirror in every way it should stand, and judge its copies: SEED=1
 	$(BIN)/python -m tests.mirror.faults $(if $(SEED),--seed $(SEED))

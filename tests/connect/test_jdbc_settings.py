@@ -198,6 +198,24 @@ def test_a_source_without_tables_says_so(url: str) -> None:
 
 
 @pytest.mark.slow
+def test_microseconds_that_are_cut_are_said(url: str) -> None:
+    run(url, "CREATE TABLE a (at TIMESTAMP, clock TIME)")
+    run(url, "INSERT INTO a VALUES ('2026-01-02 03:04:05.678', '01:02:03.000001')")
+    for granularity, said in (("connect_logical", "a.clock. Set"), ("micros_long", "a.clock. Set")):
+        settings = source(url, timestamp_granularity=granularity)
+        task = started_source(JdbcSourceConnector(), settings, Kept())
+        assert task.note() is None
+        polled(task, Kept())
+        assert said in str(task.note())
+        task.stop()
+    run(url, "UPDATE a SET at = '2026-01-02 03:04:05.678901', clock = NULL")
+    task = started_source(JdbcSourceConnector(), source(url), Kept())
+    polled(task, Kept())
+    assert "a.at. Set timestamp.granularity" in str(task.note())
+    task.stop()
+
+
+@pytest.mark.slow
 def test_a_query_that_is_not_shown_and_a_suffix(url: str) -> None:
     run(url, "CREATE TABLE a (id INT)", "INSERT INTO a SELECT generate_series(1, 9)")
     settings = source(url, query_masked="SELECT * FROM a WHERE id > 2", query_suffix="LIMIT 3")

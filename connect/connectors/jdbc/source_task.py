@@ -49,10 +49,13 @@ from millrace.connect import (
 )
 from millrace.connect.connectors import Settings
 from millrace.connect.data.logical import timestamp_from, timestamp_ms_of
+from millrace.connect.data.schema import TIME as TIME_NAME
+from millrace.connect.data.schema import TIMESTAMP as TIMESTAMP_NAME
 
 log = logging.getLogger(__name__)
 
 _SHOWN: Final = 80
+_OF_MILLISECONDS: Final = (TIME_NAME, TIMESTAMP_NAME)
 _NANOS: Final = "timestamp_nanos"
 _VIEW: Final = "millrace_connect_query"
 _WAIT_MS: Final = 500
@@ -83,6 +86,8 @@ class TableReader:
         """Whether more rows of the last one's timestamp follow."""
         self._columns: list[tuple[str, ReadColumn]] = []
         """Of each field: its name, and how it is asked for and read."""
+        self.cut: set[str] = set()
+        """Columns whose microseconds are lost to schemas of milliseconds."""
         self.next_ms = 0
         """When it is to be asked again."""
 
@@ -215,12 +220,15 @@ class TableReader:
         values = []
         for value, (name, column) in zip(row, self._columns, strict=False):
             try:
-                values.append(None if value is None else column.read(value))
+                made = None if value is None else column.read(value)
             except (ValueError, ArithmeticError, DataException, UnicodeError) as error:
                 raise DataException(
                     f"Table {self.name or '(query)'}, column {name}, value "
                     f"{str(value)[:_SHOWN]!r}: {error}"
                 ) from None
+            if made is not None and column.schema.name in _OF_MILLISECONDS:
+                self._look_at_fraction(name, made)
+            values.append(made)
         struct = Struct.of_valid(self._schema, values)
         return SourceRecord(
             topic=self.topic,
@@ -229,6 +237,11 @@ class TableReader:
             source_partition=self.partition,
             source_offset=None if self._mode == BULK else dict(self._offset),
         )
+
+    def _look_at_fraction(self, name: str, made: datetime.datetime | datetime.time) -> None:
+        """Note a column whose values are finer than its schema, which cuts them."""
+        if made.microsecond % 1000:
+            self.cut.add(f"{self.name}.{name}" if self.name else name)
 
     def _statement(self, connection: sa.Connection) -> "sa.Select[Any]":
         statement, suffix = self._selected(connection), self._parsed["query.suffix"]
@@ -354,6 +367,15 @@ class JdbcSourceTask(SourceTask):
         except SQLAlchemyError as error:
             self._close()
             raise ConnectException(f"The table cannot be read: {error}") from error
+
+    def note(self) -> str | None:
+        cut = sorted(name for reader in self._readers for name in reader.cut)
+        if not cut:
+            return None
+        return (
+            f"Columns have microseconds, which Connect's own types cut: {', '.join(cut)}. Set "
+            "timestamp.granularity to micros_long, or read a TIME as a text by a query."
+        )
 
     def stop(self) -> None:
         self._stopping.set()

@@ -249,6 +249,9 @@ def column_value(value: Any, zone: Zone = datetime.UTC) -> Any:
     match value:
         case datetime.datetime():
             return wall_at(value, zone)
+        case decimal.Decimal() if value.as_tuple().exponent == -UNSET_SCALE:
+            # Of a NUMERIC without a scale: its zeros are the schema's, and not the column's.
+            return value.normalize(EXACT)
         case bytearray() | memoryview():
             return bytes(value)
         case _:
