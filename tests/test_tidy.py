@@ -122,6 +122,7 @@ def test_no_committed_text_names_this_machine_or_a_registry() -> None:
 
 PLAIN_ENGLISH = (
     "bench",
+    "broker/cli",
     "broker/config",
     "broker/coordinator",
     "broker/errors.py",

@@ -1,7 +1,7 @@
-"""What the arguments of Kafka's tools have in common: how they are parsed, refused and explained.
+"""The arguments that Kafka's tools have in common, their errors and their help.
 
-Kafka's tools end with 1 for every mistake, where argparse has 2. `UsageError` is a mistake in the
-arguments that is told with the usage, `ToolFailed` one that is told by its message alone.
+Kafka's tools exit with 1 after every error, argparse with 2. `UsageError` is an error in the
+arguments that is printed with the usage, `ToolFailed` one that is printed alone.
 """
 
 import argparse
@@ -20,14 +20,14 @@ HELP_WIDTH = 80
 
 
 class ToolFailed(Exception):  # noqa: N818 -- the outcome of a tool, told as it is
-    """The tool did not do what it was asked; the text says why, all that the user is to see."""
+    """The tool failed; the user sees the text and no stack trace."""
 
 
 class ToolParser(argparse.ArgumentParser):
-    """An argument parser whose mistakes end the tool with Kafka's exit status."""
+    """An argument parser whose errors end the tool with Kafka's exit status."""
 
     def error(self, message: str) -> NoReturn:
-        """Tell a mistake with the usage, and the flag that was meant."""
+        """Print an error, the most similar flag and the usage; exit with 1."""
         print(message + self._meant(message), file=sys.stderr)
         self.print_usage(sys.stderr)
         raise SystemExit(1)
@@ -41,7 +41,7 @@ class ToolParser(argparse.ArgumentParser):
 
 
 def tool_parser(name: str, description: str) -> ToolParser:
-    """Make the parser of one tool, with `--help` and `--version`."""
+    """Return the parser of one tool, with `--help` and `--version`."""
     parser = ToolParser(
         prog=f"millrace {name}",
         description=textwrap.fill(description, HELP_WIDTH),
@@ -54,7 +54,7 @@ def tool_parser(name: str, description: str) -> ToolParser:
 
 
 def add_examples(parser: argparse.ArgumentParser, name: str) -> None:
-    """Have `--help` end with two ways to use the tool."""
+    """Add two examples of use to the end of `--help`."""
     parser.epilog = "examples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[name])
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
 
@@ -62,7 +62,7 @@ def add_examples(parser: argparse.ArgumentParser, name: str) -> None:
 def add_connection(
     parser: argparse.ArgumentParser, *, has_controllers: bool = True, is_required: bool = False
 ) -> None:
-    """Add the arguments that say which cluster to ask."""
+    """Add the arguments that name the cluster."""
     group = parser.add_mutually_exclusive_group(required=is_required)
     group.add_argument(
         "--bootstrap-server", metavar="HOST:PORT,...", help="the brokers to connect to"
@@ -81,7 +81,7 @@ def add_connection(
 def connection_of(
     options: argparse.Namespace, *, default_timeout_ms: int = 60_000
 ) -> AdminSettings:
-    """Give the client's settings from the arguments; raises KafkaError(INVALID_CONFIG)."""
+    """Return the client's settings from the arguments; raise KafkaError(INVALID_CONFIG)."""
     file = options.command_config
     return admin_settings(
         options.bootstrap_server,
@@ -92,7 +92,7 @@ def connection_of(
 
 
 def is_given(options: argparse.Namespace, flag: str) -> bool:
-    """Whether an argument was given: `--if-exists` by its name without the dashes."""
+    """Return True if an argument was given: `--if-exists` by its name without the dashes."""
     value = getattr(options, flag.replace("-", "_"))
     return value is not None and value is not False
 
@@ -100,7 +100,7 @@ def is_given(options: argparse.Namespace, flag: str) -> bool:
 def check_required(
     parser: argparse.ArgumentParser, options: argparse.Namespace, flags: Iterable[str]
 ) -> None:
-    """Refuse when one of these arguments is missing."""
+    """Raise an error if one of these arguments is missing."""
     for flag in flags:
         if not is_given(options, flag):
             parser.error(f'Missing required argument "[{flag}]"')
@@ -109,7 +109,7 @@ def check_required(
 def check_not_with(
     parser: argparse.ArgumentParser, options: argparse.Namespace, flag: str, others: Iterable[str]
 ) -> None:
-    """Refuse when an argument was given together with one of those it does not go with."""
+    """Raise an error if an argument was given together with an incompatible one."""
     if is_given(options, flag):
         for other in others:
             if is_given(options, other):
@@ -119,7 +119,7 @@ def check_not_with(
 def use_new_names(
     parser: argparse.ArgumentParser, options: argparse.Namespace, deprecated: Mapping[str, str]
 ) -> None:
-    """Take what deprecated flags say for what the new ones say, and warn of it."""
+    """Copy the values of deprecated flags to the new ones, with a warning."""
     for old, new in deprecated.items():
         if not is_given(options, old):
             continue

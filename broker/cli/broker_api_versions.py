@@ -1,4 +1,4 @@
-"""`millrace broker-api-versions`: what each broker can, with kafka-broker-api-versions' flags."""
+"""`millrace broker-api-versions`: API versions, with the flags of kafka-broker-api-versions."""
 
 import argparse
 import sys
@@ -26,12 +26,12 @@ CONTROLLER_APIS = frozenset(
         ApiKey.UPDATE_RAFT_VOTER,
     }
 )
-"""What no broker answers its clients, so that nobody misses it."""
+"""The APIs that no broker offers its clients, which are therefore not listed as unsupported."""
 KNOWN_KEYS = frozenset(ApiKey)
 
 
 def main(arguments: list[str]) -> int:
-    """Print the versions of every broker; 1 when none can be asked."""
+    """Print the versions of every broker; return 1 if none is reachable."""
     options = _parser().parse_args(arguments)
     try:
         with AdminClient(connection_of(options)) as client:
@@ -57,13 +57,13 @@ def _broker_text(client: AdminClient, node: Node) -> str:
 
 
 def node_text(node: Node) -> str:
-    """Name a broker as Kafka's clients do."""
+    """Return a broker's name in the format of Kafka's clients."""
     rack = "null" if node.rack is None else node.rack
     return f"{node.host}:{node.port} (id: {node.node_id} rack: {rack} isFenced: false)"
 
 
 def versions_text(apis: Iterable[ApiVersion]) -> str:
-    """Give the versions of every API, and the highest of them that this tool speaks itself."""
+    """Return the versions of every API, and the highest that this tool supports too."""
     lines = {api.api_key: _api_text(api) for api in apis}
     for key in ApiKey:
         if key not in CONTROLLER_APIS:
@@ -83,7 +83,7 @@ def _api_text(api: ApiVersion) -> str:
 def _usable_text(key: ApiKey, lowest: int, highest: int) -> str:
     ours = API_VERSION_RANGES.get(key)
     if ours is None:
-        return ""  # Nothing here ever sends it.
+        return ""  # This tool has no such request.
     if ours.max < lowest:
         return " [unusable: node too new]"
     if highest < ours.advertised_min:
@@ -92,5 +92,5 @@ def _usable_text(key: ApiKey, lowest: int, highest: int) -> str:
 
 
 def api_name(key: ApiKey) -> str:
-    """Give Kafka's name of an API: `LIST_OFFSETS` is ListOffsets."""
+    """Return Kafka's name of an API: `LIST_OFFSETS` is ListOffsets."""
     return "".join(word.capitalize() for word in key.name.split("_"))

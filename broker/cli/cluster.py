@@ -11,7 +11,7 @@ from broker.protocol.messages.describe_cluster import DescribeClusterBroker
 
 
 def main(arguments: list[str]) -> int:
-    """Do one command; 1 when it is refused."""
+    """Run one command; return 1 if it is refused."""
     options = _parser().parse_args(arguments)
     options.command_config = options.command_config or options.config
     try:
@@ -83,7 +83,7 @@ COMMANDS = {
 
 
 def endpoint_lines(nodes: list[DescribeClusterBroker], *, are_controllers: bool) -> list[str]:
-    """Give the table of nodes; brokers have a column that tells whether they are fenced."""
+    """Return the table of nodes; brokers have a column for their fencing."""
     rows = [("ID", "HOST", "PORT", "RACK", "STATE", "ENDPOINT_TYPE")]
     rows += [
         (

@@ -1,8 +1,8 @@
-"""Which entity `millrace configs` is about, from its arguments.
+"""The entities of `millrace configs`, from its arguments.
 
-There are two ways to say it: `--entity-type topics --entity-name a`, where the types and the names
-belong together by their order and `--entity-default` stands for a name, and `--topic a`. The empty
-name is the default of all entities of a type.
+There are two forms: `--entity-type topics --entity-name a`, where types and names are matched by
+their order and `--entity-default` stands for a name, and `--topic a`. The empty name is the default
+of all entities of a type.
 """
 
 import argparse
@@ -36,7 +36,7 @@ DEFAULT_NAME = ""
 
 
 class Entities(NamedTuple):
-    """The types in the order they were given, and as many names, or fewer."""
+    """The types in the order of the arguments, with at most as many names."""
 
     types: list[str]
     names: list[str]
@@ -65,7 +65,7 @@ def add_entity_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def entities_of(options: argparse.Namespace) -> Entities:
-    """Give what the arguments name; raises ToolFailed for what does not go together."""
+    """Return the entities of the arguments; raise ToolFailed for incompatible ones."""
     flags = [flag for flag in FLAG_TYPES if is_given(options, flag)]
     default_flags = [flag for flag in DEFAULT_FLAG_TYPES if is_given(options, flag)]
     types = [
@@ -90,7 +90,7 @@ def entities_of(options: argparse.Namespace) -> Entities:
 
 
 def check_for_describe(entities: Entities) -> None:
-    """Refuse what cannot be described."""
+    """Raise an error for entities that cannot be described."""
     listed = ",".join(entities.types)
     if DEFAULT_NAME in entities.names and not TYPES_WITH_DEFAULT & set(entities.types):
         raise ToolFailed(f"--entity-default must not be specified with --describe of {listed}")
@@ -99,7 +99,7 @@ def check_for_describe(entities: Entities) -> None:
 
 
 def check_for_alter(entities: Entities) -> None:
-    """Refuse what cannot be changed."""
+    """Raise an error for entities that cannot be changed."""
     if TYPES_WITH_DEFAULT & set(entities.types):
         if not entities.names:
             raise ToolFailed(

@@ -51,7 +51,7 @@ DEPRECATED = {
 
 
 def main(arguments: list[str]) -> int:
-    """Print records until stopped or told enough; 1 when that is not possible."""
+    """Print records until a signal or a limit; return 1 after an error."""
     parser = _parser()
     options = parser.parse_args(arguments)
     _check(parser, options)
@@ -154,7 +154,7 @@ def _check(parser: ToolParser, options: argparse.Namespace) -> None:
 
 
 def formatter_properties(options: argparse.Namespace) -> dict[str, str]:
-    """Give the properties of the formatter."""
+    """Return the properties of the formatter."""
     properties = read_properties(options.formatter_config) if options.formatter_config else {}
     for name in ("key", "value"):
         if given := getattr(options, f"{name}_deserializer"):
@@ -165,7 +165,7 @@ def formatter_properties(options: argparse.Namespace) -> dict[str, str]:
 def consumer_settings(
     parser: ToolParser, options: argparse.Namespace, random: Random
 ) -> dict[str, str]:
-    """Give the consumer's settings; a group that nobody named is made up and commits nothing."""
+    """Return the consumer's settings; without a group a random one that commits nothing."""
     settings = collect_settings(options.command_config, options.command_property)
     _check_group(parser, options, settings.get("group.id"))
     reset = settings.setdefault(
@@ -185,7 +185,7 @@ def consumer_settings(
     if "group.id" not in settings:
         settings["group.id"] = f"console-consumer-{random.randrange(GENERATED_GROUPS)}"
         settings.setdefault("enable.auto.commit", "false")
-    # Only what was printed counts as read.
+    # Only printed records count as read.
     settings["enable.auto.offset.store"] = "false"
     return settings
 
@@ -204,7 +204,7 @@ def _check_group(parser: ToolParser, options: argparse.Namespace, in_settings: s
 
 
 def _consume(options: argparse.Namespace, settings: dict[str, str], formatter: Formatter) -> int:
-    # Imported here so that a mistake is told before the library is loaded.
+    # Imported here so that an error in the arguments is reported before the library is loaded.
     from broker.cli.clients.library import make_consumer, told
 
     exclude_internal = settings.pop("exclude.internal.topics", "true").lower() != "false"
@@ -224,7 +224,7 @@ def _consume(options: argparse.Namespace, settings: dict[str, str], formatter: F
     except KeyboardInterrupt:
         status = INTERRUPTED
     except BrokenPipeError:
-        # Nobody reads on. What is left in the buffer has no reader either.
+        # The reader has closed the pipe, so the rest of the buffer is discarded.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     finally:
         sys.stdout.flush()
@@ -247,7 +247,7 @@ def _print(options: argparse.Namespace, formatter: Formatter, message: "Message"
 
 
 def consumed(message: "Message") -> ConsumedRecord:
-    """Give a record of the library's as the formatters take it."""
+    """Return a record of the library in the formatters' form."""
     kind, timestamp_ms = message.timestamp()
     known = {1: CREATE_TIME, 2: LOG_APPEND_TIME}  # confluent_kafka's numbers
     headers = cast("list[tuple[str, bytes | None]]", message.headers() or [])
@@ -269,7 +269,7 @@ def _bytes(data: object) -> bytes | None:
 
 
 class _Subscription:
-    """What is read: a partition, a topic, or every topic that a regular expression matches."""
+    """The input: a partition, a topic, or every topic that a regular expression matches."""
 
     def __init__(
         self, consumer: "Consumer", options: argparse.Namespace, *, exclude_internal: bool
@@ -289,7 +289,7 @@ class _Subscription:
             self._assign()
 
     def messages(self) -> Iterator["Message"]:
-        """Give record after record, until nothing has come for too long."""
+        """Yield records until none has arrived for the timeout."""
         from broker.cli.clients.library import error_text, warn
 
         timeout_ms = self._options.timeout_ms
@@ -329,7 +329,7 @@ class _Subscription:
         )
 
     def _look_for_topics(self) -> None:
-        """Subscribe to what matches by now, as often as Kafka's clients renew metadata."""
+        """Subscribe to the matching topics, as often as Kafka's clients refresh metadata."""
         now_ms = self._clock.now_ms()
         if self._options.include is None or (
             self._looked_ms is not None and now_ms - self._looked_ms < METADATA_MAX_AGE_MS

@@ -1,6 +1,6 @@
 """`millrace console-producer`: publish lines of standard input; kafka-console-producer's flags.
 
-It ends with 1 when a record could not be delivered, where Kafka's only logs it.
+It exits with 1 if a record could not be delivered; Kafka's tool only logs the error.
 """
 
 import argparse
@@ -38,7 +38,7 @@ READER_PROPERTIES = (
     "headers.delimiter=\\t, headers.separator=, (a comma), headers.key.separator=:, null.marker= "
     "(what stands for null). A line is headers, key and value: 'h1:v1,h2:v2\\tkey\\tvalue'"
 )
-# flag -> (the producer's setting, its default, metavar, what it is)
+# flag -> (the producer's setting, its default, metavar, help text)
 PRODUCER_FLAGS: dict[str, tuple[str, str | None, str, str]] = {
     "timeout": ("linger.ms", "1000", "MS", "how long a record may wait for others"),
     "request-required-acks": ("acks", "-1", "ACKS", "the acks that a record needs"),
@@ -60,7 +60,7 @@ DEPRECATED = {
 
 
 def main(arguments: list[str]) -> int:
-    """Publish until standard input ends; 1 when a record was not delivered."""
+    """Publish until standard input ends; return 1 if a record was not delivered."""
     parser = _parser()
     options = parser.parse_args(arguments)
     _check(parser, options)
@@ -136,7 +136,7 @@ def _check(parser: ToolParser, options: argparse.Namespace) -> None:
 
 
 def producer_settings(options: argparse.Namespace) -> dict[str, str]:
-    """Give the settings of the producer: a flag goes before a property, which before a default."""
+    """Return the settings of the producer: flags win over properties, properties over defaults."""
     settings = collect_settings(options.command_config, options.command_property)
     settings["bootstrap.servers"] = options.bootstrap_server
     settings["compression.type"] = options.compression_codec
@@ -151,7 +151,7 @@ def producer_settings(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _publish(options: argparse.Namespace) -> int:
-    # Imported here so that a mistake is told before the library is loaded.
+    # Imported here so that an error in the arguments is reported before the library is loaded.
     from broker.cli.clients.library import make_producer, told
     from broker.cli.clients.produced_topic import ProducedTopic
 
@@ -212,13 +212,13 @@ class _Publisher:
                     on_delivery=self._delivered,
                 )
             except BufferError:
-                self._producer.poll(FLUSH_SECONDS)  # The memory is full until some are delivered.
+                self._producer.poll(FLUSH_SECONDS)  # The queue is full until some are delivered.
             else:
                 self._producer.poll(0)
                 return
 
     def wait(self) -> None:
-        """Wait until every record is delivered, or given up."""
+        """Wait until every record is delivered or has failed."""
         while self._producer.flush(FLUSH_SECONDS):
             pass
 
@@ -239,7 +239,7 @@ class _Publisher:
 
 
 def _lines() -> Iterator[str]:
-    """Give the lines of standard input without their ends; asks for each on a terminal."""
+    """Yield the lines of standard input without their ends; print a prompt on a terminal."""
     is_interactive = sys.stdin.isatty() and sys.stdout.isatty()
     lines = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="surrogateescape")
     while True:

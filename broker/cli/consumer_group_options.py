@@ -1,4 +1,4 @@
-"""The flags of `consumer-groups`, those of kafka-consumer-groups, and which of them go together."""
+"""The flags of `consumer-groups`, those of kafka-consumer-groups, and their valid combinations."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ SCENARIOS = (*RULES, "from-file")
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Make the parser of the tool."""
+    """Return the parser of the tool."""
     parser = tool_parser(
         "consumer-groups",
         "List all consumer groups, describe a consumer group, delete consumer group info, or "
@@ -80,7 +80,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def checked_action(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
-    """Give the only action; tells what does not go together and ends the tool."""
+    """Return the only action; end the tool with an error for an invalid combination."""
     given = [action for action in ACTIONS if is_given(options, action)]
     if options.bootstrap_server is None and "validate-regex" not in given:
         parser.error('Missing required argument "[bootstrap-server]"')

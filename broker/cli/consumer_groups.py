@@ -1,7 +1,7 @@
 """`millrace consumer-groups`: list, describe, reset and delete groups of consumers.
 
-The flags and the tables are those of kafka-consumer-groups. It ends with 1 whenever something that
-was asked for was not done; Kafka's says so on standard output and ends with 0.
+The flags and the tables are those of kafka-consumer-groups. It exits with 1 if any part of the
+action failed; Kafka's tool prints the error on standard output and exits with 0.
 """
 
 import argparse
@@ -48,7 +48,7 @@ INACTIVE = ("Empty", "Dead")
 
 
 def main(arguments: list[str]) -> int:
-    """Do one action on groups; 1 when a part of it was refused."""
+    """Run one action on groups; return 1 if a part of it was refused."""
     parser = make_parser()
     options = parser.parse_args(arguments)
     action = checked_action(parser, options)
@@ -64,11 +64,11 @@ def main(arguments: list[str]) -> int:
         return 1
 
 
-# What the arguments say.
+# Arguments.
 
 
 def chosen(text: str | None, known: Sequence[str], what: str) -> list[str]:
-    """Give what a list of states or types names, in whatever case it is written."""
+    """Return the states or types in a list, compared without regard to case."""
     by_name = {one.lower(): one for one in known}
     names = [name.strip().lower() for name in text.split(",")] if text else []
     if any(name not in by_name for name in names):
@@ -77,7 +77,7 @@ def chosen(text: str | None, known: Sequence[str], what: str) -> list[str]:
 
 
 def regex_text(text: str) -> str:
-    """Say whether coordinators take a regular expression for a subscription."""
+    """Return the text about a subscription's regular expression."""
     try:
         compiled(text)
     except KafkaError as error:
@@ -108,7 +108,7 @@ def _describe(client: AdminClient, options: argparse.Namespace) -> int:
     ):
         if isinstance(outcome, KafkaError):
             raise outcome
-        if outcome.state == "Dead":  # So old brokers say that there is none.
+        if outcome.state == "Dead":  # An old broker's answer for a missing group.
             raise ToolFailed(f"Group {group_id} not found.")
         groups.append(outcome)
     if options.state is None and not options.members:
@@ -137,7 +137,7 @@ def _print_offsets(
 
 
 def _log_end_offsets(client: AdminClient, partitions: Iterable[TopicPartition]) -> Offsets:
-    """Give where the logs end; those without a leader, or that are gone, are left out."""
+    """Return the log end offsets, without partitions that are deleted or have no leader."""
     wanted = set(partitions)
     leaders = client.retry(
         "Metadata", lambda: admin.topic_leaders(client, {one.topic for one in wanted}), ()
@@ -153,7 +153,7 @@ def _log_end_offsets(client: AdminClient, partitions: Iterable[TopicPartition]) 
 def offset_rows(
     group: GroupDescription, committed: Committed, ends: Offsets
 ) -> list[tables.OffsetRow]:
-    """Give the rows of a group: member after member, the busiest first, then what nobody reads."""
+    """Return the rows of a group: by member, most partitions first, then unassigned ones."""
     members = sorted(group.members, key=lambda member: -len(member.assignment))
     listed = [(partition, member) for member in members for partition in member.assignment]
     assigned = {partition for partition, _ in listed}
@@ -246,7 +246,7 @@ def _reset_offsets(client: AdminClient, options: argparse.Namespace) -> int:
 
 
 def _reset_problem(group_id: str, outcome: GroupDescription | KafkaError) -> str | None:
-    """Say why a group cannot be reset; one that does not exist can be, and exists then."""
+    """Return the reason why a group cannot be reset; a reset creates a missing group."""
     if isinstance(outcome, KafkaError):
         if outcome.code != ErrorCode.GROUP_ID_NOT_FOUND:
             raise outcome
@@ -285,7 +285,7 @@ def _check_partitions(client: AdminClient, partitions: Sequence[TopicPartition])
             raise ToolFailed(f'The partitions "{",".join(map(str, lacks))}" {problem}')
 
 
-# Groups and partitions that are meant.
+# The groups and partitions of the arguments.
 
 
 def _group_ids(client: AdminClient, options: argparse.Namespace) -> list[str]:
@@ -297,7 +297,7 @@ def _group_ids(client: AdminClient, options: argparse.Namespace) -> list[str]:
 def _named_partitions(
     client: AdminClient, texts: Iterable[str]
 ) -> tuple[list[TopicPartition], dict[TopicPartition, KafkaError | None]]:
-    """Give what `topic` and `topic:0,1` mean, and the error of each topic there is not."""
+    """Return the partitions of `topic` and `topic:0,1`, and the error of each missing topic."""
     named = [parse_partitions(text) for text in texts if ":" in text]
     whole = [text for text in texts if ":" not in text]
     leaders = client.retry("Metadata", lambda: admin.topic_leaders(client, whole), ())

@@ -1,4 +1,4 @@
-"""`millrace consumer-perf-test`: how fast records can be consumed.
+"""`millrace consumer-perf-test`: the throughput of a consumer.
 
 The flags and the lines are those of kafka-consumer-perf-test.
 """
@@ -39,7 +39,7 @@ DETAILED = f"time, threadId, {COLUMNS}"
 
 
 def main(arguments: list[str]) -> int:
-    """Consume records and print how fast that was; 1 when that is not possible."""
+    """Consume records and print the throughput; return 1 after an error."""
     parser = _parser()
     options = parser.parse_args(arguments)
     _check(parser, options)
@@ -122,7 +122,7 @@ def _settings(options: argparse.Namespace) -> dict[str, str]:
         "check.crcs": "false",
     }
     settings.setdefault("client.id", "perf-consumer-client")
-    # The library stops fetching when its queue is full, for a second unless told otherwise.
+    # The library pauses its fetches after a full queue, by default for a second.
     settings.setdefault("fetch.queue.backoff.ms", "10")
     if options.print_metrics:
         settings.setdefault("statistics.interval.ms", str(STATISTICS_INTERVAL_MS))
@@ -130,7 +130,7 @@ def _settings(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _consume(options: argparse.Namespace, settings: dict[str, str]) -> int:
-    # Imported here so that a mistake is told before the library is loaded.
+    # Imported here so that an error in the arguments is reported before the library is loaded.
     from broker.cli.clients.library import last_statistics, make_consumer, told
 
     if not options.hide_header:
@@ -152,7 +152,7 @@ def _consume(options: argparse.Namespace, settings: dict[str, str]) -> int:
 
 
 class _Run:
-    """One run, and how much of it went to joining the group."""
+    """One run, with the time it took to join the group."""
 
     def __init__(self, consumer: "Consumer", options: argparse.Namespace) -> None:
         self._consumer = consumer
@@ -166,7 +166,7 @@ class _Run:
         self._join_ms_of_interval = 0
 
     def consume(self) -> None:
-        """Consume until there were enough, or nothing for too long, and print what that took."""
+        """Consume until the count is reached or no record arrives, and print the figures."""
         options, stats = self._options, self._stats
         last_ms = now_ms = self._start_ms
         topics = self._included() if options.topic is None else self._named(options.topic)
@@ -195,7 +195,7 @@ class _Run:
             print(stats.total_text(end_ms, self._join_ms, start, end))
 
     def _take(self) -> int:
-        """Count what there is; no more than is wanted, so that the figures are those of Kafka's."""
+        """Count the available records, at most up to the wanted count, as Kafka's tool does."""
         wanted = min(RECORDS_AT_ONCE, self._options.num_records - self._stats.count)
         count, size = 0, 0
         for message in self._consumer.consume(wanted, POLL_SECONDS):
@@ -217,7 +217,7 @@ class _Run:
         return [topic]
 
     def _included(self) -> list[str]:
-        """Wait for topics whose names match, as long as for a record."""
+        """Wait for topics with a matching name, at most as long as for a record."""
         try:
             pattern = re.compile(self._options.include)
         except re.error as error:

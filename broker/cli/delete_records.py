@@ -1,4 +1,4 @@
-"""`millrace delete-records`: drop the records before an offset, with Kafka's flags."""
+"""`millrace delete-records`: delete the records before an offset, with Kafka's flags."""
 
 import argparse
 import sys
@@ -18,7 +18,7 @@ from broker.model import TopicPartition
 
 
 def main(arguments: list[str]) -> int:
-    """Delete records; 1 when the file or the cluster does not allow it, for any partition."""
+    """Delete records; return 1 if the file is invalid or any partition fails."""
     parser = _parser()
     options = parser.parse_args(arguments)
     check_required(parser, options, ["bootstrap-server", "offset-json-file"])
@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def outcome_text(partition: TopicPartition, outcome: int | KafkaError) -> str:
-    """Give the line about one partition: where its log begins now, or what was wrong."""
+    """Return the line of one partition: its new log start offset, or the error."""
     if isinstance(outcome, KafkaError):
         return f"partition: {partition}\terror: {outcome}"
     return f"partition: {partition}\tlow_watermark: {outcome}"

@@ -1,7 +1,7 @@
 """`millrace dump-log`: print the files of a log directory, with the flags of kafka-dump-log.
 
-Reads segments, offset and time indexes, transaction indexes, producer snapshots and snapshots of
-the metadata log. What it finds wrong goes to stderr, as with Kafka's tool.
+It reads segments, offset and time indexes, transaction indexes, producer snapshots and snapshots of
+the metadata log. It prints inconsistencies to stderr, as Kafka's tool does.
 """
 
 import argparse
@@ -36,7 +36,7 @@ INT32_MAX = 2**31 - 1
 
 
 def main(arguments: list[str]) -> int:
-    """Dump the files; 1 when one cannot be read."""
+    """Dump the files; return 1 if one cannot be read."""
     options = _parser().parse_args(arguments)
     decoder = _decoder(options)
     if decoder is not plain_text:

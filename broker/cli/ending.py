@@ -1,8 +1,8 @@
-"""How a command-line tool ends that is told to stop, or whose output nobody reads.
+"""The end of a command-line tool by a signal or by a closed pipe.
 
 SIGTERM ends a tool as Ctrl-C does: it closes its clients, so that a consumer leaves its group at
-once. A reader that goes away (`| head`) ends a tool without a word. The exit status is what a shell
-gives: 128 and the number of the signal.
+once. A closed output (`| head`) ends a tool without a message. The exit status is that of a shell:
+128 plus the number of the signal.
 """
 
 import os
@@ -17,7 +17,7 @@ NOBODY_READS = 128 + signal.SIGPIPE
 
 
 def run_tool(main: Callable[[list[str]], int], arguments: list[str]) -> int:
-    """Run a tool and return its exit status, however it ends."""
+    """Run a tool and return its exit status, also after a signal or a closed pipe."""
     received: list[int] = []
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -31,7 +31,7 @@ def run_tool(main: Callable[[list[str]], int], arguments: list[str]) -> int:
     except KeyboardInterrupt:
         pass
     except SystemError:
-        # confluent-kafka's word for an exception that came while it called back.
+        # confluent-kafka raises this for an exception in one of its callbacks.
         if not received:
             raise
     else:
@@ -44,11 +44,11 @@ def _run(main: Callable[[list[str]], int], arguments: list[str]) -> int:
     try:
         try:
             status = main(arguments)
-        except SystemExit as ended:  # What argparse does after --help, and after a mistake.
+        except SystemExit as ended:  # argparse raises it after --help, and after an error.
             status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
         sys.stdout.flush()
     except BrokenPipeError:
-        # What is left in the buffer has no reader either.
+        # The rest of the buffer has no reader either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOBODY_READS
     return status

@@ -26,10 +26,10 @@ MAX_LEVEL = 32767
 
 
 def main(arguments: list[str]) -> int:
-    """Do one command; 1 when it is refused."""
+    """Run one command; return 1 if it is refused."""
     options = _parser().parse_args(arguments)
     try:
-        # The settings are checked even by the commands that ask nobody, as Kafka's tool does.
+        # Kafka's tool checks the settings also in commands without a request.
         settings = connection_of(options)
         if options.command == "version-mapping":
             print(mapping_text(options.release_version or LATEST_RELEASE))
@@ -80,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-# Commands that ask the cluster.
+# Commands with requests.
 
 
 def _describe(client: AdminClient, options: argparse.Namespace) -> None:
@@ -120,14 +120,14 @@ def _downgrade_type(options: argparse.Namespace) -> UpgradeType:
 
 
 def wanted_levels(options: argparse.Namespace, upgrade_type: UpgradeType) -> dict[str, int]:
-    """Give the levels the arguments of an upgrade or downgrade ask for."""
+    """Return the wanted levels of an upgrade or downgrade, from its arguments."""
     if options.release_version:
         if options.metadata or options.feature:
             raise ToolFailed("Can not specify `release-version` with other feature flags.")
         level = _metadata_level(options.release_version)
         defaults = levels_of_release(level)
         if upgrade_type == UpgradeType.UPGRADE:
-            # A feature that is not on by default in the release is left as it is.
+            # A feature that the release does not enable by default is left unchanged.
             defaults = {name: one for name, one in defaults.items() if one > 0}
         return {METADATA_VERSION: level, **defaults}
     levels: dict[str, int] = {}
@@ -172,11 +172,11 @@ def _update(
         raise ToolFailed(f"{failed} out of {len(levels)} operation(s) failed.")
 
 
-# What is said.
+# Output.
 
 
 def parse_level(text: str) -> tuple[str, int]:
-    """Parse `share.version=1`; raises ToolFailed."""
+    """Parse `share.version=1`; raise ToolFailed."""
     name, equals, level = text.partition("=")
     if not equals:
         raise ToolFailed(f"Can't parse feature=level string {text}: equals sign not found.")
@@ -192,7 +192,7 @@ def parse_level(text: str) -> tuple[str, int]:
 
 
 def feature_text(levels: FeatureLevels, epoch: int | None) -> str:
-    """Give the line about one feature."""
+    """Return the line about one feature."""
     name = levels.name
     least = level_text(name, levels.min_supported)
     most = level_text(name, levels.max_supported)
@@ -204,14 +204,14 @@ def feature_text(levels: FeatureLevels, epoch: int | None) -> str:
 
 
 def level_text(name: str, level: int) -> str:
-    """Write a level: that of the metadata as a release."""
+    """Return a level as text: that of the metadata version as a release."""
     return release_name(level) if name == METADATA_VERSION else str(level)
 
 
 def outcome_text(
     verb: str, name: str, level: int, error: KafkaError | None, *, dry_run: bool
 ) -> str:
-    """Give the line about one feature that was to be changed."""
+    """Return the line about the change of one feature."""
     target = "" if verb == "disable" else f" to {level}"
     if error is not None:
         could = "Can not" if dry_run else "Could not"
@@ -221,7 +221,7 @@ def outcome_text(
 
 
 def mapping_text(release: str) -> str:
-    """Give the levels that come with a release."""
+    """Return the lines about the feature levels of a release."""
     level = parse_release(release)
     if level is None:
         first = next(iter(RELEASES.values()))
@@ -235,7 +235,7 @@ def mapping_text(release: str) -> str:
 
 
 def dependencies_text(name: str, level: int) -> str:
-    """Give what a feature's level needs."""
+    """Return the lines about the requirements of a feature's level."""
     if name == METADATA_VERSION:
         if level not in RELEASES:
             raise ToolFailed(f"Unknown metadata.version {level}")

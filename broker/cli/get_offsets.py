@@ -33,7 +33,7 @@ Chooses = Callable[[TopicPartition], bool]
 
 
 def main(arguments: list[str]) -> int:
-    """Print offsets; 1 when no partition is meant, or the cluster cannot be asked."""
+    """Print offsets; return 1 if no partition matches or the cluster is unreachable."""
     parser = _parser()
     options = parser.parse_args(arguments)
     check_required(parser, options, ["bootstrap-server"])
@@ -80,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def parse_time(text: str) -> int:
-    """Give the timestamp of `--time`."""
+    """Return the timestamp of `--time`."""
     if text in NAMED_TIMES:
         return NAMED_TIMES[text]
     try:
@@ -101,7 +101,7 @@ def _choice(options: argparse.Namespace) -> Chooses:
 
 
 def chosen_by_topic(topic: str | None, partitions: str | None) -> Chooses:
-    """Choose by `--topic` and `--partitions`."""
+    """Return the filter of `--topic` and `--partitions`."""
     pattern = _pattern(topic or ".*")
     try:
         numbers = {int(number) for number in partitions.split(",")} if partitions else None
@@ -116,7 +116,7 @@ def chosen_by_topic(topic: str | None, partitions: str | None) -> Chooses:
 
 
 def chosen_by_rules(text: str) -> Chooses:
-    """Choose by `--topic-partitions`: what one of its rules chooses."""
+    """Return the filter of `--topic-partitions`: a partition must match one of its rules."""
     rules = [_rule(part) for part in text.split(",")]
     return lambda one: any(chooses(one) for chooses in rules)
 
@@ -158,7 +158,7 @@ def _print_offsets(
     client: AdminClient, partitions: Iterable[TopicPartition], timestamp: int
 ) -> None:
     listed = leaders.list_offsets(client, list(partitions), timestamp)
-    # Kafka's order: that of the names, where t-10 comes before t-2.
+    # Kafka's order is that of the names: t-10 is before t-2.
     for partition, found in sorted(listed.items(), key=lambda item: str(item[0])):
         if isinstance(found, KafkaError):
             print(

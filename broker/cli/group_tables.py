@@ -1,7 +1,7 @@
-"""What `consumer-groups` prints of groups: Kafka's tables, each a function from values to lines.
+"""The tables of `consumer-groups`, which are Kafka's, each a function from values to lines.
 
-A column is as wide as its widest cell, or as its least width; columns are separated by a blank, and
-the last one is not padded.
+A column is as wide as its widest cell, or as its minimum width; columns are separated by a space,
+and the last one is not padded.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconc
 
 
 class OffsetRow(NamedTuple):
-    """What is known about one partition of a group; no member reads it where there is none."""
+    """One partition of a group; the fields of its member are None if it has none."""
 
     partition: TopicPartition
     offset: int | None
@@ -28,7 +28,7 @@ class OffsetRow(NamedTuple):
 
     @property
     def lag(self) -> int | None:
-        """How many records are committed by no one yet."""
+        """The count of offsets between the committed offset and the log end."""
         if self.offset is None or self.log_end_offset is None:
             return None
         return self.log_end_offset - self.offset
@@ -37,7 +37,7 @@ class OffsetRow(NamedTuple):
 def columns(
     headers: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int]
 ) -> list[str]:
-    """Give the lines of a table; `widths` are the least ones, 0 for a column not to be padded."""
+    """Return the lines of a table; `widths` are minimum widths, 0 for an unpadded column."""
     lines = [headers, *rows]
     wide = [
         max(width, *(len(line[index]) for line in lines)) if width else 0
@@ -50,7 +50,7 @@ def columns(
 
 
 def listing_lines(groups: Sequence[GroupListing], *, has_type: bool, has_state: bool) -> list[str]:
-    """Give the table of `--list` with `--type` or `--state`."""
+    """Return the table of `--list` with `--type` or `--state`."""
     width = max([NAME_WIDTH, *(len(group.group_id) for group in groups)]) + 10
     rows = [("GROUP", "TYPE", "STATE")]
     rows += [(one.group_id, one.group_type or "Unknown", one.state or "Unknown") for one in groups]
@@ -67,7 +67,7 @@ def listing_lines(groups: Sequence[GroupListing], *, has_type: bool, has_state: 
 
 
 def state_warning(group: GroupDescription) -> str | None:
-    """Give what is to be said about a group before its table."""
+    """Return the warning before the table of a group, None without one."""
     if group.state == "Empty":
         return f"Consumer group '{group.group_id}' has no active members."
     if group.state in REBALANCING:
@@ -76,7 +76,7 @@ def state_warning(group: GroupDescription) -> str | None:
 
 
 def offset_lines(group_id: str, rows: Sequence[OffsetRow], *, is_verbose: bool) -> list[str]:
-    """Give the table of a group's offsets."""
+    """Return the table of a group's offsets."""
     headers = ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"]
     headers += ["CONSUMER-ID", "HOST", "CLIENT-ID"]
     widths = [NAME_WIDTH, NAME_WIDTH, 10, 15, 15, 15, NAME_WIDTH, NAME_WIDTH, 0]
@@ -107,7 +107,7 @@ def _text(value: object) -> str:
 
 
 def member_lines(group: GroupDescription, *, is_verbose: bool) -> list[str]:
-    """Give the table of a group's members."""
+    """Return the table of a group's members."""
     headers = ["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS"]
     widths = [NAME_WIDTH] * 5
     cells = [
@@ -143,7 +143,7 @@ def _assignment_cells(group: GroupDescription, member: MemberDescription) -> lis
 
 
 def assignment_text(partitions: Iterable[TopicPartition]) -> str:
-    """Give partitions as `topic:0,1;other:2`."""
+    """Return partitions as `topic:0,1;other:2`."""
     topics: dict[str, list[int]] = defaultdict(list)
     for topic, partition in sorted(partitions):
         topics[topic].append(partition)
@@ -152,7 +152,7 @@ def assignment_text(partitions: Iterable[TopicPartition]) -> str:
 
 
 def state_lines(group: GroupDescription, *, is_verbose: bool) -> list[str]:
-    """Give the table of a group's state."""
+    """Return the table of a group's state."""
     node = group.coordinator
     headers = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"]
     cells = [
@@ -171,7 +171,7 @@ def state_lines(group: GroupDescription, *, is_verbose: bool) -> list[str]:
 
 
 def new_offset_lines(offsets: Mapping[str, Mapping[TopicPartition, int]]) -> list[str]:
-    """Give the table of what a reset sets, or would set."""
+    """Return the table of the offsets that a reset sets, or would set."""
     cells = [
         [group_id, partition.topic, str(partition.partition), str(offset)]
         for group_id, of_group in sorted(offsets.items())
@@ -182,7 +182,7 @@ def new_offset_lines(offsets: Mapping[str, Mapping[TopicPartition, int]]) -> lis
 
 
 def deleted_offset_lines(outcomes: Mapping[TopicPartition, KafkaError | None]) -> list[str]:
-    """Give the table of a deletion; the partition is -1 where there is no such topic."""
+    """Return the table of a deletion; the partition is -1 for a missing topic."""
     cells = [
         [
             partition.topic,

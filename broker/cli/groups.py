@@ -22,7 +22,7 @@ MIN_WIDTH = 20
 
 
 def main(arguments: list[str]) -> int:
-    """List groups; 1 when the cluster cannot be asked."""
+    """List groups; return 1 if the cluster is unreachable."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if not options.list:
@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def is_listed(group: GroupListing, options: argparse.Namespace) -> bool:
-    """Whether the filters let a group through."""
+    """Return True if a group matches the filters."""
     group_type = group.group_type.lower()
     if options.consumer:
         return group.protocol_type in CONSUMER_PROTOCOL_TYPES or group_type == "consumer"
@@ -74,10 +74,10 @@ def is_listed(group: GroupListing, options: argparse.Namespace) -> bool:
 
 
 def listing_lines(groups: Iterable[GroupListing]) -> list[str]:
-    """Give the table of groups, every column as wide as the widest cell of all."""
+    """Return the table of groups; all columns have the width of the widest cell of all."""
     rows = [(group.group_id, group.group_type, group.protocol_type) for group in groups]
     width = max((len(cell) for row in rows for cell in row), default=0)
     width = max(width, MIN_WIDTH)
     lines = [" ".join(f"{cell:<{width}}" for cell in ("GROUP", "TYPE", "PROTOCOL"))]
-    # The heading ends without a blank and the groups end with one, as Kafka's do.
+    # As in Kafka's tool, the header ends without a space and the rows end with one.
     return lines + ["".join(f"{cell:<{width}} " for cell in row) for row in rows]

@@ -1,8 +1,8 @@
 """Bytes as the text that Kafka's tools print: UTF-8 as Java decodes it.
 
-Java and Python put one replacement for the same malformed bytes, except for a surrogate (U+D800 to
-U+DFFF, bytes ED A0 80 to ED BF BF), whole or cut short: that is one in Java, and one a byte in
-Python. Random bytes hold one now and then: in the middle of a topic's id, say.
+Java and Python replace malformed bytes in the same way, except for a surrogate (U+D800 to U+DFFF,
+bytes ED A0 80 to ED BF BF), complete or truncated: Java inserts one replacement character for it,
+Python one a byte. Random bytes such as a topic id contain one now and then.
 """
 
 import codecs
@@ -14,7 +14,7 @@ _SURROGATE, _SECOND, _CONTINUATION = 0xED, range(0xA0, 0xC0), range(0x80, 0xC0)
 
 
 def java_text(data: bytes) -> str:
-    """Decode whatever it is."""
+    """Decode bytes as Java does, with replacements."""
     return data.decode("utf-8", _HANDLER)
 
 

@@ -1,6 +1,6 @@
-"""The JSON files that tools read and write.
+"""The JSON files of the tools.
 
-Partitions to elect, topics to move, assignments, offsets to delete up to.
+They have partitions to elect, topics to move, assignments, and offsets to delete up to.
 """
 
 import json
@@ -18,18 +18,18 @@ VERSION = 1
 
 
 class Assignments(NamedTuple):
-    """What a reassignment file asks for; `listed` may name a partition twice."""
+    """The content of a reassignment file; `listed` may name a partition twice."""
 
     listed: list[tuple[TopicPartition, list[int]]]
     log_directories: dict[Replica, str]
 
     def replicas(self) -> dict[TopicPartition, list[int]]:
-        """Give the replicas of each partition."""
+        """Return the replicas of each partition."""
         return dict(self.listed)
 
 
 def read_json(path: str) -> Any:
-    """Read a JSON file; raises ToolFailed."""
+    """Read a JSON file; raise ToolFailed."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -39,7 +39,7 @@ def read_json(path: str) -> Any:
 
 
 def election_partitions(content: Any) -> set[TopicPartition]:
-    """Give the partitions of an election; raises ToolFailed."""
+    """Return the partitions of an election; raise ToolFailed."""
     listed = _entries(content, "partitions")
     if listed is None:
         raise ToolFailed('Replica election data is missing "partitions" field')
@@ -52,7 +52,7 @@ def election_partitions(content: Any) -> set[TopicPartition]:
 
 
 def topics_to_move(content: Any) -> list[str]:
-    """Give the topics of a `--topics-to-move-json-file`; raises ToolFailed."""
+    """Return the topics of a `--topics-to-move-json-file`; raise ToolFailed."""
     _check_version(content)
     topics = [str(_field(entry, "topic", str)) for entry in _entries(content, "topics") or ()]
     twice = sorted({topic for topic in topics if topics.count(topic) > 1})
@@ -64,7 +64,7 @@ def topics_to_move(content: Any) -> list[str]:
 
 
 def assignments(content: Any) -> Assignments:
-    """Give what a `--reassignment-json-file` says, unchecked; raises ToolFailed."""
+    """Return the unchecked content of a `--reassignment-json-file`; raise ToolFailed."""
     _check_version(content)
     found = Assignments([], {})
     for entry in _entries(content, "partitions") or ():
@@ -84,7 +84,7 @@ def assignments(content: Any) -> Assignments:
 
 
 def offsets_to_delete(content: Any) -> dict[TopicPartition, int]:
-    """Give the offset of each partition of an `--offset-json-file`; raises ToolFailed."""
+    """Return the offset of each partition of an `--offset-json-file`; raise ToolFailed."""
     _check_version(content)
     entries = _entries(content, "partitions")
     if entries is None:
@@ -101,7 +101,7 @@ def assignment_text(
     replicas: Mapping[TopicPartition, list[int]],
     directories: Mapping[Replica, ReplicaPlace | None] | None = None,
 ) -> str:
-    """Write an assignment as a reassignment file has it, on one line."""
+    """Return an assignment in the format of a reassignment file, on one line."""
     known = directories or {}
     partitions = [
         {

@@ -16,7 +16,7 @@ SUBJECTS = ("topic", "all-topic-partitions", "path-to-json-file")
 
 
 def main(arguments: list[str]) -> int:
-    """Elect leaders; 1 when a partition could not be given one."""
+    """Elect leaders; return 1 if the election of a partition failed."""
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _wanted(options: argparse.Namespace) -> tuple[ElectionType, set[TopicPartition] | None]:
-    """Give what to elect and where; None stands for every partition."""
+    """Return the election type and the partitions; None stands for all partitions."""
     missing = [
         flag for flag in ("bootstrap-server", "election-type") if not is_given(options, flag)
     ]
@@ -103,14 +103,14 @@ def _elect(
 
 
 def is_failure(error: KafkaError | None) -> bool:
-    """Whether an outcome is one to report as failed; an election nobody needs is none."""
+    """Return True for a failed election; an election that is not needed is no failure."""
     return error is not None and error.code != ErrorCode.ELECTION_NOT_NEEDED
 
 
 def outcome_lines(
     election: ElectionType, outcomes: Mapping[TopicPartition, KafkaError | None]
 ) -> list[str]:
-    """Give the lines about all partitions: elected, already as wanted, failed."""
+    """Return the lines about all partitions: elected, already elected, failed."""
     done = ", ".join(str(key) for key in sorted(outcomes) if outcomes[key] is None)
     valid = ", ".join(
         str(key) for key in sorted(outcomes) if outcomes[key] and not is_failure(outcomes[key])

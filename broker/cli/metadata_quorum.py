@@ -1,5 +1,4 @@
-"""`millrace metadata-quorum`: describe the metadata quorum, with the flags of
-kafka-metadata-quorum."""
+"""`millrace metadata-quorum`: describe the metadata quorum, with kafka-metadata-quorum's flags."""
 
 import argparse
 import sys
@@ -26,7 +25,7 @@ COLUMNS = (
 
 
 def main(arguments: list[str]) -> int:
-    """Describe the quorum; 1 when that is refused."""
+    """Describe the quorum; return 1 if that is refused."""
     options = _parser().parse_args(arguments)
     try:
         if options.status and options.replication:
@@ -71,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def status_text(cluster_id: str, quorum: Quorum) -> str:
-    """Give the summary: who leads, and how far the slowest voter is behind."""
+    """Return the summary: the leader, and the lag of the slowest voter."""
     leader = _leader(quorum)
     slowest = min(quorum.voters, key=lambda voter: voter.log_end_offset)
     if slowest is leader:
@@ -94,7 +93,7 @@ def status_text(cluster_id: str, quorum: Quorum) -> str:
 
 
 def replicas_text(quorum: Quorum, replicas: Iterable[ReplicaState]) -> str:
-    """Give a list of replicas, each with its directory and its endpoints."""
+    """Return a list of replicas, each with its directory and its endpoints."""
     texts = []
     for replica in replicas:
         directory_id = replica.replica_directory_id
@@ -108,7 +107,7 @@ def replicas_text(quorum: Quorum, replicas: Iterable[ReplicaState]) -> str:
 
 
 def replication_text(quorum: Quorum, now_ms: int | None) -> str:
-    """Give the table of all replicas, the leader first; with ages when the time is given."""
+    """Return the table of all replicas, the leader first; with ages if `now_ms` is given."""
     leader = _leader(quorum)
     followers = [voter for voter in quorum.voters if voter is not leader]
     rows = [
@@ -141,5 +140,5 @@ def _leader(quorum: Quorum) -> ReplicaState:
 def _time_text(timestamp_ms: int, now_ms: int | None) -> str:
     if timestamp_ms < 0 or now_ms is None:
         return str(timestamp_ms)
-    # Kafka's tool refuses a time in the future; two machines' clocks differ by more than that.
+    # Kafka's tool refuses a time in the future, which a difference of clocks causes.
     return f"{max(0, now_ms - timestamp_ms)} ms ago"

@@ -1,8 +1,8 @@
-"""Where `consumer-groups --reset-offsets` sets a group's offsets: one function a rule.
+"""The new offsets of `consumer-groups --reset-offsets`: one function per rule.
 
-An offset that is asked for by its number is moved into what the log holds. A time that is later
-than every record means the end of the log. Offsets come from a file as lines `topic,partition,
-offset`, with the group in front when several groups are meant.
+An offset that is given by its number is limited to the range of the log. A time after all records
+stands for the end of the log. Offsets in a file are lines `topic,partition,offset`, with the group
+in front if there are several groups.
 """
 
 import csv
@@ -30,13 +30,13 @@ DATE_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{3}))?(Z|[+-]\d
 
 
 class Reset(NamedTuple):
-    """What a rule is given: the group, the partitions that are meant, the rule's own value."""
+    """The input of a rule: the group, its partitions, and the rule's own value."""
 
     client: AdminClient
     group_id: str
     partitions: Collection[TopicPartition]
     value: str
-    timestamp_ms: int  # now
+    timestamp_ms: int  # the current time
 
 
 def _listed(client: AdminClient, partitions: Collection[TopicPartition], timestamp: int) -> Offsets:
@@ -45,22 +45,22 @@ def _listed(client: AdminClient, partitions: Collection[TopicPartition], timesta
 
 
 def to_earliest(reset: Reset) -> Offsets:
-    """Set to where the logs begin."""
+    """Return the log start offsets."""
     return _listed(reset.client, reset.partitions, EARLIEST)
 
 
 def to_latest(reset: Reset) -> Offsets:
-    """Set to where the logs end."""
+    """Return the log end offsets."""
     return _listed(reset.client, reset.partitions, LATEST)
 
 
 def to_offset(reset: Reset) -> Offsets:
-    """Set to one offset."""
+    """Return one offset for all partitions, within the range of each log."""
     return _in_range(reset.client, dict.fromkeys(reset.partitions, _number(reset.value)))
 
 
 def shift_by(reset: Reset) -> Offsets:
-    """Move every committed offset by as much."""
+    """Return the committed offsets plus a distance, within the range of each log."""
     committed, count = committed_offsets(reset.client, reset.group_id), _number(reset.value)
     for partition in reset.partitions:
         if partition not in committed:
@@ -72,7 +72,7 @@ def shift_by(reset: Reset) -> Offsets:
 
 
 def to_current(reset: Reset) -> Offsets:
-    """Keep what is committed; where nothing is, set to where the log ends."""
+    """Return the committed offsets; the log end offset for partitions without one."""
     committed = committed_offsets(reset.client, reset.group_id)
     others = [partition for partition in reset.partitions if partition not in committed]
     kept = {one: committed[one].offset for one in reset.partitions if one in committed}
@@ -80,12 +80,12 @@ def to_current(reset: Reset) -> Offsets:
 
 
 def to_datetime(reset: Reset) -> Offsets:
-    """Set to the first record at a time or after it."""
+    """Return the offsets of the first records at or after a time."""
     return _at_time(reset, parse_datetime(reset.value))
 
 
 def by_duration(reset: Reset) -> Offsets:
-    """Set to the first record that is not older than a duration."""
+    """Return the offsets of the first records that are not older than a duration."""
     age_ms = parse_duration(reset.value) // timedelta(milliseconds=1)
     return _at_time(reset, reset.timestamp_ms - age_ms)
 
@@ -102,7 +102,7 @@ def _at_time(reset: Reset, timestamp_ms: int) -> Offsets:
 
 
 def _in_range(client: AdminClient, offsets: Offsets) -> Offsets:
-    """Move what lies outside of the logs to their ends, and say so."""
+    """Limit offsets to the ranges of the logs, with a warning."""
     begins = _listed(client, offsets, EARLIEST)
     ends = _listed(client, offsets, LATEST)
     moved = {}
@@ -130,11 +130,11 @@ RULES: dict[str, Callable[[Reset], Offsets]] = {
 
 
 def from_plan(client: AdminClient, plan: Offsets) -> Offsets:
-    """Set to what a file says."""
+    """Return the offsets of a file, within the ranges of the logs."""
     return _in_range(client, plan)
 
 
-# What the arguments and the file say.
+# Arguments and file.
 
 
 def _number(text: str) -> int:
@@ -145,7 +145,7 @@ def _number(text: str) -> int:
 
 
 def parse_datetime(text: str) -> int:
-    """Give the timestamp of `YYYY-MM-DDThh:mm:ss.sss`, in UTC unless it says its offset."""
+    """Return the timestamp of `YYYY-MM-DDThh:mm:ss.sss`, in UTC unless it has an offset."""
     found = DATE_TIME.fullmatch(text)
     try:
         if found is None:
@@ -160,7 +160,7 @@ def parse_datetime(text: str) -> int:
 
 
 def parse_duration(text: str) -> timedelta:
-    """Give the duration of `PnDTnHnMnS`."""
+    """Return the duration of `PnDTnHnMnS`."""
     found = DURATION.fullmatch(text)
     if found is None or not any(found.groups()[1:]) or text[-1] in "Tt":
         raise ToolFailed(f"{text!r} is no duration of the format 'PnDTnHnMnS'")
@@ -189,7 +189,7 @@ def read_plan(path: str, group_ids: Collection[str]) -> dict[str, Offsets]:
 
 
 def plan_text(offsets: Mapping[str, Offsets], group_ids: Iterable[str]) -> str:
-    """Write offsets as a `--from-file` has them; `group_ids` are those that were asked for."""
+    """Return offsets in the format of a `--from-file`; `group_ids` are those of the arguments."""
     is_single = len(list(group_ids)) == 1
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -1,7 +1,7 @@
-"""`millrace producer-perf-test`: how fast records can be produced.
+"""`millrace producer-perf-test`: the throughput of a producer.
 
-The flags and the lines are those of kafka-producer-perf-test. Records are handed to librdkafka as
-fast as it takes them, or as `--throughput` says. What a delivery needs in Python is kept small:
+The flags and the lines are those of kafka-producer-perf-test. Records are passed to librdkafka as
+fast as it accepts them, or at the rate of `--throughput`. To keep the work in Python small, the
 records of one millisecond share a callback, and deliveries are counted together.
 """
 
@@ -34,7 +34,7 @@ DEPRECATED = {"producer-props": "command-property", "producer.config": "command-
 
 
 def main(arguments: list[str]) -> int:
-    """Produce records and print how fast that was; 1 when some were not delivered."""
+    """Produce records and print the throughput; return 1 if some were not delivered."""
     parser = _parser()
     options = parser.parse_args(arguments)
     _check(parser, options)
@@ -148,7 +148,7 @@ def _settings(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _payloads(options: argparse.Namespace) -> Iterator[bytes]:
-    """Give payloads for ever, always the same ones, as Kafka's tool does."""
+    """Return an endless iterator of payloads, the same in each run, as Kafka's tool does."""
     random = Random(0)
     if options.record_size is not None:
         return random_payloads(options.record_size, random)
@@ -159,7 +159,7 @@ def _payloads(options: argparse.Namespace) -> Iterator[bytes]:
 
 
 def random_payloads(size_bytes: int, random: Random) -> Iterator[bytes]:
-    """Cut payloads of letters out of a pool of them: to make each anew would be the bottleneck."""
+    """Yield slices of a pool of letters: a new random payload each would be the bottleneck."""
     pool = random.randbytes(POOL_BYTES + size_bytes).translate(LETTERS)
     start = 0
     while True:
@@ -186,7 +186,7 @@ def read_parts(path: str, delimiter: str) -> list[bytes]:
 def _produce(
     options: argparse.Namespace, payloads: Iterator[bytes], settings: dict[str, str]
 ) -> int:
-    # Imported here so that a mistake is told before the library is loaded.
+    # Imported here so that an error in the arguments is reported before the library is loaded.
     from broker.cli.clients.library import last_statistics, make_producer, told
     from broker.cli.clients.produced_topic import ProducedTopic
 
@@ -210,7 +210,7 @@ def _produce(
 
 
 class _Run:
-    """One run: what is sent, and what has been delivered."""
+    """One run: the sent and the delivered records."""
 
     def __init__(
         self,
@@ -232,11 +232,11 @@ class _Run:
         interval_ms = options.reporting_interval
         self._stats = ProducerStats(self._now_ms, interval_ms, is_steady_state=False)
         self._steady: ProducerStats | None = None
-        self._warm: list[tuple[int, int]] = []  # latency and size of what was delivered
+        self._warm: list[tuple[int, int]] = []  # latency and size of delivered records
         self._delivered: list[tuple[int, int]] = []
 
     def produce(self, payloads: Iterator[bytes]) -> None:
-        """Produce all records; what is delivered meanwhile is counted and reported."""
+        """Produce all records; count and report deliveries meanwhile."""
         options = self._options
         if options.warmup_records:
             print(
@@ -245,8 +245,8 @@ class _Run:
             )
         if self._is_transactional:
             self._producer.init_transactions(self._topic.max_block_ms / 1000)
-        # The first question for a producer's id is asked again only after half a second: a broker
-        # is connected to before anything is measured.
+        # The library retries its first InitProducerId only after half a second, so it connects to a
+        # broker before the measurement.
         self._topic.failure()
         self._start_ms = self._now_ms = self._clock.now_ms()
         warm_count, sent_ms, size = options.warmup_records, -1, -1
@@ -287,12 +287,12 @@ class _Run:
             try:
                 self._producer.produce(self._options.topic, payload, on_delivery=on_delivery)
             except BufferError:
-                self._poll(POLL_SECONDS)  # The memory is full until some are delivered.
+                self._poll(POLL_SECONDS)  # The queue is full until some are delivered.
             else:
                 return
 
     def _serve(self, number: int) -> None:
-        """Take deliveries, wait until the next record is due, and end a transaction in time."""
+        """Serve deliveries, wait until the next record is due, and commit a transaction in time."""
         self._poll(0)
         throughput = self._options.throughput
         if throughput > 0:
@@ -345,7 +345,7 @@ class _Run:
         )
 
     def finish(self) -> None:
-        """Wait for what is under way, and print the summary."""
+        """Wait for outstanding records, and print the summary."""
         self._flush()
         if self._transaction_start_ms is not None:
             self._commit()

@@ -79,7 +79,7 @@ DEFAULT_MOVE_TIMEOUT_MS = 10_000
 
 
 def main(arguments: list[str]) -> int:
-    """Do one action; 1 when it is refused. What went wrong is printed as the rest is."""
+    """Run one action; return 1 if it is refused. Errors are printed to standard output."""
     parser = _parser()
     options = parser.parse_args(arguments)
     action = _checked_action(parser, options)
@@ -261,7 +261,7 @@ ACTION_FUNCTIONS = {
 }
 
 
-# What is.
+# The current state.
 
 
 def _placement(client: AdminClient, topics: Iterable[str]) -> Placement:
@@ -283,13 +283,13 @@ def _placement_of(client: AdminClient, partitions: Iterable[TopicPartition]) -> 
 
 
 def _existing_placement(client: AdminClient, proposal: Assignments) -> Placement:
-    """Give the replicas of those partitions that exist."""
+    """Return the replicas of those partitions that exist."""
     existing = {topic.name for topic in list_topics(client)}
     return _placement(client, {key.topic for key, _ in proposal.listed} & existing)
 
 
 def _current_text(client: AdminClient, current: Placement) -> str:
-    """Write an assignment with the directories the replicas lie in."""
+    """Return the current assignment with the log directories as text."""
     replicas = [Replica(one, *partition) for partition in current for one in current[partition]]
     return assignment_text(current, replica_places(client, replicas))
 
@@ -344,11 +344,11 @@ def _set_on_brokers(
     alter(client, {Resource(ResourceType.BROKER, str(one)): settings for one in brokers})
 
 
-# What is said.
+# Output.
 
 
 def refusals_text(refused: Mapping[TopicPartition, KafkaError]) -> str:
-    """Give the lines about what was refused."""
+    """Return the lines about refused reassignments."""
     return "\n".join(f"{partition}: {error}" for partition, error in sorted(refused.items()))
 
 
@@ -357,7 +357,7 @@ def states_text(
     under_way: Mapping[TopicPartition, Reassignment],
     placement: Mapping[TopicPartition, list[int]],
 ) -> str:
-    """Give the lines about how far the moves of a file are."""
+    """Return the lines about the state of the reassignments of a file."""
     lines = ["Status of partition reassignment:"]
     for partition, target in sorted(proposal.listed):
         current = placement.get(partition, [])
@@ -374,7 +374,7 @@ def states_text(
 
 
 def under_way_text(under_way: Mapping[TopicPartition, Reassignment]) -> str:
-    """Give the lines about the moves under way."""
+    """Return the lines about the ongoing reassignments."""
     if not under_way:
         return "No partition reassignments found."
     lines = ["Current partition reassignments:"]

@@ -1,4 +1,4 @@
-"""What a reassignment is to do, worked out from what is: places, moves, throttles. Pure."""
+"""The plan of a reassignment, from the current state: replicas, moves, throttles. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -20,14 +20,14 @@ Placement = dict[TopicPartition, list[int]]
 
 
 class Move(NamedTuple):
-    """The brokers a partition is copied from, and those it is copied to."""
+    """The brokers that a partition is copied from, and those it is copied to."""
 
     sources: set[int]
     destinations: set[int]
 
 
 def check_proposal(proposal: Assignments) -> Placement:
-    """Give the replicas a file asks for; raises ToolFailed for what cannot be meant."""
+    """Return the replicas in a file; raise ToolFailed for an invalid assignment."""
     partitions = [partition for partition, _ in proposal.listed]
     if not partitions:
         raise ToolFailed("Partition reassignment list cannot be empty")
@@ -53,9 +53,9 @@ def check_proposal(proposal: Assignments) -> Placement:
 def propose(
     current: Placement, racks: Mapping[int, str | None], start: int, shift: int
 ) -> Placement:
-    """Spread partitions over brokers: leaders in turn, replicas on as many racks as there are.
+    """Spread partitions over brokers: leaders in turn, replicas on as many racks as possible.
 
-    `start` and `shift` are where the turn begins and how far the replicas stand from the leader.
+    `start` is the first leader in the turn, `shift` the distance of the replicas from the leader.
     """
     proposed: Placement = {}
     topics: dict[str, list[TopicPartition]] = {}
@@ -77,7 +77,7 @@ def propose(
 def moves_of(
     under_way: Mapping[TopicPartition, Reassignment], proposed: Placement, current: Placement
 ) -> dict[TopicPartition, Move]:
-    """Give the moves under way together with those proposed."""
+    """Return the ongoing moves together with the proposed ones."""
     moves = {
         partition: Move(set(move.replicas) - set(move.adding), set(move.adding))
         for partition, move in under_way.items()
@@ -90,7 +90,7 @@ def moves_of(
 
 
 def topic_throttles(moves: Mapping[TopicPartition, Move]) -> dict[str, dict[str, str | None]]:
-    """Give the settings that say which replicas of each topic are throttled."""
+    """Return the settings with the throttled replicas of each topic."""
     throttles: dict[str, dict[str, str | None]] = {}
     for topic in sorted({partition.topic for partition in moves}):
         own = {key.partition: move for key, move in moves.items() if key.topic == topic}
@@ -104,7 +104,7 @@ def topic_throttles(moves: Mapping[TopicPartition, Move]) -> dict[str, dict[str,
 
 
 def moving_brokers(moves: Mapping[TopicPartition, Move]) -> list[int]:
-    """Give the brokers that copy from or to."""
+    """Return the brokers that are a source or a target of a move."""
     return sorted({one for move in moves.values() for one in move.sources | move.destinations})
 
 
@@ -131,7 +131,7 @@ def _replicas(
 ) -> list[int]:
     count = len(order)
     chosen = [order[first % count]]
-    # The followers' turn moves on with each round, so that the same two do not always go together.
+    # The distance of the followers changes each round, so that pairs of brokers vary.
     steps = range(count - 1)
     others = [order[(first + 1 + (shift + step) % (count - 1)) % count] for step in steps]
     used = {racks[chosen[0]]}

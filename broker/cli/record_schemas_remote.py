@@ -1,4 +1,4 @@
-"""Records of `__remote_log_metadata`: what lies in remote storage (KIP-405). Only tools read them.
+"""Records of `__remote_log_metadata`: segments in remote storage (KIP-405), only for the tools.
 
 They have the framing of metadata records: frame version, type and version before the record.
 """

@@ -1,4 +1,4 @@
-"""Records of Kafka's own topics as text: the JSON that Kafka's tools print for them."""
+"""Records of Kafka's internal topics as text: the JSON that Kafka's tools print for them."""
 
 import json
 import re
@@ -62,7 +62,7 @@ DELETE = "<DELETE>"
 
 
 class RecordText(NamedTuple):
-    """What is printed for a record; None where nothing is."""
+    """The text of a record's key and value; None if nothing is printed."""
 
     key: str | None
     payload: str | None
@@ -72,7 +72,7 @@ RecordDecoder: TypeAlias = Callable[[Record], RecordText]
 
 
 def plain_text(record: Record) -> RecordText:
-    """Show key and value as UTF-8."""
+    """Return key and value as UTF-8."""
     return RecordText(_text(record.key), _text(record.value))
 
 
@@ -85,7 +85,7 @@ def _camel_case(name: str) -> str:
 
 
 def to_json(struct: Struct, version: int) -> dict[str, Any]:
-    """Give the fields a version has; a tagged field only when it is not at its default."""
+    """Return the fields of a version; a tagged field only if it is not the default."""
     layout = layout_of(type(struct), version)
     absent = {field.name for field in layout.absent}
     tagged = {field.name for field in layout.tagged}
@@ -136,17 +136,17 @@ _SHARE_SCHEMAS: dict[int, tuple[type[Message], type[Message]]] = {
 
 
 def offsets_text(record: Record) -> RecordText:
-    """Show a record of `__consumer_offsets`."""
+    """Return the text of a record of `__consumer_offsets`."""
     return _coordinator_text(record, _OFFSETS_SCHEMAS)
 
 
 def transaction_text(record: Record) -> RecordText:
-    """Show a record of `__transaction_state`."""
+    """Return the text of a record of `__transaction_state`."""
     return _coordinator_text(record, TRANSACTION_SCHEMAS)
 
 
 def share_state_text(record: Record) -> RecordText:
-    """Show a record of `__share_group_state`."""
+    """Return the text of a record of `__share_group_state`."""
     return _coordinator_text(record, _SHARE_SCHEMAS)
 
 
@@ -171,7 +171,7 @@ def _coordinator_text(
 
 
 class OpenedRecord(NamedTuple):
-    """A coordinator's record; its value is None when it removes what the key names."""
+    """A coordinator's record; its value is None for a tombstone."""
 
     kind: int
     key: Message
@@ -182,9 +182,9 @@ class OpenedRecord(NamedTuple):
 def open_record(
     key: bytes, value: bytes | None, schemas: Mapping[int, tuple[type[Message], type[Message]]]
 ) -> OpenedRecord | None:
-    """Decode a record whose key begins with its type and whose value with its version.
+    """Decode a record whose key starts with its type and whose value with its version.
 
-    None for a type that is not among the schemas. Raises DecodeError, struct.error, ValueError.
+    Return None for a type outside the schemas. Raise DecodeError, struct.error, ValueError.
     """
     (kind,) = unpack_from(">h", key)
     if kind not in schemas:
@@ -198,7 +198,7 @@ def open_record(
 
 
 def _open_members(group: GroupMetadataValue, content: dict[str, Any]) -> None:
-    """Decode what the clients put into the group: their subscriptions and assignments."""
+    """Decode the clients' bytes in a group: their subscriptions and assignments."""
     for member, shown in zip(group.members, content["members"], strict=True):
         for name, schema in (
             ("subscription", ConsumerProtocolSubscription),
@@ -209,14 +209,14 @@ def _open_members(group: GroupMetadataValue, content: dict[str, Any]) -> None:
                 opened = decode_struct(schema, version, getattr(member, name)[2:])
                 shown[name] = to_json(opened, version)
             except (DecodeError, StructError, ValueError):
-                continue  # Not the consumer protocol after all: the bytes stay.
+                continue  # Not the consumer protocol: the bytes stay.
 
 
 _METADATA_SCHEMAS = SECURITY_RECORDS | dict(METADATA_RECORDS)
 
 
 def metadata_text(record: Record) -> RecordText:
-    """Show a record of `__cluster_metadata` or of a snapshot of it."""
+    """Return the text of a record of `__cluster_metadata` or of its snapshot."""
     data = record.value or b""
     try:
         _, position = decode_uvarint(data, 0)
@@ -242,7 +242,7 @@ _CONTROL_SCHEMAS: dict[int, tuple[str, type[Message]]] = {
 
 
 def control_text(record: Record) -> str:
-    """Show a control record: a transaction's end, or one of raft's."""
+    """Return the text of a control record: a transaction's end, or one of Raft's."""
     try:
         marker = end_marker(record)
         if marker is not None:

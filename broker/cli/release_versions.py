@@ -1,4 +1,4 @@
-"""The releases of Kafka's metadata, and the feature levels that come with each (KIP-584, 1022).
+"""The releases of Kafka's metadata version, and the feature levels of each (KIP-584, KIP-1022).
 
 A release such as 4.3-IV0 is a level of `metadata.version`; every other feature has the level that
 is the default from that release on.
@@ -11,7 +11,7 @@ from broker.cli.arguments import ToolFailed
 METADATA_VERSION = "metadata.version"
 LATEST_RELEASE = "4.3-IV0"
 
-# Level 7 is the first: what came before cannot be upgraded to a version of today.
+# Level 7 is the first: earlier levels cannot be upgraded to a current one.
 RELEASES = dict(
     enumerate(
         (
@@ -45,7 +45,7 @@ FEATURES = (
 
 
 def parse_release(text: str) -> int | None:
-    """Give the level of `4.0-IV3`, or of the last level of `4.0`; None when there is none."""
+    """Return the level of `4.0-IV3`, or the last level of `4.0`; None if there is none."""
     if text in LEVELS:
         return LEVELS[text]
     parts = text.split(".")
@@ -58,12 +58,12 @@ def parse_release(text: str) -> int | None:
 
 
 def release_name(level: int) -> str:
-    """Give the name of a metadata level, also of one that is not known here."""
+    """Return the name of a metadata level, also of an unknown one."""
     return RELEASES.get(level, f"UNKNOWN [{level}]")
 
 
 def levels_of_release(level: int) -> dict[str, int]:
-    """Give the default level of every other feature with a release."""
+    """Return the default level of every other feature in a release."""
     return {
         feature.name: feature.max_level if level >= LEVELS[feature.default_from] else 0
         for feature in FEATURES
@@ -71,7 +71,7 @@ def levels_of_release(level: int) -> dict[str, int]:
 
 
 def requirements(name: str, level: int) -> dict[str, int]:
-    """Give what a feature's level needs; raises ToolFailed for one that does not exist."""
+    """Return the requirements of a feature's level; raise ToolFailed for a missing one."""
     for feature in FEATURES:
         if feature.name == name:
             if not 0 <= level <= feature.max_level:

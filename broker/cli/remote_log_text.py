@@ -21,7 +21,7 @@ from broker.records.record import Record
 
 
 def remote_log_text(record: Record) -> RecordText:
-    """Show a record of `__remote_log_metadata`."""
+    """Return the text of a record of `__remote_log_metadata`."""
     data = record.value or b""
     try:
         _, position = decode_uvarint(data, 0)

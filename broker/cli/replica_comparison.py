@@ -1,9 +1,10 @@
-"""Compares what the replicas of partitions hold, batch by batch, up to the high watermark.
+"""Compares the batches of replicas up to the high watermark.
 
-One round takes what every replica answered from the same offset on. As long as each has another
-complete batch below its high watermark, the batches must end at the same offset (otherwise nothing
-more can be compared: `ReplicasDiffer`) and have the same checksum. The next round goes on behind
-the last batch that all have. Pure; the sentences are those of Kafka's ReplicaVerificationTool.
+One round compares the answers of all replicas from the same offset on. While each has another
+complete batch below its high watermark, the batches must end at the same offset (otherwise the
+comparison cannot continue: `ReplicasDiffer`) and have the same checksum. The next round starts
+after the last batch that all replicas have. Pure; the texts are those of Kafka's
+ReplicaVerificationTool.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,14 +16,14 @@ from broker.records.header import BatchHeader, BytesLike
 
 
 class Held(NamedTuple):
-    """What one replica answered about a partition; one that did not answer holds nothing."""
+    """The answer of one replica about a partition; empty if it did not answer."""
 
     high_watermark: int = -1
     records: BytesLike = b""
 
 
 class Lag(NamedTuple):
-    """The partition that is compared least far, and where it is."""
+    """The partition with the largest lag of the comparison, and its offset."""
 
     partition: TopicPartition
     offset: int
@@ -30,19 +31,19 @@ class Lag(NamedTuple):
 
 
 class ReplicasDiffer(Exception):  # noqa: N818 -- what was found
-    """Batches do not end at the same offset: these replicas cannot be compared any further."""
+    """Batches do not end at the same offset: the comparison cannot continue."""
 
 
 class ReplicaComparison:
-    """`offsets` are where the next round begins, partition by partition."""
+    """A comparison; `offsets` are the start offsets of the next round by partition."""
 
     def __init__(self, offsets: Mapping[TopicPartition, int]) -> None:
         self.offsets = dict(offsets)
 
     def compare(self, partition: TopicPartition, held: Mapping[int, Held]) -> Iterator[str]:
-        """Compare one partition's replicas by broker id; gives a sentence for each difference.
+        """Compare one partition's replicas by broker id; yield a text for each difference.
 
-        Raises ReplicasDiffer. Goes on as far as all replicas go.
+        The comparison ends with the shortest replica. Raise ReplicasDiffer.
         """
         headers = {broker_id: _headers(one) for broker_id, one in held.items()}
         while True:
@@ -57,7 +58,7 @@ class ReplicaComparison:
             self.offsets[partition] = next(iter(row.values())).next_offset
 
     def lag(self, high_watermarks: Mapping[TopicPartition, int]) -> Lag:
-        """Give the partition that is furthest behind the highest of its high watermarks."""
+        """Return the partition with the largest lag behind its highest high watermark."""
         lags = [
             Lag(partition, self.offsets[partition], high_watermark - self.offsets[partition])
             for partition, high_watermark in high_watermarks.items()
@@ -66,7 +67,7 @@ class ReplicaComparison:
 
 
 def lag_text(lag: Lag, partition_count: int) -> str:
-    """Give the sentence of a report."""
+    """Return the text of a report."""
     return (
         f"max lag is {lag.behind} for partition {lag.partition} at offset {lag.offset} "
         f"among {partition_count} partitions"
@@ -74,12 +75,12 @@ def lag_text(lag: Lag, partition_count: int) -> str:
 
 
 def highest(held: Iterable[Held]) -> int:
-    """Give the highest of some replicas' high watermarks."""
+    """Return the highest of some replicas' high watermarks."""
     return max((one.high_watermark for one in held), default=-1)
 
 
 def _headers(held: Held) -> Iterator[BatchHeader]:
-    """Give complete batches, as long as they lie below the high watermark."""
+    """Yield the headers of the complete batches below the high watermark."""
     for batch in split_batches(held.records):
         if batch.header.last_offset >= held.high_watermark:
             return
@@ -89,7 +90,7 @@ def _headers(held: Held) -> Iterator[BatchHeader]:
 def _differences(
     partition: TopicPartition, row: Mapping[int, BatchHeader], broker_id: int
 ) -> Iterator[str]:
-    """Compare the newest of a row with the first."""
+    """Compare the last headers of the replicas with the first replica's."""
     first_id, first = next(iter(row.items()))
     header = row[broker_id]
     if first.last_offset != header.last_offset:

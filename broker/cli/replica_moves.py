@@ -1,4 +1,4 @@
-"""Moves of replicas between the log directories of their brokers, as a reassignment names them."""
+"""Moves of replicas between the log directories of their brokers, from a reassignment file."""
 
 import time
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ RETRY_MS = 100
 
 
 def start_moves(client: AdminClient, targets: Mapping[Replica, str], timeout_ms: int) -> None:
-    """Start moves, and say so of each; raises ToolFailed when they have not begun in time.
+    """Start moves, and print each; raise ToolFailed if one has not started before the timeout.
 
-    A broker that does not have the replica yet is asked again: it may be on its way there.
+    A request to a broker without the replica is retried: a reassignment may create it.
     """
     clock = SystemClock()
     deadline_ms = clock.now_ms() + timeout_ms
@@ -47,7 +47,7 @@ def start_moves(client: AdminClient, targets: Mapping[Replica, str], timeout_ms:
 
 
 def verify_moves(client: AdminClient, targets: Mapping[Replica, str]) -> tuple[list[str], bool]:
-    """Give the lines about how far moves are, and whether none is under way."""
+    """Return the lines about the state of the moves, and True if none is ongoing."""
     places = replica_places(client, targets)
     lines, is_done = [], True
     for replica, target in sorted(targets.items()):
@@ -59,7 +59,7 @@ def verify_moves(client: AdminClient, targets: Mapping[Replica, str]) -> tuple[l
 
 
 def cancel_moves(client: AdminClient, targets: Mapping[Replica, str], timeout_ms: int) -> None:
-    """Cancel moves: a replica is moved back to where it is."""
+    """Cancel moves: the target of a replica becomes its current directory."""
     back = {
         replica: place.current
         for replica, place in replica_places(client, targets).items()
@@ -72,7 +72,7 @@ def cancel_moves(client: AdminClient, targets: Mapping[Replica, str], timeout_ms
 
 
 def move_text(replica: Replica, target: str, place: ReplicaPlace | None) -> str:
-    """Give the line about one move."""
+    """Return the line about one move."""
     name = f"{replica.topic}-{replica.partition}"
     where = f"Partition {name} on broker {replica.broker_id} is"
     if place is None:

@@ -16,7 +16,7 @@ log = logging.getLogger("millrace.start")
 
 
 def main(arguments: list[str]) -> int:
-    """Start a node and serve until SIGTERM; 2 for a bad configuration, 1 for a failed start."""
+    """Run a node until SIGTERM; return 2 for an invalid configuration, 1 for a failed start."""
     parsed = _parser().parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO,
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _serve(config: BrokerConfig, cluster_id: str | None, exit_with_parent: bool) -> int:
-    # Imported here so that a bad configuration is told before the server is loaded.
+    # Imported here so that a configuration error is reported before the server is loaded.
     import uvloop
 
     from broker.log.meta_properties import InconsistentLogDirectory

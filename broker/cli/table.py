@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 
 def table_text(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Give the lines of a table, each cell padded on the right."""
+    """Return the lines of a table, each cell padded on the right."""
     lines = [headers, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(headers))]
     return "\n".join(

@@ -50,7 +50,7 @@ COLLISION_WARNING = (
 
 
 def main(arguments: list[str]) -> int:
-    """Do one action on topics; 1 when it is refused."""
+    """Run one action on topics; return 1 if it is refused."""
     parser = _parser()
     options = parser.parse_args(arguments)
     action = _checked_action(parser, options)
@@ -110,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _checked_action(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
-    """Give the only action; tells what does not go together and ends the tool."""
+    """Return the only action; end the tool with an error for an invalid combination."""
     given = [action for action in ACTIONS if is_given(options, action)]
     if len(given) != 1:
         parser.error(
@@ -138,7 +138,7 @@ def _checked_action(parser: argparse.ArgumentParser, options: argparse.Namespace
 def _check_action(
     parser: argparse.ArgumentParser, options: argparse.Namespace, action: str
 ) -> None:
-    """Refuse what one action lacks or does not go with."""
+    """Raise an error for the missing or incompatible arguments of one action."""
     if action == "describe" and options.if_exists and not (options.topic or options.topic_id):
         parser.error("--topic or --topic-id is required to describe a topic")
     if action not in {"list", "describe"}:
@@ -243,7 +243,7 @@ def _selected(client: AdminClient, options: argparse.Namespace) -> list[TopicDes
 
 
 def _required(client: AdminClient, options: argparse.Namespace) -> list[TopicDescription]:
-    """Give the topics that are meant; none is an error when one was named."""
+    """Return the topics of the arguments; raise an error if a named topic is missing."""
     topics = _selected(client, options)
     if options.topic and not topics and not options.if_exists:
         raise ToolFailed(f"Topic '{options.topic}' does not exist as expected")
@@ -261,7 +261,7 @@ def _moves(
     try:
         return list_reassignments(client, partitions)
     except KafkaError as error:
-        # Who may describe a topic need not be allowed to see its moves, nor a cluster have any.
+        # A user may lack the right to list reassignments, and an old cluster has no such request.
         if error.code in {
             ErrorCode.UNSUPPORTED_VERSION,
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
@@ -270,7 +270,7 @@ def _moves(
         raise
 
 
-# What the arguments say.
+# Arguments.
 
 
 def _parsed_id(text: str) -> bytes:
@@ -281,7 +281,7 @@ def _parsed_id(text: str) -> bytes:
 
 
 def parse_assignment(text: str) -> Assignment:
-    """Parse `1:2,2:3`: the replicas of each partition; none may be missing or double."""
+    """Parse `1:2,2:3`, the replicas of each partition; refuse empty lists and duplicates."""
     assignment: Assignment = []
     for index, part in enumerate(filter(None, text.split(","))):
         try:
@@ -313,7 +313,7 @@ def parse_topic_configs(texts: Iterable[str]) -> dict[str, str]:
 
 
 def topic_pattern(text: str) -> re.Pattern[str]:
-    """Make the regular expression of `--topic`, where commas separate alternatives."""
+    """Return the regular expression of `--topic`, in which commas separate alternatives."""
     expression = text.strip().replace(",", "|").replace(" ", "").strip("\"'")
     try:
         return re.compile(expression)
@@ -321,7 +321,7 @@ def topic_pattern(text: str) -> re.Pattern[str]:
         raise ToolFailed(f"{text} is an invalid regex: {error}") from None
 
 
-# What is printed.
+# Output.
 
 
 def _print_topic(
@@ -355,7 +355,7 @@ def is_reported(
     min_isr: int,
     live: set[int],
 ) -> bool:
-    """Whether the report that was asked for names this partition (`live` are the brokers' ids)."""
+    """Return True if the requested report has this partition; `live` are broker ids."""
     has_leader = partition.leader_id != admin.NO_LEADER
     in_sync = len(partition.isr)
     if options.under_replicated_partitions:
@@ -368,7 +368,7 @@ def is_reported(
 
 
 def replication_factor(partition: PartitionDescription, move: Reassignment | None) -> int:
-    """Give how many replicas are meant to be: those a move under way only adds do not count."""
+    """Return the replication factor, without the replicas that a reassignment adds."""
     if move and set(partition.replicas) & {*move.adding, *move.removing}:
         return len(move.replicas) - len(move.adding)
     return len(partition.replicas)
@@ -377,7 +377,7 @@ def replication_factor(partition: PartitionDescription, move: Reassignment | Non
 def topic_text(
     topic: TopicDescription, factor: int, settings: Iterable[configs.ConfigEntry]
 ) -> str:
-    """Give the line about a topic."""
+    """Return the line about a topic."""
     parts = [f"Topic: {topic.name}"]
     if any(topic.topic_id):
         parts.append(f"TopicId: {encode_uuid(topic.topic_id)}")
@@ -387,7 +387,7 @@ def topic_text(
 
 
 def partition_text(topic: str, partition: PartitionDescription, move: Reassignment | None) -> str:
-    """Give the line about one of its partitions."""
+    """Return the line about one of its partitions."""
     leader = "none" if partition.leader_id == admin.NO_LEADER else partition.leader_id
     parts = [
         f"\tTopic: {topic}",

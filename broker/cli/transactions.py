@@ -1,4 +1,4 @@
-"""`millrace transactions`: look at transactions, and end those that hang.
+"""`millrace transactions`: show transactions, and abort hanging ones.
 
 The commands, their flags and their tables are those of kafka-transactions.
 """
@@ -57,14 +57,14 @@ HANGING_HEADERS = (
 
 
 class OpenTransaction(NamedTuple):
-    """A producer that has a transaction open in a partition, as the leader knows it."""
+    """A producer with an open transaction in a partition, in the leader's state."""
 
     partition: TopicPartition
     producer: ProducerState
 
 
 def main(arguments: list[str]) -> int:
-    """Do one command; 1 when it is refused."""
+    """Run one command; return 1 if it is refused."""
     options = _parser().parse_args(arguments)
     try:
         with AdminClient(connection_of(options)) as client:
@@ -173,7 +173,7 @@ def _describe(client: AdminClient, options: argparse.Namespace) -> None:
 def description_row(
     transactional_id: str, described: TransactionDescription, now_ms: int
 ) -> tuple[str, ...]:
-    """Give the row about one transactional id."""
+    """Return the row about one transactional id."""
     start_ms = described.start_time_ms
     return (
         str(described.coordinator_id),
@@ -211,7 +211,7 @@ def _describe_producers(client: AdminClient, options: argparse.Namespace) -> Non
 
 
 def is_open(producer: ProducerState) -> bool:
-    """Whether a producer has a transaction open."""
+    """Return True if a producer has a transaction open."""
     return producer.current_txn_start_offset >= 0
 
 
@@ -229,7 +229,7 @@ def _abort(client: AdminClient, options: argparse.Namespace) -> None:
         for flag in ("producer-epoch", "coordinator-epoch"):
             if getattr(options, flag.replace("-", "_")) is None:
                 raise ToolFailed(f"Missing required argument --{flag}")
-        # No coordinator has ended anything of a new producer yet: any epoch is new enough.
+        # A new producer has no marker yet, so any coordinator epoch is accepted.
         coordinator_epoch = max(options.coordinator_epoch, 0)
         marker = AbortMarker(
             partition, options.producer_id, options.producer_epoch, coordinator_epoch
@@ -306,7 +306,7 @@ def _find_hanging(client: AdminClient, options: argparse.Namespace) -> None:
 def _open_transactions(
     client: AdminClient, options: argparse.Namespace, since_ms: int
 ) -> list[OpenTransaction]:
-    """Give what has been open since before a time; tells how far it is when there is much."""
+    """Return the transactions open since before a time; print the progress if there are many."""
     partitions = _searched_partitions(client, options)
     found: list[OpenTransaction] = []
     for start in range(0, len(partitions), PARTITIONS_AT_ONCE):
@@ -341,7 +341,7 @@ def _searched_partitions(client: AdminClient, options: argparse.Namespace) -> li
 def _known_transactions(
     client: AdminClient, candidates: Iterable[OpenTransaction]
 ) -> tuple[dict[int, str], dict[str, Collection[TopicPartition]]]:
-    """Give the transactional ids of producers, and where the coordinators will write markers."""
+    """Return the transactional ids by producer id, and the partitions with outstanding markers."""
     producer_ids = {one.producer.producer_id for one in candidates}
     listed = transactions.list_transactions(client, producer_ids=producer_ids)
     ids = {one.producer_id: one.transactional_id for one in listed}
@@ -361,10 +361,10 @@ def hanging_of(
     transactional_ids: Mapping[int, str],
     expected: Mapping[str, Collection[TopicPartition]],
 ) -> list[OpenTransaction]:
-    """Give those that no coordinator will end.
+    """Return the transactions that no coordinator will end.
 
     A coordinator names the partitions of an ongoing transaction, and of an ending one those that
-    have no marker yet: whatever it does not name will get none.
+    have no marker yet: other partitions will get none.
     """
     return [
         one

@@ -1,5 +1,5 @@
-"""The client the command-line tools ask a cluster with, whosever cluster it is.
+"""The admin client of the command-line tools, for clusters of Millrace and of Apache Kafka.
 
-Synchronous and small: one request at a time, on `broker/protocol`. Start in `client.py`; the other
-files are one subject each and return plain values, which the tools print.
+It is synchronous and small: one request at a time, on `broker/protocol`. `client.py` is the start;
+each other file has the requests of one subject and returns plain values, which the tools print.
 """

@@ -1,10 +1,10 @@
-"""Asks a cluster: finds its nodes, asks the right one, and asks again when that is of use.
+"""The admin client: it finds the nodes of a cluster, chooses one for each request, and retries.
 
 A request goes to any node, to the controller, or to one broker. The nodes come from Metadata (from
-DescribeCluster when the tool was given controllers, KIP-919). A lost connection and NOT_CONTROLLER
-are asked again, at growing intervals, until `default.api.timeout.ms` is over; then the error says
-what was wrong the last time. Every other error is the answer. While no node has ever answered the
-time is over after ten seconds, unless that setting is given.
+DescribeCluster if the tool was given controllers, KIP-919). The client retries after a lost
+connection and after NOT_CONTROLLER, at growing intervals, until `default.api.timeout.ms` has
+passed; then the error names the last failure. Every other error is the answer. Until a first node
+has answered the timeout is ten seconds, unless that setting is given.
 """
 
 import time
@@ -39,21 +39,21 @@ ERROR_TEXTS = {
     ErrorCode.INVALID_PRODUCER_EPOCH: "The producer has a newer epoch by now.",
     ErrorCode.TRANSACTION_COORDINATOR_FENCED: "There is a newer coordinator of the transaction.",
 }
-"""Errors that come without a text and that a user of the tools is likely to meet."""
+"""Texts of frequent errors that brokers send without one."""
 
 Answer = TypeVar("Answer", bound=Message)
 Outcome = TypeVar("Outcome")
 
 
 class To(Enum):
-    """Which node a request is for, when it is not for one broker."""
+    """The node of a request that is not for one broker."""
 
     ANY_NODE = "any node"
     CONTROLLER = "the controller"
 
 
 class Node(NamedTuple):
-    """One node of the cluster, as the cluster names it."""
+    """One node of the cluster, from the cluster's metadata."""
 
     node_id: int
     host: str
@@ -62,14 +62,14 @@ class Node(NamedTuple):
 
 
 class ClusterNodes(NamedTuple):
-    """The nodes that can be asked, and which of them to ask as the controller."""
+    """The nodes of the cluster, and the one for requests to the controller."""
 
     controller_id: int
     nodes: dict[int, Node]
 
 
 class AdminClient:
-    """A client of one cluster. Used in a `with` block; holds one connection a node."""
+    """A client of one cluster, used in a `with` block; it has one connection per node."""
 
     def __init__(self, settings: AdminSettings, clock: Clock | None = None) -> None:
         self.settings = settings
@@ -78,13 +78,13 @@ class AdminClient:
         self._has_connected = False
         self._nodes: ClusterNodes | None = None
 
-    # --- what one can ask ---
+    # --- requests ---
 
     def ask(self, request: Message, answer: type[Answer], to: To | int = To.ANY_NODE) -> Answer:
-        """Ask and return the answer, whatever errors it tells.
+        """Send a request and return its answer, whatever its error codes.
 
-        Raises KafkaError: REQUEST_TIMED_OUT when nobody answered in time, NOT_CONTROLLER when no
-        controller was found, UNSUPPORTED_VERSION for what the node is too old for.
+        Raise KafkaError: REQUEST_TIMED_OUT if no node answered in time, NOT_CONTROLLER if no
+        controller was found, UNSUPPORTED_VERSION if the node is too old for the request.
         """
 
         def attempt(deadline_ms: int) -> Answer:
@@ -92,7 +92,7 @@ class AdminClient:
             response = self._ask_once(connection, request, deadline_ms)
             if _has_code(response, ErrorCode.NOT_CONTROLLER):
                 raise KafkaError(
-                    ErrorCode.NOT_CONTROLLER, f"{connection} is not the controller any more"
+                    ErrorCode.NOT_CONTROLLER, f"{connection} is no longer the controller"
                 )
             assert isinstance(response, answer)
             return response
@@ -102,10 +102,10 @@ class AdminClient:
     def retry(
         self, what: str, attempt: Callable[[], Outcome], retried: Collection[ErrorCode]
     ) -> Outcome:
-        """Call `attempt` until it works, fails for good, or the time is over.
+        """Call `attempt` until it succeeds, fails with a definite error, or times out.
 
-        `retried` are the errors after which the node to ask has to be found anew; the attempt asks
-        with `ask_once`, so that a node that went away is not asked until the time is over.
+        `retried` are the errors after which the client finds the node again. The attempt uses
+        `ask_once`, so that it does not retry a lost node until the timeout.
         """
         return self._until_done(what, lambda _: attempt(), retried)
 
@@ -117,7 +117,7 @@ class AdminClient:
         *,
         max_version: int | None = None,
     ) -> Answer:
-        """Ask one time, within `retry`; `max_version` is for what newer versions say otherwise."""
+        """Send a request once, within `retry`; `max_version` limits its version."""
         deadline_ms = self._clock.now_ms() + self.settings.request_timeout_ms
         connection = self._connection(to, deadline_ms)
         response = self._ask_once(connection, request, deadline_ms, max_version)
@@ -125,26 +125,26 @@ class AdminClient:
         return response
 
     def nodes(self) -> ClusterNodes:
-        """Return the nodes of the cluster, asked for anew."""
+        """Request and return the nodes of the cluster."""
         self._nodes = None
         return self._until_done("Metadata", self._known_nodes)
 
     def api_versions(self, to: To | int = To.ANY_NODE) -> ApiVersionsResponse:
-        """Return what a node said when the connection to it was made: versions and features."""
+        """Return the ApiVersions answer of a node: versions and features."""
         return self._until_done(
             "ApiVersions", lambda deadline_ms: self._connection(to, deadline_ms).api_versions
         )
 
     def supports(self, api_key: ApiKey, version: int = 0, to: To | int = To.ANY_NODE) -> bool:
-        """Whether a node answers an API, in this version or a later one."""
+        """Return True if a node supports an API, in this version or a later one."""
         return _has_version(self.api_versions(to), api_key, version)
 
     def supports_once(self, api_key: ApiKey, version: int, to: To | int = To.ANY_NODE) -> bool:
-        """Whether a node answers an API in this version or a later one; for use within `retry`."""
+        """Return `supports`, with one attempt; for use within `retry`."""
         deadline_ms = self._clock.now_ms() + self.settings.request_timeout_ms
         return _has_version(self._connection(to, deadline_ms).api_versions, api_key, version)
 
-    # --- within ---
+    # --- internals ---
 
     def _until_done(
         self,
@@ -152,7 +152,7 @@ class AdminClient:
         attempt: Callable[[int], Outcome],
         retried: Collection[ErrorCode] = (ErrorCode.NOT_CONTROLLER,),
     ) -> Outcome:
-        """Try until it works or the time is over; `attempt` takes the deadline."""
+        """Call `attempt` with the deadline until it succeeds or times out."""
         start_ms = self._clock.now_ms()
         deadline_ms = start_ms + self.settings.api_timeout_ms
         backoff_ms = self.settings.retry_backoff_ms
@@ -206,7 +206,7 @@ class AdminClient:
         return self._connect((node.host, node.port), deadline_ms)
 
     def _any_connection(self, deadline_ms: int) -> Connection:
-        """Give an open connection, or the first that can be made."""
+        """Return an open connection, or the first that succeeds."""
         for connection in self._connections.values():
             return connection
         known = self._nodes.nodes.values() if self._nodes else ()
@@ -235,7 +235,7 @@ class AdminClient:
     def _connect_timeout_ms(self) -> int:
         if self._has_connected:
             return self.settings.request_timeout_ms
-        # Addresses that swallow everything leave the last one its share of the time.
+        # Addresses that never answer leave the last one its share of the time.
         return self.settings.first_contact_timeout_ms // len(self.settings.bootstrap)
 
     def _forget(self, connection: Connection) -> None:
@@ -248,7 +248,7 @@ class AdminClient:
             if self.settings.is_controller_bootstrap:
                 request: Message = DescribeClusterRequest(endpoint_type=ENDPOINT_TYPE_CONTROLLER)
             else:
-                # Version 0 has no other way to ask for no topic than to ask for one.
+                # Version 0 reads an empty list as all topics.
                 request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
             self._nodes = _nodes_in(self._ask_once(connection, request, deadline_ms))
         return self._nodes
@@ -272,13 +272,13 @@ class AdminClient:
 
 
 def raise_for(code: int, message: str | None = None) -> None:
-    """Raise the error an answer tells, if it tells one."""
+    """Raise the KafkaError of an error code other than 0."""
     if code:
         raise error_of(code, message)
 
 
 def error_of(code: int, message: str | None = None) -> KafkaError:
-    """Make an exception of an error in an answer; an unknown number is named as such."""
+    """Return the exception of an error code; an unknown code is named in its text."""
     known = ErrorCode(code)
     text = f"unknown error {code}" if known != code else ERROR_TEXTS.get(known)
     return KafkaError(known, message or text)
@@ -309,7 +309,7 @@ def _has_version(versions: ApiVersionsResponse, api_key: ApiKey, version: int) -
 
 
 def _has_code(response: Struct, code: ErrorCode) -> bool:
-    """Whether an answer tells this error anywhere."""
+    """Return True if an answer has this error code in any field."""
     return any(found == code for found in _codes(response))
 
 

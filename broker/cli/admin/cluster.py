@@ -27,7 +27,7 @@ METADATA_TOPIC = "__cluster_metadata"
 
 
 class UpgradeType(IntEnum):
-    """Which changes of a feature's level are allowed, with Kafka's numbers."""
+    """The allowed changes of a feature's level, with Kafka's numbers."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -35,7 +35,7 @@ class UpgradeType(IntEnum):
 
 
 class FeatureLevels(NamedTuple):
-    """One feature: the levels a node can do, and the level the cluster is at."""
+    """One feature: the levels that a node supports, and the finalized level."""
 
     name: str
     min_supported: int
@@ -44,7 +44,7 @@ class FeatureLevels(NamedTuple):
 
 
 class Quorum(NamedTuple):
-    """The metadata quorum as its leader sees it."""
+    """The metadata quorum in the leader's state."""
 
     leader_id: int
     leader_epoch: int
@@ -57,7 +57,7 @@ class Quorum(NamedTuple):
 def describe_cluster(
     client: AdminClient, *, include_fenced: bool = False
 ) -> DescribeClusterResponse:
-    """Give the id of the cluster and its brokers; its controllers when those are asked."""
+    """Return the id of the cluster and its brokers, or its controllers with that endpoint type."""
     is_controller = client.settings.is_controller_bootstrap
     request = DescribeClusterRequest(
         endpoint_type=ENDPOINT_TYPE_CONTROLLER if is_controller else ENDPOINT_TYPE_BROKER,
@@ -70,14 +70,14 @@ def describe_cluster(
 
 
 def unregister_broker(client: AdminClient, broker_id: int) -> None:
-    """Make the cluster forget a broker that is gone for good."""
+    """Unregister a broker that will not return."""
     request = UnregisterBrokerRequest(broker_id=broker_id)
     response = client.ask(request, UnregisterBrokerResponse, To.CONTROLLER)
     raise_for(response.error_code, response.error_message)
 
 
 def describe_metadata_quorum(client: AdminClient) -> Quorum:
-    """Give the state of the metadata quorum."""
+    """Return the state of the metadata quorum."""
     request = describe_quorum.DescribeQuorumRequest(
         topics=[
             describe_quorum.TopicData(
@@ -110,7 +110,7 @@ def describe_metadata_quorum(client: AdminClient) -> Quorum:
 def describe_features(
     client: AdminClient, node_id: int | None
 ) -> tuple[list[FeatureLevels], int | None]:
-    """Give the features a node knows, by name, and the epoch of the cluster's levels."""
+    """Return the features of a node by name, and the epoch of the finalized levels."""
     answer = client.api_versions(To.ANY_NODE if node_id is None else node_id)
     finalized = {key.name: key.max_version_level for key in answer.finalized_features}
     levels = [
@@ -124,7 +124,7 @@ def describe_features(
 def update_features(
     client: AdminClient, levels: Mapping[str, int], upgrade_type: UpgradeType, *, dry_run: bool
 ) -> dict[str, KafkaError | None]:
-    """Change feature levels; gives the outcome of each. From version 2 on it is all or none."""
+    """Change feature levels; return each outcome. From version 2 on the update is atomic."""
     request = UpdateFeaturesRequest(
         timeout_ms=client.settings.request_timeout_ms,
         feature_updates=[

@@ -1,6 +1,6 @@
-"""Settings of topics, brokers, groups and client metrics: reading them and changing them.
+"""Requests for the settings of topics, brokers, groups and client metrics.
 
-A broker's own settings are asked of that broker: only it knows what its file says.
+A request for a broker's own settings goes to that broker: only it knows those of its file.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from broker.protocol.messages.list_config_resources import (
 
 
 class ResourceType(IntEnum):
-    """What can have settings, with Kafka's numbers."""
+    """The types of resources with settings, with Kafka's numbers."""
 
     TOPIC = 2
     BROKER = 4
@@ -26,7 +26,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, with Kafka's numbers and the names its tools print."""
+    """The source of a value, with Kafka's numbers and the names that its tools print."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -40,21 +40,21 @@ class ConfigSource(IntEnum):
 
 
 class Operation(IntEnum):
-    """What IncrementalAlterConfigs does with a setting."""
+    """The operations of IncrementalAlterConfigs."""
 
     SET = 0
     DELETE = 1
 
 
 class Resource(NamedTuple):
-    """What has the settings; the empty name of a broker is the default of all brokers."""
+    """A resource with settings; the empty name of a broker is the default of all brokers."""
 
     kind: ResourceType
     name: str
 
 
 class ConfigEntry(NamedTuple):
-    """One setting, with the places its value was looked for, nearest first."""
+    """One setting with its synonyms, the one with the highest precedence first."""
 
     name: str
     value: str | None
@@ -64,14 +64,14 @@ class ConfigEntry(NamedTuple):
 
 
 def describe(client: AdminClient, resource: Resource, *, with_synonyms: bool) -> list[ConfigEntry]:
-    """Give the settings of one resource, in the order the cluster tells them."""
+    """Return the settings of one resource, in the order of the answer."""
     return describe_all(client, [resource], with_synonyms=with_synonyms)[resource]
 
 
 def describe_all(
     client: AdminClient, resources: Iterable[Resource], *, with_synonyms: bool = False
 ) -> dict[Resource, list[ConfigEntry]]:
-    """Give the settings of several resources."""
+    """Return the settings of several resources."""
     found: dict[Resource, list[ConfigEntry]] = {}
     for to, part in _by_node(client, resources).items():
         request = describe_configs.DescribeConfigsRequest(
@@ -92,7 +92,7 @@ def describe_all(
 
 
 def alter(client: AdminClient, changes: Mapping[Resource, Mapping[str, str | None]]) -> None:
-    """Set settings, or delete those whose value is None; all of a resource's or none."""
+    """Set settings, or delete those whose value is None; atomic for each resource."""
     for to, part in _by_node(client, changes).items():
         request = incremental_alter_configs.IncrementalAlterConfigsRequest(
             resources=[
@@ -112,8 +112,8 @@ def alter(client: AdminClient, changes: Mapping[Resource, Mapping[str, str | Non
 
 
 def list_resources(client: AdminClient, kind: ResourceType) -> list[str]:
-    """Give the names of the resources of a type that have settings."""
-    is_metrics = kind == ResourceType.CLIENT_METRICS  # the only type version 0 knows
+    """Return the names of the resources of a type that have settings."""
+    is_metrics = kind == ResourceType.CLIENT_METRICS  # the only type in version 0
     request = ListConfigResourcesRequest(resource_types=[] if is_metrics else [kind])
     response = client.ask(request, ListConfigResourcesResponse)
     raise_for(response.error_code)

@@ -1,7 +1,7 @@
-"""What only the coordinators of groups and transactions answer.
+"""Requests to the coordinators of groups and transactions.
 
-Every coordinator is asked for all its keys at once. A key whose coordinator has moved, or is still
-loading, is asked for again until the client's time is over; every other error is its outcome.
+Every coordinator gets one request for all its keys. A key whose coordinator has moved, or is still
+loading, is retried until the client's timeout; every other error is the outcome of the key.
 """
 
 from collections import defaultdict
@@ -28,11 +28,11 @@ COORDINATOR_MOVED = frozenset(
 
 
 MAX_KEYS_AT_ONCE = 500
-"""So that no answer about very many groups becomes very large."""
+"""The limit of keys per request, which limits the size of an answer."""
 
 
 class CoordinatorType(IntEnum):
-    """What a coordinator is asked for by."""
+    """The key types of FindCoordinator."""
 
     GROUP = 0
     TRANSACTION = 1
@@ -50,9 +50,9 @@ def ask_coordinators(
     kind: CoordinatorType = CoordinatorType.GROUP,
     retried: Iterable[ErrorCode] = (),
 ) -> Outcomes[Outcome]:
-    """Give the outcome of each key; `ask` asks one coordinator for those it has.
+    """Return the outcome of each key; `ask` sends one coordinator its keys.
 
-    `retried` are further errors that pass by themselves.
+    `retried` are further retriable errors.
     """
     wanted = list(dict.fromkeys(keys))
     passing = COORDINATOR_MOVED | set(retried)
@@ -86,7 +86,7 @@ def ask_coordinators(
 def ask_group_coordinator(
     client: AdminClient, group_id: str, ask: Callable[[int], Outcome]
 ) -> Outcome:
-    """Give what the coordinator of one group answers; raises the error `ask` raises."""
+    """Return the answer of one group's coordinator, or raise its error."""
 
     def one(node_id: int, _: Sequence[str]) -> Outcomes[Outcome]:
         try:
@@ -103,7 +103,7 @@ def ask_group_coordinator(
 def _coordinators(
     client: AdminClient, keys: Sequence[str], kind: CoordinatorType
 ) -> dict[int | ErrorCode, list[str]]:
-    """Give the keys of each coordinator, and those that nobody can be found for by their error."""
+    """Return the keys by coordinator; by error code those without a coordinator."""
     found: dict[int | ErrorCode, list[str]] = defaultdict(list)
     if not keys:
         return found

@@ -1,7 +1,7 @@
-"""The offsets a group has committed: reading, setting and removing them.
+"""Requests for the committed offsets of a group.
 
-Offsets are named by topic, not by topic id: what a group has committed for a topic that is gone
-must still be seen, and can be deleted.
+Offsets are named by topic, not by topic id: the offsets of a deleted topic must still be visible,
+and can be deleted.
 """
 
 from collections import defaultdict
@@ -30,11 +30,11 @@ from broker.protocol.messages.offset_delete import (
 
 FIRST_VERSION_WITH_MANY_GROUPS = 8
 LAST_VERSION_WITH_TOPIC_NAMES = 9
-"""Of OffsetFetch and of OffsetCommit."""
+"""The last version of OffsetFetch and of OffsetCommit with topic names."""
 
 
 class CommittedOffset(NamedTuple):
-    """How far a group has read a partition; the epoch is None when the commit told none."""
+    """A committed offset; the leader epoch is None if the commit had none."""
 
     offset: int
     leader_epoch: int | None
@@ -44,12 +44,12 @@ Committed = dict[TopicPartition, CommittedOffset]
 
 
 def committed_offsets(client: AdminClient, group_id: str) -> Committed:
-    """Give everything a group has committed; nothing for a group that does not exist."""
+    """Return all committed offsets of a group; none for a group that does not exist."""
     return committed_offsets_of(client, [group_id])[group_id]
 
 
 def committed_offsets_of(client: AdminClient, group_ids: Iterable[str]) -> dict[str, Committed]:
-    """Give everything that each of these groups has committed."""
+    """Return all committed offsets of each group."""
 
     def ask(node_id: int, its_groups: Sequence[str]) -> Outcomes[Committed]:
         if client.supports_once(ApiKey.OFFSET_FETCH, FIRST_VERSION_WITH_MANY_GROUPS, node_id):
@@ -110,7 +110,7 @@ def _committed(
 
 
 def set_offsets(client: AdminClient, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Commit offsets for a group without members; raises what any of them was refused with."""
+    """Commit offsets for a group without members; raise the error of any partition."""
     topics: dict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
     for partition, offset in sorted(offsets.items()):
         topics[partition.topic].append(
@@ -141,7 +141,7 @@ def set_offsets(client: AdminClient, group_id: str, offsets: Mapping[TopicPartit
 def delete_offsets(
     client: AdminClient, group_id: str, partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, KafkaError | None]:
-    """Remove what a group has committed; gives the outcome of each, or raises that of all."""
+    """Delete committed offsets; return the outcome of each, or raise the error of the group."""
     request = OffsetDeleteRequest(
         group_id=group_id,
         topics=[

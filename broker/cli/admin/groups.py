@@ -1,8 +1,8 @@
-"""Groups: which there are, what they are made of, deleting them.
+"""Requests about groups: list, describe, delete.
 
 A KIP-848 group is described by ConsumerGroupDescribe. Its coordinator answers GROUP_ID_NOT_FOUND
-for a classic group, which is then asked for by DescribeGroups; a cluster that is too old for the
-former is asked the latter at once.
+for a classic group, which is then described by DescribeGroups; a cluster that is too old for the
+former gets the latter at once.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -26,9 +26,9 @@ CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 
 class GroupListing(NamedTuple):
-    """One group as its coordinator lists it; state and type are empty where it is too old.
+    """One group in the answer of ListGroups; an old broker leaves state and type empty.
 
-    Brokers write the types in small letters, the tools with a capital one.
+    Brokers write the types in lower case, the tools capitalize them.
     """
 
     group_id: str
@@ -38,7 +38,7 @@ class GroupListing(NamedTuple):
 
 
 class MemberDescription(NamedTuple):
-    """One member; what only KIP-848 groups have is None in a classic one."""
+    """One member; the fields of KIP-848 groups are None in a classic one."""
 
     member_id: str
     group_instance_id: str | None
@@ -66,10 +66,10 @@ class GroupDescription(NamedTuple):
 def list_groups(
     client: AdminClient, states: Collection[str] = (), types: Collection[str] = ()
 ) -> list[GroupListing]:
-    """Give the groups of every broker, by id; of these states and types only, when there are any.
+    """Return the groups of all brokers by id, filtered by states and types if there are any.
 
-    Raises UNSUPPORTED_VERSION when a broker cannot tell the states of its groups. Groups of brokers
-    that know no types are classic.
+    Raise UNSUPPORTED_VERSION if a broker does not list the states of its groups. The groups of a
+    broker without types are classic.
     """
     listings: dict[str, GroupListing] = {}
 
@@ -104,7 +104,7 @@ def list_groups(
 def list_consumer_groups(
     client: AdminClient, states: Collection[str] = (), types: Collection[str] = ()
 ) -> list[GroupListing]:
-    """Give the groups of consumers: those of KIP-848, classic ones, and those without members."""
+    """Return the groups of consumers: those of KIP-848, classic ones, and those without members."""
     listings = list_groups(client, states, types or (CLASSIC, CONSUMER))
     return [one for one in listings if one.protocol_type in CONSUMER_PROTOCOL_TYPES]
 
@@ -112,11 +112,11 @@ def list_consumer_groups(
 def describe_consumer_groups(
     client: AdminClient, group_ids: Iterable[str]
 ) -> Outcomes[GroupDescription]:
-    """Give what each group is made of; GROUP_ID_NOT_FOUND is the outcome of a missing one."""
+    """Return the description of each group; GROUP_ID_NOT_FOUND is the outcome of a missing one."""
 
     def ask(node_id: int, its_groups: Sequence[str]) -> Outcomes[GroupDescription]:
         node = client.nodes().nodes.get(node_id)
-        if node is None:  # It has come only now, or goes: the next answer knows better.
+        if node is None:  # It has just joined or left: the next answer has it.
             return dict.fromkeys(its_groups, error_of(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         described: Outcomes[GroupDescription] = {}
         if client.supports_once(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, node_id):
@@ -188,7 +188,7 @@ def _describe_classic(
     group_ids: Sequence[str],
     explained: dict[str, KafkaError],
 ) -> Outcomes[GroupDescription]:
-    """`explained` says of a missing group, better than this answer does, what is wrong."""
+    """Describe classic groups; `explained` has better errors for missing groups."""
     request = describe_groups.DescribeGroupsRequest(groups=list(group_ids))
     answer = client.ask_once(request, describe_groups.DescribeGroupsResponse, coordinator.node_id)
     described: Outcomes[GroupDescription] = {}
@@ -226,7 +226,7 @@ def _classic_member(member: describe_groups.DescribedGroupMember) -> MemberDescr
 
 
 def _decoded_partitions(assignment: bytes) -> list[TopicPartition]:
-    """Open what a client has put there; a group that is rebalancing has nothing yet."""
+    """Decode an assignment; it is empty while the group rebalances."""
     if not assignment:
         return []
     try:
@@ -241,7 +241,7 @@ def _decoded_partitions(assignment: bytes) -> list[TopicPartition]:
 
 
 def delete_groups(client: AdminClient, group_ids: Iterable[str]) -> Outcomes[None]:
-    """Delete groups with their offsets; gives the outcome of each."""
+    """Delete groups with their offsets; return the outcome of each."""
 
     def ask(node_id: int, its_groups: Sequence[str]) -> Outcomes[None]:
         request = DeleteGroupsRequest(groups_names=list(its_groups))

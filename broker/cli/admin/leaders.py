@@ -1,7 +1,7 @@
-"""What only the leaders of partitions answer: offsets by time, deleting records.
+"""Requests to the leaders of partitions: offsets by time, deletion of records.
 
-Every leader is asked once for all its partitions. A partition whose leader has moved, or that has
-none, is asked again until the client's time is over; then the error is that partition's outcome, as
+Every leader gets one request for all its partitions. A partition whose leader has moved, or without
+a leader, is retried until the client's timeout; then the error is the outcome of the partition, as
 every other error is at once.
 """
 
@@ -35,11 +35,11 @@ FIRST_VERSIONS = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
-"""The version of ListOffsets that first knows a negative timestamp."""
+"""By negative timestamp, the first version of ListOffsets that supports it."""
 UNKNOWN_OFFSET = -1
 CONSUMER_REPLICA_ID = -1
 NOT_THERE = -2
-"""In the place of a leader's id, beside `NO_LEADER`: there is no such partition."""
+"""The leader id of a partition that does not exist, beside `NO_LEADER`."""
 
 LEADER_MOVED = frozenset(
     {
@@ -57,7 +57,7 @@ Outcomes = dict[TopicPartition, Outcome | KafkaError]
 
 
 class ListedOffset(NamedTuple):
-    """What a leader answers about a time; the offset is UNKNOWN_OFFSET when nothing is so late."""
+    """A leader's answer for a time; UNKNOWN_OFFSET if no record is at or after it."""
 
     offset: int
     timestamp_ms: int
@@ -69,7 +69,7 @@ def ask_leaders(
     partitions: Collection[TopicPartition],
     ask: Callable[[int, Sequence[TopicPartition]], Outcomes[Outcome]],
 ) -> Outcomes[Outcome]:
-    """Give the outcome of each partition; `ask` asks one leader for those it leads."""
+    """Return the outcome of each partition; `ask` sends one leader its partitions."""
     outcomes: Outcomes[Outcome] = {}
 
     def left() -> list[TopicPartition]:
@@ -115,7 +115,7 @@ def _unled(
 
 
 def by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
-    """Group partitions by their topic, as most requests name them."""
+    """Group partitions by topic, as in most requests."""
     found: dict[str, list[int]] = defaultdict(list)
     for topic, partition in sorted(partitions):
         found[topic].append(partition)
@@ -125,7 +125,7 @@ def by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
 def list_offsets(
     client: AdminClient, partitions: Collection[TopicPartition], timestamp: int
 ) -> Outcomes[ListedOffset]:
-    """Give each partition's offset at a time, or at one of the negative ones above."""
+    """Return each partition's offset at a time, or at one of the negative timestamps above."""
 
     def ask(leader_id: int, led: Sequence[TopicPartition]) -> Outcomes[ListedOffset]:
         if not client.supports_once(
@@ -163,7 +163,7 @@ def list_offsets(
 def delete_records(
     client: AdminClient, before_offsets: Mapping[TopicPartition, int]
 ) -> Outcomes[int]:
-    """Delete what lies before an offset of each partition; gives the new log start offsets."""
+    """Delete the records before an offset of each partition; return the new log start offsets."""
 
     def ask(leader_id: int, led: Sequence[TopicPartition]) -> Outcomes[int]:
         request = DeleteRecordsRequest(
@@ -196,7 +196,7 @@ def delete_records(
 def successes(
     outcomes: Mapping[TopicPartition, Outcome | KafkaError],
 ) -> dict[TopicPartition, Outcome]:
-    """Give what the leaders answered; raises the error of a partition that has one."""
+    """Return the values of all outcomes; raise the error of any."""
     found = {}
     for partition, outcome in outcomes.items():
         if isinstance(outcome, KafkaError):

@@ -1,4 +1,4 @@
-"""In which log directory of its broker a replica lies, and moves between them (KIP-113)."""
+"""Requests for the log directories of replicas, and for moves between them (KIP-113)."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class Replica(NamedTuple):
 
 
 class ReplicaPlace(NamedTuple):
-    """Where a replica is, and where it is being moved to; None when nowhere."""
+    """The log directory of a replica, and the target of its move; None without one."""
 
     current: str | None
     future: str | None
@@ -34,7 +34,7 @@ class ReplicaPlace(NamedTuple):
 def replica_places(
     client: AdminClient, replicas: Iterable[Replica]
 ) -> dict[Replica, ReplicaPlace | None]:
-    """Give where replicas lie; None for those whose broker does not exist."""
+    """Return the log directories of replicas; None for those whose broker does not exist."""
     wanted = list(replicas)
     places: dict[Replica, ReplicaPlace | None] = dict.fromkeys(wanted)
     if not wanted:
@@ -71,7 +71,7 @@ def replica_places(
 def alter_replica_places(
     client: AdminClient, targets: Mapping[Replica, str]
 ) -> dict[Replica, KafkaError | None]:
-    """Start moves of replicas to other directories of their brokers; give each outcome."""
+    """Start moves of replicas to other directories of their brokers; return each outcome."""
     outcomes: dict[Replica, KafkaError | None] = {}
     for broker_id in sorted({replica.broker_id for replica in targets}):
         directories: dict[str, dict[str, list[int]]] = {}

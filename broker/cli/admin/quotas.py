@@ -13,7 +13,7 @@ Entity = dict[str, str | None]
 
 
 class Quotas(NamedTuple):
-    """The quotas of one entity, for instance of a user's use of one client id."""
+    """The quotas of one entity, for instance of a pair of a user and a client id."""
 
     entity: Entity
     values: dict[str, float]
@@ -22,7 +22,7 @@ class Quotas(NamedTuple):
 def describe_quotas(
     client: AdminClient, named: Mapping[str, str | None], any_of: list[str]
 ) -> list[Quotas]:
-    """Give the quotas of entities that have exactly these types: with these names, or any."""
+    """Return the quotas of entities with exactly these types, with these names or any."""
     components = [_component(kind, name) for kind, name in named.items()]
     components += [
         describe_client_quotas.ComponentData(entity_type=kind, match_type=MATCH_ANY, match=None)

@@ -1,4 +1,4 @@
-"""Moves of partitions between brokers, and the election of leaders."""
+"""Requests for the reassignment of partitions and for the election of leaders."""
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
@@ -17,14 +17,14 @@ from broker.protocol.messages.list_partition_reassignments import (
 
 
 class ElectionType(IntEnum):
-    """Whether only the preferred replica may be elected, or one that is not in sync too."""
+    """A preferred election, or an unclean one of a replica outside the ISR."""
 
     PREFERRED = 0
     UNCLEAN = 1
 
 
 class Reassignment(NamedTuple):
-    """One partition on the move; `replicas` are all it has at present, old and new."""
+    """One reassignment; `replicas` are all current replicas, old and new."""
 
     replicas: list[int]
     adding: list[int]
@@ -34,7 +34,7 @@ class Reassignment(NamedTuple):
 def list_reassignments(
     client: AdminClient, partitions: Iterable[TopicPartition] | None = None
 ) -> dict[TopicPartition, Reassignment]:
-    """Give the moves under way, all of them or those of some partitions."""
+    """Return the ongoing reassignments of all or of some partitions."""
     topics = None
     if partitions is not None:
         topics = [
@@ -63,7 +63,7 @@ def alter_reassignments(
     *,
     may_change_replication_factor: bool = True,
 ) -> dict[TopicPartition, KafkaError]:
-    """Start moves, or cancel those whose target is None; give what was refused."""
+    """Start reassignments, or cancel those whose target is None; return the refused ones."""
     topics = []
     for name, indexes in _by_topic(targets).items():
         partitions = [
@@ -95,7 +95,7 @@ def alter_reassignments(
 def elect_leaders(
     client: AdminClient, election: ElectionType, partitions: Iterable[TopicPartition] | None
 ) -> dict[TopicPartition, KafkaError | None]:
-    """Elect leaders, of all partitions when None; give the outcome of each that was tried.
+    """Elect leaders, of all partitions for None; return the outcome of each attempt.
 
     ELECTION_NOT_NEEDED is such an outcome.
     """

@@ -1,4 +1,4 @@
-"""What single replicas hold: fetched as a debugging client does, which followers answer too."""
+"""Fetches from single replicas, as a debugging client does; followers answer them too."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def fetch_replicas(
     max_wait_ms: int,
     partition_max_bytes: int,
 ) -> dict[TopicPartition, PartitionData]:
-    """Fetch from one broker's own replicas, whoever leads them."""
+    """Fetch from one broker's own replicas, leaders or followers."""
     wanted: dict[str, list[FetchPartition]] = defaultdict(list)
     for partition, offset in offsets.items():
         wanted[partition.topic].append(

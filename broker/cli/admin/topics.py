@@ -1,4 +1,4 @@
-"""Topics: which there are, what they are made of, creating, growing and deleting them."""
+"""Requests about topics: list, describe, create, add partitions, delete."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -35,7 +35,7 @@ Assignment = list[list[int]]
 
 
 class PartitionDescription(NamedTuple):
-    """One partition, as the cluster describes it; None where an old cluster does not tell."""
+    """One partition; None for the fields that an old cluster does not answer."""
 
     partition: int
     leader_id: int
@@ -55,7 +55,7 @@ class TopicDescription(NamedTuple):
 
 
 def list_topics(client: AdminClient) -> list[TopicDescription]:
-    """Give every topic, by name."""
+    """Return all topics, in order of name."""
     request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
     response = client.ask(request, MetadataResponse)
     raise_for(response.error_code)
@@ -64,7 +64,7 @@ def list_topics(client: AdminClient) -> list[TopicDescription]:
 
 
 def topic_leaders(client: AdminClient, names: Iterable[str]) -> dict[TopicPartition, int]:
-    """Give the leader of each partition of these topics, NO_LEADER where it has none.
+    """Return the leader of each partition of these topics, NO_LEADER for one without.
 
     Topics that do not exist are left out. For use within `AdminClient.retry`.
     """
@@ -82,7 +82,7 @@ def topic_leaders(client: AdminClient, names: Iterable[str]) -> dict[TopicPartit
 def describe_topics(
     client: AdminClient, names: Iterable[str], partition_limit: int = DEFAULT_PARTITION_LIMIT
 ) -> list[TopicDescription]:
-    """Give these topics, in order of name; raises UNKNOWN_TOPIC_OR_PARTITION for a missing one."""
+    """Return these topics, in order of name; raise UNKNOWN_TOPIC_OR_PARTITION for a missing one."""
     wanted = sorted(set(names))
     if not wanted:
         return []
@@ -95,7 +95,7 @@ def describe_topics(
 
 
 def describe_topic_id(client: AdminClient, topic_id: bytes) -> TopicDescription | None:
-    """Give the topic with this id, or None when there is none."""
+    """Return the topic with this id, or None if there is none."""
     request = MetadataRequest(
         topics=[MetadataRequestTopic(topic_id=topic_id, name=None)], allow_auto_topic_creation=False
     )
@@ -115,7 +115,7 @@ def create_topic(
     assignment: Assignment | None = None,
     configs: Mapping[str, str] | None = None,
 ) -> None:
-    """Create a topic; -1 is the cluster's default. Raises what the cluster refuses."""
+    """Create a topic; -1 is the cluster's default. Raise the error of a refusal."""
     topic = create_topics.CreatableTopic(
         name=name,
         num_partitions=-1 if assignment else partition_count,
@@ -140,7 +140,7 @@ def create_topic(
 def create_partitions(
     client: AdminClient, counts: Mapping[str, int], assignments: Mapping[str, Assignment]
 ) -> None:
-    """Grow topics to a number of partitions; `assignments` is for the new partitions only."""
+    """Add partitions up to a count; `assignments` is for the new partitions only."""
     topics = [
         CreatePartitionsTopic(
             name=name,
@@ -164,7 +164,7 @@ def delete_topics(client: AdminClient, names: Iterable[str]) -> None:
     wanted = sorted(set(names))
     if not wanted:
         return
-    # The older versions of the request have names only, the newer ones a struct for each.
+    # Older versions of the request have names only, newer ones a struct for each topic.
     request = DeleteTopicsRequest(
         topics=[DeleteTopicState(name=name) for name in wanted],
         topic_names=wanted,
@@ -178,8 +178,7 @@ def delete_topics(client: AdminClient, names: Iterable[str]) -> None:
 def _describe_in_pages(
     client: AdminClient, names: list[str], partition_limit: int
 ) -> list[TopicDescription]:
-    """Follow the cursor: an answer holds so many partitions, and a topic may begin in one answer
-    and go on in the next."""
+    """Follow the cursor: an answer has a limited count of partitions, and a topic may span two."""
     found: dict[str, TopicDescription] = {}
     cursor = None
     while True:

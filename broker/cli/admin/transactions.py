@@ -1,7 +1,8 @@
-"""Transactions and the producers of partitions: which there are, in what state, ending them.
+"""Requests about transactions and the producers of partitions: list, describe, abort.
 
-A coordinator knows a transaction by its id; the leader of a partition knows a producer that has one
-open there. A transaction that only a leader knows hangs: nobody will ever end it.
+A coordinator knows a transaction by its transactional id; the leader of a partition knows a
+producer that has one open there. A transaction that only a leader knows is hanging: no coordinator
+will ever end it.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -46,7 +47,7 @@ NO_DURATION = -1
 
 
 class TransactionListing(NamedTuple):
-    """One transactional id, as its coordinator lists it."""
+    """One transactional id in the answer of ListTransactions."""
 
     transactional_id: str
     coordinator_id: int
@@ -55,7 +56,7 @@ class TransactionListing(NamedTuple):
 
 
 class TransactionDescription(NamedTuple):
-    """One transactional id; it has no start time while no transaction is open."""
+    """One transactional id; the start time is None while no transaction is open."""
 
     coordinator_id: int
     producer_id: int
@@ -67,7 +68,7 @@ class TransactionDescription(NamedTuple):
 
 
 class AbortMarker(NamedTuple):
-    """What ends a transaction in one partition."""
+    """A marker that aborts a transaction in one partition."""
 
     partition: TopicPartition
     producer_id: int
@@ -82,9 +83,9 @@ def list_transactions(
     duration_ms: int = NO_DURATION,
     id_pattern: str | None = None,
 ) -> list[TransactionListing]:
-    """Give what every broker coordinates, by id; only what the filters let through.
+    """Return the transactions of all coordinators by id, filtered.
 
-    Raises UNSUPPORTED_VERSION for a filter that a broker is too old for.
+    Raise UNSUPPORTED_VERSION for a filter that a broker is too old for.
     """
     request = ListTransactionsRequest(
         producer_id_filters=sorted(producer_ids),
@@ -112,7 +113,7 @@ def list_transactions(
 def describe_transactions(
     client: AdminClient, transactional_ids: Iterable[str]
 ) -> Outcomes[TransactionDescription]:
-    """Give the state of each; TRANSACTIONAL_ID_NOT_FOUND is the outcome of an unknown one."""
+    """Return the state of each id; TRANSACTIONAL_ID_NOT_FOUND is the outcome of an unknown one."""
 
     def ask(node_id: int, its_ids: Sequence[str]) -> Outcomes[TransactionDescription]:
         request = DescribeTransactionsRequest(transactional_ids=list(its_ids))
@@ -140,7 +141,7 @@ def describe_transactions(
 
 
 def fence_producer(client: AdminClient, transactional_id: str) -> None:
-    """End what a transactional id has open: its producer is fenced by one that nobody owns."""
+    """Fence a transactional id's producer with InitProducerId, which aborts its transaction."""
     request = InitProducerIdRequest(
         transactional_id=transactional_id,
         transaction_timeout_ms=client.settings.request_timeout_ms,
@@ -164,7 +165,7 @@ def fence_producer(client: AdminClient, transactional_id: str) -> None:
 def describe_producers(
     client: AdminClient, partitions: Collection[TopicPartition], broker_id: int | None = None
 ) -> dict[TopicPartition, list[ProducerState] | KafkaError]:
-    """Give the active producers of each partition, as its leader or as one broker knows them."""
+    """Return the active producers of each partition, from its leader or from one broker."""
 
     def ask(
         node_id: int, wanted: Sequence[TopicPartition]
@@ -194,7 +195,7 @@ def describe_producers(
 
 
 def abort_transaction(client: AdminClient, marker: AbortMarker) -> None:
-    """Have a partition's leader end a transaction, whatever its coordinator knows of it."""
+    """Send an abort marker to a partition's leader, without the coordinator."""
     request = WriteTxnMarkersRequest(
         markers=[
             WritableTxnMarker(

@@ -1,7 +1,7 @@
-"""Records as `console-consumer` prints them, each formatter named as its class in Kafka.
+"""Records as `console-consumer` prints them; each formatter has the name of its class in Kafka.
 
-The formatters of the internal topics give one line of JSON for each record they know, and nothing
-for the others; they read it by the schemas that `dump-log` does.
+The formatters of the internal topics print one line of JSON for each known record, and nothing for
+the others; they use the schemas of `dump-log`.
 """
 
 import json
@@ -30,7 +30,7 @@ TIMESTAMP_TYPES = {CREATE_TIME: "CreateTime", LOG_APPEND_TIME: "LogAppendTime"}
 
 
 class ConsumedRecord(NamedTuple):
-    """One record with where it was; the epoch is None when the leader did not tell it."""
+    """One record with its position; the epoch is None if the answer had none."""
 
     partition: int
     offset: int
@@ -46,7 +46,7 @@ Formatter = Callable[[ConsumedRecord], bytes]
 
 
 def make_formatter(name: str, properties: Mapping[str, str]) -> Formatter:
-    """Give a formatter by the name of its class; raises ToolFailed when there is none."""
+    """Return a formatter by the name of its class; raise ToolFailed if there is none."""
     formatter = FORMATTERS.get(name.rpartition(".")[2])
     if formatter is None:
         known = ", ".join(f"{PACKAGE}.{one}" for one in FORMATTERS)
@@ -55,11 +55,11 @@ def make_formatter(name: str, properties: Mapping[str, str]) -> Formatter:
 
 
 PRINTED = ("timestamp", "partition", "offset", "delivery", "epoch", "headers", "key", "value")
-"""What a record has, in the order in which it is printed."""
+"""The printable fields of a record, in the order of printing."""
 
 
 def default_formatter(properties: Mapping[str, str]) -> Formatter:
-    """Print what the `print.` properties name, only the value when there is none."""
+    """Return a formatter of the fields named by `print.` properties, by default the value."""
     separator = properties.get("key.separator", "\t").encode()
     line_end = properties.get("line.separator", "\n").encode()
     shown = [
@@ -119,7 +119,7 @@ PARTS: dict[str, Callable[[Mapping[str, str]], Formatter]] = {
     "timestamp": _timestamp,
     "partition": lambda _: lambda record: b"Partition:%d" % record.partition,
     "offset": lambda _: lambda record: b"Offset:%d" % record.offset,
-    "delivery": lambda _: lambda _: b"Delivery:NOT_PRESENT",  # Only share groups count it.
+    "delivery": lambda _: lambda _: b"Delivery:NOT_PRESENT",  # Only share groups have a count.
     "epoch": _epoch,
     "headers": _headers,
     "key": _key,
@@ -190,7 +190,7 @@ def _json_formatter(
 
 
 def logging_formatter(properties: Mapping[str, str]) -> Formatter:
-    """Print as the default does, and tell the record on standard error."""
+    """Return the default formatter, which also logs each record to standard error."""
     line = default_formatter(properties)
 
     def logged(record: ConsumedRecord) -> bytes:

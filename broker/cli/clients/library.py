@@ -1,4 +1,4 @@
-"""Makes clients of confluent-kafka from Kafka's settings, and tells their errors as a tool does."""
+"""Creates clients of confluent-kafka from Kafka's settings, and prints their errors."""
 
 import json
 import logging
@@ -27,14 +27,14 @@ UNKNOWN_SETTING = re.compile('No such configuration property: "([^"]+)"')
 
 
 def make_producer(settings: Mapping[str, str], more: Callbacks | None = None) -> Producer:
-    """Make a producer, with the library's own callbacks; raises ToolFailed for bad settings."""
+    """Return a producer, with the library's callbacks; raise ToolFailed for invalid settings."""
     own = dict(settings)
     set_producer_defaults(own)
     return _made(Producer, own, more)
 
 
 def make_consumer(settings: Mapping[str, str], more: Callbacks | None = None) -> Consumer:
-    """Make a consumer, with the library's own callbacks; raises ToolFailed for bad settings."""
+    """Return a consumer, with the library's callbacks; raise ToolFailed for invalid settings."""
     own = dict(settings)
     set_consumer_defaults(own)
     return _made(Consumer, own, more)
@@ -43,9 +43,9 @@ def make_consumer(settings: Mapping[str, str], more: Callbacks | None = None) ->
 def _made(
     kind: Callable[[dict[str, Any]], Client], settings: Mapping[str, str], more: Callbacks | None
 ) -> Client:
-    """Leave out what the library does not know, and say so, as Kafka's clients do.
+    """Create a client without the settings that the library does not know, with a warning.
 
-    Raises KafkaError for addresses that are none: the library would look for them for ever.
+    Raise KafkaError for invalid addresses: the library would try to resolve them for ever.
     """
     parse_addresses(settings.get("bootstrap.servers", ""))
     known: dict[str, Any] = translate(settings) | (more or {})
@@ -62,7 +62,7 @@ def _made(
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Tell what the library refuses as a tool's failure."""
+    """Raise the library's errors as ToolFailed."""
     try:
         yield
     except KafkaException as error:
@@ -75,22 +75,22 @@ def _text(error: KafkaException) -> str:
 
 
 def error_text(error: KafkaError) -> str:
-    """Give an error of the library on one line."""
+    """Return the text of a library error on one line."""
     return f"{error.name()}: {error.str()}"
 
 
 def tell_error(error: KafkaError) -> None:
-    """Tell what goes wrong within a client, which goes on trying."""
+    """Print an error of a client, which retries by itself."""
     _TELLER.tell(error_text(error))
 
 
 def warn(text: str) -> None:
-    """Tell something that does not end the tool."""
+    """Print a warning."""
     print(f"WARN {text}", file=sys.stderr, flush=True)
 
 
 class Teller:
-    """Tells the same again after ten seconds only: the library tries again all the time."""
+    """Prints a repeated error at most every ten seconds, because the library retries often."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -105,7 +105,7 @@ class Teller:
 
 
 class _LogLines(logging.Handler):
-    """Tells the lines of the library's log, without what comes as an error too."""
+    """Prints the lines of the library's log, without those that are reported as errors too."""
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
@@ -120,7 +120,7 @@ _LOGGER.addHandler(_LogLines())
 
 
 def last_statistics(statistics: list[str], poll: Callable[[], object]) -> dict[str, object]:
-    """Give what a client says of itself from now on; `poll` lets it say something."""
+    """Return a client's next statistics; `poll` lets the client report them."""
     statistics.clear()
     while not statistics:
         poll()

@@ -1,8 +1,8 @@
-"""Lines as records: what `console-producer` makes of its standard input.
+"""Lines as records: the parser of `console-producer` for standard input.
 
-A line is `headers<headers.delimiter>key<key.separator>value`, with the first two only when
-`parse.headers` and `parse.key` say so; headers are `name<headers.key.separator>value`, separated by
-`headers.separator`, a regular expression. A field that equals `null.marker` is null.
+A line is `headers<headers.delimiter>key<key.separator>value`, with the first two only if
+`parse.headers` and `parse.key` are true; headers are `name<headers.key.separator>value`, separated
+by `headers.separator`, a regular expression. A field that equals `null.marker` is null.
 """
 
 import re
@@ -22,7 +22,7 @@ SEPARATORS = {
 
 @dataclass(frozen=True, slots=True)
 class LineRecord:
-    """What one line says."""
+    """The record of one line."""
 
     key: bytes | None
     value: bytes | None
@@ -30,7 +30,7 @@ class LineRecord:
 
 
 class LineReader:
-    """Reads one line after the other by the properties of Kafka's `LineMessageReader`."""
+    """Parses lines by the properties of Kafka's `LineMessageReader`."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._parses_key = is_true(properties, "parse.key")
@@ -48,7 +48,7 @@ class LineReader:
             raise ToolFailed(f"headers.separator is an invalid regex: {error}") from None
 
     def record(self, line: str, number: int) -> LineRecord:
-        """Give what a line says; `number` is for the error when it says nothing."""
+        """Return the record of a line; `number` is for the text of an error."""
         rest, headers = line, None
         if self._parses_headers:
             headers, rest = self._split(rest, self._headers_delimiter, "headers delimiter", number)
@@ -73,7 +73,7 @@ class LineReader:
     def _headers(self, text: str, number: int) -> list[Header]:
         pairs = self._headers_pattern.split(text)
         while len(pairs) > 1 and not pairs[-1]:
-            pairs.pop()  # As Java's split: what follows the last separator may be nothing.
+            pairs.pop()  # As Java's split: without empty parts at the end.
         return [self._header(pair, number) for pair in pairs]
 
     def _header(self, pair: str, number: int) -> Header:
@@ -89,14 +89,14 @@ class LineReader:
         return name, self._bytes(value if found else None)
 
     def _bytes(self, text: str | None) -> bytes | None:
-        """Give back the very bytes that were read, whether they were UTF-8 or not."""
+        """Return the original bytes of the input, also if they are no UTF-8."""
         if text is None or text == self._null_marker:
             return None
         return text.encode(errors="surrogateescape")
 
 
 def is_true(properties: Mapping[str, str], name: str) -> bool:
-    """Whether a property says true, in any case."""
+    """Return True if a property is `true`, in upper or lower case."""
     return properties.get(name, "").strip().lower() == "true"
 
 

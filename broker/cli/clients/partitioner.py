@@ -1,9 +1,9 @@
-"""Which partition a record goes to, as Kafka's own producers choose it.
+"""The partition of a record, chosen as Kafka's own producers choose it.
 
-Kafka's built-in partitioner sends records without a key to one partition until `batch.size` bytes
-have gone there, then to another that it draws (KIP-480, KIP-794): few lines go to one partition. A
-record with a key goes by its hash, which the library computes as Kafka does. librdkafka's own
-choice for records without a key goes by time instead, so the choice is made here.
+Kafka's built-in partitioner sends records without a key to one partition until it has `batch.size`
+bytes, then to another random one (KIP-480, KIP-794), so a few lines go to one partition. A record
+with a key goes by its hash, which the library computes as Kafka does. librdkafka chooses the
+partition of records without a key by time instead, so the choice is made here.
 """
 
 from collections.abc import MutableMapping
@@ -23,11 +23,11 @@ MEANT_FOR_JAVA = (
 )
 DEFAULT_BATCH_BYTES = 16_384
 RECORD_OVERHEAD_BYTES = 7
-"""Of a small record in a batch: its lengths, its attributes and the distance of time and offset."""
+"""The overhead of a small record in a batch: lengths, attributes, timestamp and offset deltas."""
 
 
 class Partitioner(Protocol):
-    """Chooses the partition of each record in turn."""
+    """Chooses the partition of each record."""
 
     def partition(self, key: bytes | None, size_bytes: int, partition_count: int) -> int | None:
         """Return a partition; None leaves the choice to the hash of the key."""
@@ -44,7 +44,7 @@ class BuiltInPartitioner:
         self._sent_bytes = 0
 
     def partition(self, key: bytes | None, size_bytes: int, partition_count: int) -> int | None:
-        """Return the partition that has room; None for a record with a key."""
+        """Return the partition of the current batch; None for a record with a key."""
         if key is not None and not self._ignores_keys:
             return None
         if self._chosen is None or self._sent_bytes >= self._batch_bytes:
@@ -67,7 +67,7 @@ class RoundRobinPartitioner:
 
 
 class LibraryPartitioner:
-    """Leaves every record to librdkafka, whose `partitioner` was named."""
+    """Leaves the choice to librdkafka's `partitioner`."""
 
     def partition(self, key: bytes | None, size_bytes: int, partition_count: int) -> int | None:
         """Return None."""
@@ -75,9 +75,9 @@ class LibraryPartitioner:
 
 
 def take_partitioner(settings: MutableMapping[str, str], random: Random) -> Partitioner:
-    """Make the partitioner that settings name, and take its settings out.
+    """Return the partitioner named by the settings, and remove its settings.
 
-    Raises ToolFailed for a class that is not known here.
+    Raise ToolFailed for an unknown class.
     """
     class_name = settings.pop(BY_CLASS, "")
     ignores_keys = settings.pop(IGNORES_KEYS, "false").strip().lower() == "true"
@@ -91,7 +91,7 @@ def take_partitioner(settings: MutableMapping[str, str], random: Random) -> Part
             )
         return RoundRobinPartitioner()
     if BY_LIBRARY in settings:
-        # Otherwise the library sends what comes within some milliseconds to one partition.
+        # Otherwise the library sends the records of some milliseconds to one partition.
         settings.setdefault("sticky.partitioning.linger.ms", "0")
         return LibraryPartitioner()
     batch_bytes = number_of(settings, "batch.size", DEFAULT_BATCH_BYTES)

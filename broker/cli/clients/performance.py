@@ -1,7 +1,7 @@
-"""What the performance tools count, and the lines they print of it: Kafka's.
+"""The figures of the performance tools, and the lines that print them, which are Kafka's.
 
-Latencies are whole milliseconds, counted in a histogram, so that percentiles are exact however many
-records there are.
+Latencies are whole milliseconds, counted in a histogram, so that percentiles are exact for any
+count of records.
 """
 
 import re
@@ -17,7 +17,7 @@ PERCENTILES = (0.5, 0.95, 0.99, 0.999)
 
 
 class ProducerStats:
-    """The records that were delivered, since the beginning and since the last report."""
+    """The delivered records, since the start and since the last report."""
 
     def __init__(self, start_ms: int, reporting_interval_ms: int, *, is_steady_state: bool) -> None:
         self.is_silent = False
@@ -32,12 +32,12 @@ class ProducerStats:
         self._has_reported = False
 
     def add(self, latencies_ms: Iterable[int], size_bytes: int) -> None:
-        """Count records that were delivered."""
+        """Count delivered records."""
         self._window.update(latencies_ms)
         self._window_bytes += size_bytes
 
     def report(self, now_ms: int) -> list[str]:
-        """Give the lines of an interval that is over, if one is."""
+        """Return the lines of an ended interval; none before its end."""
         elapsed_ms = now_ms - self._window_start_ms
         if elapsed_ms < self._interval_ms or not self._window:
             return []
@@ -66,7 +66,7 @@ class ProducerStats:
         )
 
     def total_text(self, now_ms: int) -> str:
-        """Give the line about everything."""
+        """Return the line about everything."""
         self._end_window(now_ms)
         elapsed_ms = now_ms - self._start_ms
         count = self._latencies.total()
@@ -82,12 +82,12 @@ class ProducerStats:
 
 
 def per_second(amount: float, elapsed_ms: float) -> float:
-    """Give a rate; nothing was fast in no time."""
+    """Return a rate; 0 if no time has passed."""
     return 1000 * amount / elapsed_ms if elapsed_ms > 0 else 0.0
 
 
 def percentiles(histogram: Mapping[int, int], wanted: Sequence[float]) -> list[int]:
-    """Give the values below which these parts of all lie, in rising order; 0 when all is empty."""
+    """Return the percentiles of a histogram, in ascending order; 0 if it is empty."""
     count = sum(histogram.values())
     ranks = [int(part * count) for part in wanted]
     found: list[int] = []
@@ -110,7 +110,7 @@ def _mean_text(histogram: Mapping[int, int]) -> str:
 
 
 class ConsumerStats:
-    """What was consumed, since the beginning and since the last report."""
+    """The consumed records, since the start and since the last report."""
 
     def __init__(self, start_ms: int) -> None:
         self.count = 0
@@ -121,11 +121,11 @@ class ConsumerStats:
         self._reported_bytes = 0
 
     def is_due(self, now_ms: int, interval_ms: int) -> bool:
-        """Whether a report is due."""
+        """Return True if a report is due."""
         return now_ms - self._reported_ms >= interval_ms
 
     def report(self, now_ms: int, join_ms: int, time_text: str) -> str:
-        """Give the line about an interval; `join_ms` of it went to joining the group."""
+        """Return the line of an interval; `join_ms` of it is the time to join the group."""
         elapsed_ms = now_ms - self._reported_ms
         count = self.count - self._reported_count
         mebibytes = (self.bytes - self._reported_bytes) / MEBIBYTE
@@ -143,7 +143,7 @@ class ConsumerStats:
         )
 
     def total_text(self, now_ms: int, join_ms: int, start_text: str, end_text: str) -> str:
-        """Give the line about everything."""
+        """Return the line about everything."""
         elapsed_ms = now_ms - self._start_ms
         mebibytes = self.bytes / MEBIBYTE
         fetch_ms = elapsed_ms - join_ms
@@ -172,7 +172,7 @@ SHORT = 3
 
 
 def date_text(pattern: str, moment: datetime) -> str:
-    """Format a moment by a pattern of Java's SimpleDateFormat; ToolFailed for one that is none."""
+    """Format a time by a pattern of Java's SimpleDateFormat; raise ToolFailed if it is invalid."""
 
     def part(found: re.Match[str]) -> str:
         quoted, letters = found[1], found[0]
@@ -192,7 +192,7 @@ def date_text(pattern: str, moment: datetime) -> str:
 
 
 def metric_lines(statistics: Mapping[str, object], group: str) -> list[str]:
-    """Give the numbers of librdkafka's statistics as Kafka's tools print metrics."""
+    """Return librdkafka's statistics in the format in which Kafka's tools print metrics."""
     numbers = dict(sorted(_numbers(statistics, group)))
     width = max(map(len, numbers), default=0)
     lines = ["", f"{'Metric Name':<{width}}   Value"]

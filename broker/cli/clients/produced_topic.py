@@ -1,7 +1,7 @@
-"""Whether there is a topic to produce to: asked before a record is taken, as Kafka's producers do.
+"""The wait for the topic before the first record, as in Kafka's producers.
 
-librdkafka takes a record for any topic and gives it up when `delivery.timeout.ms` is over, two
-minutes later. Kafka's waits for the topic, `max.block.ms` for each record.
+librdkafka accepts a record for any topic and fails it after `delivery.timeout.ms`, two minutes
+later. Kafka's producer waits for the topic, for each record at most `max.block.ms`.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _MAY_COME: Final = {
 
 
 class ProducedTopic:
-    """Knows of one topic whether it was seen."""
+    """One topic, and whether its metadata is known."""
 
     def __init__(self, producer: Producer, topic: str, settings: Mapping[str, str]) -> None:
         self.max_block_ms = number_of(settings, "max.block.ms", _DEFAULT_MAX_BLOCK_MS)
@@ -33,10 +33,10 @@ class ProducedTopic:
         self._topic = topic
         self._clock = SystemClock()
         self.partition_count = 0
-        """How many partitions it has; 0 until it was seen."""
+        """The count of partitions; 0 while the metadata is unknown."""
 
     def failure(self) -> str | None:
-        """Wait for the topic; returns why a record cannot be taken, None when it can."""
+        """Wait for the topic; return the reason why a record cannot be sent, None if it can."""
         if self.partition_count:
             return None
         give_up_ms = self._clock.now_ms() + self.max_block_ms

@@ -1,7 +1,7 @@
-"""Settings of Kafka's own clients, said to librdkafka.
+"""The translation of Kafka's client settings for librdkafka.
 
-Most have the same name there. Some are named otherwise, some are about classes that only a Java
-program has and mean nothing here. Defaults that differ are set to Kafka's.
+Most have the same name there. Some have another name, some concern Java classes and are ignored.
+Defaults that differ are set to Kafka's.
 """
 
 import re
@@ -45,16 +45,16 @@ PRODUCER_DEFAULTS = {
     "buffer.memory": "33554432",
     "delivery.timeout.ms": "120000",
     IN_FLIGHT: "5",
-    # A key goes to the partition that Kafka's own producers send it to.
+    # The hash of Kafka's own producers.
     "partitioner": "murmur2_random",
-    # Memory is the limit, not a number of records.
+    # The limit is the memory, not a count of records.
     "queue.buffering.max.messages": "0",
 }
 JAAS_LOGIN = re.compile(r'\b(username|password)\s*=\s*(?:"([^"]*)"|(\S+?))(?=[\s;]|$)')
 
 
 def collect_settings(file: str | None, pairs: Iterable[str] | None) -> dict[str, str]:
-    """Give the settings of a properties file and of `name=value` arguments, which go before."""
+    """Return the settings of a properties file and of `name=value` arguments, which win."""
     settings = read_properties(file) if file else {}
     for pair in pairs or ():
         name, _, value = pair.partition("=")
@@ -65,7 +65,7 @@ def collect_settings(file: str | None, pairs: Iterable[str] | None) -> dict[str,
 
 
 def number_of(settings: Mapping[str, str], name: str, default: int) -> int:
-    """Give a setting that is a number of something; raises ToolFailed when it is none."""
+    """Return a numeric setting; raise ToolFailed if it is no number."""
     number = _number(name, settings.get(name, str(default)))
     if number < 0:
         raise ToolFailed(f"Invalid value {number} for configuration {name}")
@@ -73,7 +73,7 @@ def number_of(settings: Mapping[str, str], name: str, default: int) -> int:
 
 
 def translate(settings: Mapping[str, str]) -> dict[str, str]:
-    """Give the settings as librdkafka names them."""
+    """Return the settings with librdkafka's names."""
     translated: dict[str, str] = {}
     for name, value in settings.items():
         if name in MEANINGLESS:
@@ -94,9 +94,9 @@ def translate(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def set_producer_defaults(settings: MutableMapping[str, str]) -> None:
-    """Be idempotent unless that is said otherwise, or impossible with what is said."""
+    """Enable idempotence unless a setting disables or excludes it."""
     if "transactional.id" in settings:
-        # The library refuses to wait for a delivery longer than a transaction may last.
+        # The library refuses a delivery timeout longer than the transaction timeout.
         settings.setdefault("delivery.timeout.ms", settings.get("transaction.timeout.ms", "60000"))
     for name, value in PRODUCER_DEFAULTS.items():
         settings.setdefault(name, value)
@@ -109,7 +109,7 @@ def set_producer_defaults(settings: MutableMapping[str, str]) -> None:
 
 
 def set_consumer_defaults(settings: MutableMapping[str, str]) -> None:
-    """Read what Kafka's consumer reads: everything, and with the creation of a missing topic."""
+    """Set the defaults of Kafka's consumer: read_uncommitted, with creation of missing topics."""
     settings.setdefault("isolation.level", "read_uncommitted")
     settings.setdefault("allow.auto.create.topics", "true")
 
