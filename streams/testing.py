@@ -70,7 +70,21 @@ class LocalTable:
         return self.rows[self.partition].get(key) if made is None else made
 
     def all_rows(self) -> dict[str, Row]:
-        return {key: row for rows in self.rows.values() for key, row in rows.items()}
+        """Give the rows of all partitions by key.
+
+        Raises AssertionError for a key that lies on several: one row would stand for all of them.
+        """
+        found: dict[str, Row] = {}
+        for partition, rows in self.rows.items():
+            for key, row in rows.items():
+                assert key not in found, (
+                    self.name,
+                    key,
+                    "lies on another partition too",
+                    partition,
+                )
+                found[key] = row
+        return found
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """`millrace replica-verification`: compare replicas, with the flags of kafka-replica-verification.
 
 Every broker is asked for its own replicas at once; when all have answered, these are compared, and
-the next round begins. It goes on until it is stopped, as Kafka's does.
+the next round begins. It goes on until it is stopped, as Kafka's does. A broker that does not
+answer is named, with the replicas that are not compared: those of the others are.
 """
 
 import argparse
@@ -10,12 +11,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NoReturn
 
 from broker.cli.admin import topics as admin
 from broker.cli.admin.client import AdminClient
-from broker.cli.admin.leaders import list_offsets, successes
+from broker.cli.admin.leaders import list_offsets
 from broker.cli.admin.replica_logs import fetch_replicas
 from broker.cli.admin.settings import AdminSettings, admin_settings
 from broker.cli.admin.topics import TopicDescription
@@ -36,6 +38,10 @@ from broker.server.clock import SystemClock
 
 LATEST = -1
 TIMEOUT_MS = 30_000
+ANSWER_MS = 5_000
+"""How long a broker may take for an answer, beside the time that a fetch may wait."""
+NAMED = 20
+"""How many replicas that are not compared are named."""
 DEPRECATED = "This tool is deprecated and may be removed in a future major release."
 
 
@@ -103,19 +109,20 @@ class _Verification:
         self._options = options
         self._topic_ids = {topic.name: topic.topic_id for topic in topics}
         self._hosts = _hosts(topics)
-        unknown = self._hosts.keys() - client.nodes().nodes.keys()
-        if unknown:
-            raise ToolFailed(f"All brokers must be up at the start: {sorted(unknown)} are not.")
         partitions = {one for hosted in self._hosts.values() for one in hosted}
-        listed = successes(list_offsets(client, sorted(partitions), options.time))
-        begin = {partition: found.offset for partition, found in listed.items()}
-        if missing := [found for found, offset in begin.items() if offset < 0]:
-            raise ToolFailed(f"There is nothing so late in {missing[0]}.")
+        # A broker that is away holds up a round, and the others' replicas, no longer than this.
+        limit_ms = options.max_wait_ms + ANSWER_MS
+        impatient = replace(settings, request_timeout_ms=limit_ms, api_timeout_ms=limit_ms)
+        with AdminClient(impatient) as asking:
+            begin = _begin(asking, sorted(partitions), options.time)
         self._comparison = ReplicaComparison(begin)
+        for broker_id, hosted in self._hosts.items():
+            self._hosts[broker_id] = [one for one in hosted if one in begin]
         # A client serves one thread, and every broker is asked at the same time.
         self._clients = {
-            broker_id: stack.enter_context(AdminClient(settings)) for broker_id in self._hosts
+            broker_id: stack.enter_context(AdminClient(impatient)) for broker_id in self._hosts
         }
+        self._absent: set[int] = set()
         self._threads = stack.enter_context(ThreadPoolExecutor(len(self._hosts)))
         self._clock = SystemClock()
 
@@ -132,16 +139,39 @@ class _Verification:
                 reported_ms = self._clock.now_ms()
                 high = {found: highest(replicas.values()) for found, replicas in held.items()}
                 _tell(lag_text(self._comparison.lag(high), len(held)))
+                for broker_id in sorted(self._absent):
+                    _tell(self._absence(broker_id))
 
     def _fetch(self) -> dict[TopicPartition, dict[int, Held]]:
         held: dict[TopicPartition, dict[int, Held]] = defaultdict(dict)
         ids = list(self._hosts)
         for broker_id, answers in zip(ids, self._threads.map(self._ask, ids), strict=True):
-            for partition in self._hosts[broker_id]:
+            self._note(broker_id, is_absent=answers is None)
+            for partition in () if answers is None else self._hosts[broker_id]:
                 held[partition][broker_id] = answers.get(partition, Held())
         return held
 
-    def _ask(self, broker_id: int) -> Mapping[TopicPartition, Held]:
+    def _note(self, broker_id: int, *, is_absent: bool) -> None:
+        """Tell when a broker goes away, and when it is back."""
+        if is_absent == (broker_id in self._absent):
+            return
+        if is_absent:
+            self._absent.add(broker_id)
+            _tell(self._absence(broker_id))
+        else:
+            self._absent.remove(broker_id)
+            _tell(f"broker {broker_id} answers again: its replicas are compared from here on")
+
+    def _absence(self, broker_id: int) -> str:
+        hosted = self._hosts[broker_id]
+        more = f" and {len(hosted) - NAMED} more" if len(hosted) > NAMED else ""
+        named = ", ".join(map(str, hosted[:NAMED]))
+        return (
+            f"broker {broker_id} could not be asked, not compared are its replicas of {named}{more}"
+        )
+
+    def _ask(self, broker_id: int) -> Mapping[TopicPartition, Held] | None:
+        """Fetch from one broker; None when it does not answer."""
         offsets = {found: self._comparison.offsets[found] for found in self._hosts[broker_id]}
         try:
             answers = fetch_replicas(
@@ -155,10 +185,27 @@ class _Verification:
         except KafkaError as error:
             if error.code != ErrorCode.REQUEST_TIMED_OUT:
                 raise
-            # Its replicas are compared when it is back.
-            print(f"broker {broker_id}: {error}", file=sys.stderr)
-            return {}
+            return None
         return {found: _held(answer) for found, answer in answers.items()}
+
+
+def _begin(
+    client: AdminClient, partitions: Sequence[TopicPartition], time: int
+) -> dict[TopicPartition, int]:
+    """Give where to begin in each partition that has a leader, and name the others."""
+    begin: dict[TopicPartition, int] = {}
+    for partition, found in list_offsets(client, partitions, time).items():
+        if not isinstance(found, KafkaError):
+            begin[partition] = found.offset
+        elif found.code not in {ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT}:
+            raise found
+    if missing := [found for found, offset in begin.items() if offset < 0]:
+        raise ToolFailed(f"There is nothing so late in {missing[0]}.")
+    if leaderless := [str(one) for one in partitions if one not in begin]:
+        _tell(f"not compared, for they have no leader: {', '.join(leaderless)}")
+    if not begin:
+        raise ToolFailed("No partition has a leader.")
+    return begin
 
 
 def _held(answer: PartitionData) -> Held:

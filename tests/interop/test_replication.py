@@ -93,6 +93,23 @@ def verification(cluster: LocalCluster, topic: str) -> Iterator[IO[str]]:
         assert tool.wait(60) == 130
 
 
+def test_replicas_are_compared_while_a_broker_is_down(cluster: LocalCluster) -> None:
+    create(cluster, "absent", [1, 2, 3])
+    create(cluster, "absent.alone", [3])
+    fill(cluster, "absent", 20)
+    cluster.kill(3)
+    until(lambda: Partition(cluster, "absent", 0).isr == [1, 2])
+    with verification(cluster, "absent.*") as said:
+        assert "not compared, for they have no leader: absent.alone-0" in next(iter(said))
+        away = next(line for line in said if "could not be asked" in line)
+        assert away.strip().endswith(
+            "broker 3 could not be asked, not compared are its replicas of absent-0"
+        )
+        assert next(lag for line in said if (lag := lag_said(line)))[0] == 0
+        cluster.start(3)
+        assert any("broker 3 answers again" in line for line in said)
+
+
 def lag_said(line: str) -> tuple[int, int] | None:
     """Give how far a report says the replicas are apart, and where."""
     found = re.search(

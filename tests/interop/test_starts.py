@@ -16,7 +16,7 @@ from tests.lib.waiting import until
 pytestmark = pytest.mark.interop
 
 CLUSTER, OTHER = "MkU3OEVBNTcwNTJENDM2Qk", "AAAAAAAAAAAAAAAAAAAAAA"
-ENDS_SECONDS = 30
+ENDS_SECONDS = 60
 
 
 def program(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -16,7 +16,7 @@ from streams.order_bursts import find_burst
 from streams.product_sales import parse_sale
 from streams.records import ORDERS_BY_CUSTOMER, SALES_BY_PRODUCT, Origin
 from streams.settings import Settings
-from streams.testing import CrashError, TopologyDriver
+from streams.testing import CrashError, LocalTable, TopologyDriver
 from streams.topology import MalformedRecordError
 from streams.validation_latency import count, empty, join_order, merge, percentile_ms, single
 from tests.lib.seeds import seeds
@@ -271,3 +271,13 @@ def test_topologies_know_neither_kafka_nor_faust() -> None:
         command, env=program_environment(), capture_output=True, check=True, text=True
     )
     assert done.stdout.split() == []
+
+
+def test_a_key_on_two_partitions_is_not_shown_as_one_row():
+    table = LocalTable("counts")
+    table.rows[0]["a"] = {"orders": 1}
+    table.rows[1]["b"] = {"orders": 2}
+    assert table.all_rows() == {"a": {"orders": 1}, "b": {"orders": 2}}
+    table.rows[1]["a"] = {"orders": 3}
+    with pytest.raises(AssertionError, match="lies on another partition too"):
+        table.all_rows()
