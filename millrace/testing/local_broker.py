@@ -2,11 +2,13 @@
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 from millrace.testing.node_process import NodeProcess, settings_text
+from millrace.testing.topics import create_topic
 
 # What a test wants and Kafka's defaults do not give.
 TEST_SETTINGS = {
@@ -20,13 +22,14 @@ class LocalBroker:
     """A broker for tests. Settings have Kafka's names, as keywords with underscores or in a dict:
 
     `LocalBroker(num_partitions=3, **{"log.retention.ms": 1000})`. It is started by `with` or
-    `start()`, and its folder is removed at the end.
+    `start()`, and its folder is removed at the end. It listens on `port`, on a free one where that
+    is 0.
     """
 
-    def __init__(self, **settings: object) -> None:
+    def __init__(self, *, port: int = 0, **settings: object) -> None:
         self._settings = {**TEST_SETTINGS, **settings_text(settings)}
         self._node: NodeProcess | None = None
-        self._port = 0
+        self._port = port
 
     # --- where it is ---
 
@@ -60,6 +63,15 @@ class LocalBroker:
         return "" if self._node is None else self._node.log_tail()
 
     # --- what one can do to it ---
+
+    def create_topic(
+        self, name: str, partitions: int = 1, *, settings: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Make a topic, with settings of Kafka's names; return when every partition has a leader.
+
+        Raises confluent_kafka.KafkaException where the broker refuses it.
+        """
+        create_topic(self.bootstrap_servers, name, partitions, 1, settings)
 
     def start(self) -> Self:
         """Start it, or start it again on the same port and data; return when it serves."""

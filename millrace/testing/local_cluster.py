@@ -13,10 +13,11 @@ import time
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 from millrace.cluster_layout import (
+    REPLICATION_FACTOR,
     free_ports,
     node_settings,
     random_cluster_id,
@@ -25,6 +26,7 @@ from millrace.cluster_layout import (
 from millrace.testing.links import Links
 from millrace.testing.local_broker import TEST_SETTINGS
 from millrace.testing.node_process import BrokerFailedError, NodeProcess, settings_text
+from millrace.testing.topics import create_topic
 
 REPLICATION_LISTENER = "REPLICATION"
 FIRST_CONTROLLER_ID = 3001
@@ -120,6 +122,24 @@ class LocalCluster:
         raise BrokerFailedError(f"no node leads the quorum\n{self._report()}")
 
     # --- what one can do to it ---
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        *,
+        replication_factor: int | None = None,
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Make a topic; return when every broker that runs knows a leader of each partition.
+
+        It has three replicas, fewer where brokers are fewer, unless `replication_factor` says
+        otherwise. Raises confluent_kafka.KafkaException where the brokers refuse it.
+        """
+        factor = replication_factor or min(REPLICATION_FACTOR, len(self.broker_ids))
+        running = [broker for broker in self.broker_ids if self.node(broker).is_running]
+        servers = ",".join(map(self.address, running))
+        create_topic(servers, name, partitions, factor, settings)
 
     def start(self, *node_ids: int) -> Self:
         """Start nodes, all that do not run when none is named; return when they serve.

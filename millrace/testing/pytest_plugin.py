@@ -1,7 +1,8 @@
 """The pytest fixtures: fresh brokers, and what stands beside them, for every test.
 
 `kafka_broker` and `kafka_cluster` are brokers; `schema_registry`, `rest_proxy` and `connect_worker`
-work on the test's `kafka_broker`; `kafka_stack` has all of them at once.
+work on the test's `kafka_broker`; `kafka_stack` has all of them at once. `session_kafka_broker` and
+`session_kafka_cluster` are started once for all tests, which share their topics.
 
 The logs of their nodes are shown when the test fails. Installing the distribution is enough;
 nothing need be imported.
@@ -28,6 +29,20 @@ def kafka_broker() -> Iterator[LocalBroker]:
 @pytest.fixture
 def kafka_cluster() -> Iterator[LocalCluster]:
     """A real cluster of three nodes, each broker and controller, stopped after the test."""
+    with LocalCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def session_kafka_broker() -> Iterator[LocalBroker]:
+    """A real broker for all tests of the run (of each worker, with pytest-xdist)."""
+    with LocalBroker() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def session_kafka_cluster() -> Iterator[LocalCluster]:
+    """A real cluster of three nodes for all tests of the run (of each worker)."""
     with LocalCluster() as cluster:
         yield cluster
 

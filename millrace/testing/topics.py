@@ -1,0 +1,40 @@
+"""Topics for tests: made, and there for every client, before the call returns."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+TIMEOUT_SECONDS = 30.0
+POLL_SECONDS = 0.01
+
+
+def create_topic(
+    bootstrap_servers: str,
+    name: str,
+    partitions: int,
+    replication_factor: int,
+    settings: Mapping[str, str],
+) -> None:
+    """Make a topic and wait until each broker that is listed knows a leader of every partition.
+
+    Raises confluent_kafka.KafkaException where the brokers refuse it, and TimeoutError.
+    """
+    # Imported here: a test that makes no topic does not wait for the library.
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 2})
+    wanted = NewTopic(name, partitions, replication_factor, config=dict(settings))
+    admin.create_topics([wanted])[name].result(TIMEOUT_SECONDS)
+    for address in bootstrap_servers.split(","):
+        # A client of one broker each: what one has read another may not have read yet.
+        _wait(AdminClient({"bootstrap.servers": address, "log_level": 2}), name, partitions)
+
+
+def _wait(admin: Any, name: str, partitions: int) -> None:
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while time.monotonic() < deadline:
+        found = admin.list_topics(name, timeout=TIMEOUT_SECONDS).topics[name].partitions.values()
+        if len(found) == partitions and all(each.leader >= 0 for each in found):
+            return
+        time.sleep(POLL_SECONDS)
+    raise TimeoutError(f"topic {name} has no leaders after {TIMEOUT_SECONDS:.0f} s")
