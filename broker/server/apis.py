@@ -102,7 +102,10 @@ APIS: dict[ApiKey, Row] = {
     ApiKey.CREATE_PARTITIONS: FORWARD,
     ApiKey.DELETE_GROUPS: ("groups.delete_groups", _groups),
     ApiKey.ELECT_LEADERS: FORWARD,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: FORWARD,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (
+        "cluster.incremental_alter_configs",
+        lambda b: (b.config, b.metadata, b.ask, b.waits, b.partitions),
+    ),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: FORWARD,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: FORWARD,
     ApiKey.OFFSET_DELETE: ("groups.offset_delete", lambda b: (b.metadata, b.groups)),

@@ -100,3 +100,18 @@ def committed(asks: Asks, group: str) -> list[int]:
     request = OffsetFetchRequest(group_id=group, topics=[wanted])
     (topic,) = asks.ask(ApiKey.OFFSET_FETCH, 5, request).topics
     return [partition.committed_offset for partition in topic.partitions]
+
+
+def test_log_levels_of_a_broker_are_changed_and_described(
+    broker: LocalBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def configs(*arguments: str) -> int:
+        return main(["--bootstrap-server", broker.bootstrap_servers, *arguments])
+
+    assert configs("--alter", "--broker-logger", "1", "--add-config", "millrace.node=ERROR") == 0
+    capsys.readouterr()
+    assert configs("--describe", "--broker-logger", "1") == 0
+    assert "  millrace.node=ERROR sensitive=false" in capsys.readouterr().out
+    assert "log level changed logger=millrace.node from=INFO to=ERROR client_id=" in broker.log()
+    assert configs("--alter", "--broker-logger", "1", "--add-config", "no.such=INFO") == 1
+    assert "INVALID_CONFIG: Logger no.such does not exist!" in capsys.readouterr().err

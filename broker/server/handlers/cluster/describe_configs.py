@@ -22,6 +22,7 @@ from broker.server.cluster.described_configs import (
     describe_topic,
 )
 from broker.server.cluster.dynamic_settings import DynamicSettings
+from broker.server.cluster.log_levels import describe_loggers
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.resources import BROKER, TOPIC
 from broker.server.handlers.repeated import distinct
@@ -83,6 +84,9 @@ class DescribeConfigs:
                 self._validate_broker_name(name)
                 own = self._metadata.image.configs.settings_of(BROKER, name)
                 return describe_broker(self._settings.static, for_all, own)
+            case resources.BROKER_LOGGER:
+                self._validate_broker_name(name)
+                return describe_loggers()
             case resources.CLIENT_METRICS | resources.GROUP:
                 own = self._metadata.image.configs.settings_of(resource.resource_type, name)
                 return describe_others(resource.resource_type, own)
