@@ -147,7 +147,9 @@ class _Verification:
         ids = list(self._hosts)
         for broker_id, answers in zip(ids, self._threads.map(self._ask, ids), strict=True):
             self._note(broker_id, is_absent=answers is None)
-            for partition in () if answers is None else self._hosts[broker_id]:
+            if answers is None:
+                continue
+            for partition in self._hosts[broker_id]:
                 held[partition][broker_id] = answers.get(partition, Held())
         return held
 

@@ -27,7 +27,7 @@ class LocalStack:
         self._parts = parts
         self._replicas = min(brokers, _MAX_REPLICAS)
         self.brokers: LocalBroker | LocalCluster = (
-            LocalBroker(**settings)
+            LocalBroker(**settings)  # type: ignore[arg-type]
             if brokers == 1
             else LocalCluster(brokers, has_links=False, **settings)  # type: ignore[arg-type]
         )

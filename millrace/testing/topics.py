@@ -20,7 +20,7 @@ def create_topic(
     Raises confluent_kafka.KafkaException where the brokers refuse it, and TimeoutError.
     """
     # Imported here: a test that makes no topic does not wait for the library.
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 2})
     wanted = NewTopic(name, partitions, replication_factor, config=dict(settings))
