@@ -4,6 +4,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from millrace.metadata_age import ADMIN_SETTINGS
+
 TIMEOUT_SECONDS = 30.0
 POLL_SECONDS = 0.01
 
@@ -22,12 +24,13 @@ def create_topic(
     # Imported here: a test that makes no topic does not wait for the library.
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 2})
+    admin = AdminClient({**ADMIN_SETTINGS, "bootstrap.servers": bootstrap_servers, "log_level": 2})
     wanted = NewTopic(name, partitions, replication_factor, config=dict(settings))
     admin.create_topics([wanted])[name].result(TIMEOUT_SECONDS)
     for address in bootstrap_servers.split(","):
         # A client of one broker each: what one has read another may not have read yet.
-        _wait(AdminClient({"bootstrap.servers": address, "log_level": 2}), name, partitions)
+        each = AdminClient({**ADMIN_SETTINGS, "bootstrap.servers": address, "log_level": 2})
+        _wait(each, name, partitions)
 
 
 def _wait(admin: Any, name: str, partitions: int) -> None:
