@@ -10,6 +10,7 @@
     questions     what the decisions ask about schemas
     judge         answers: `schema_types` says what a schema is, `compatibility` what may follow it
     judging       the processes in which it answers
+    turns         lets one large text be read between two looks at the network
     records, metadata, subjects, refusals
                   the vocabulary: records, their shapes, names and errors
 

@@ -14,6 +14,7 @@ from schemas.registry.questions import (
     Question,
     Refused,
     Write,
+    size_of,
 )
 from schemas.registry.refusals import RegistryError
 from schemas.registry.schema_types import ParsedSchema, parse
@@ -73,10 +74,10 @@ class Judge:
             return known
         schema = parse(question.schema_type, question.text, question.named)
         self._known[question] = schema
-        self._size += _size(question)
+        self._size += size_of(question)
         while self._size > self._limit:
             forgotten, _ = self._known.popitem(last=False)
-            self._size -= _size(forgotten)
+            self._size -= size_of(forgotten)
         return schema
 
 
@@ -84,7 +85,3 @@ def refused_as(reason: str) -> Refused:
     """Return the answer for a schema that cannot be judged."""
     error = refusals.invalid_schema(f"Invalid schema, details: {reason}")
     return Refused(error.error_code, str(error))
-
-
-def _size(question: Parse) -> int:
-    return len(question.text) + sum(len(text) for _, text in question.named)

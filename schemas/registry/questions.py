@@ -95,6 +95,17 @@ class Refused(NamedTuple):
 Answer = Parsed | str | list[str] | Refused
 
 
+def size_of(question: Question) -> int:
+    """Return the number of characters of all texts in a question."""
+    match question:
+        case Parse():
+            return len(question.text) + sum(len(text) for _, text in question.named)
+        case Write():
+            return size_of(question.schema)
+        case Compare():
+            return size_of(question.schema) + sum(size_of(each) for _, each in question.earlier)
+
+
 def to_bytes(question: Question) -> bytes:
     return json.dumps([type(question).__name__, *question]).encode()
 

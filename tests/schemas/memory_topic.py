@@ -14,10 +14,17 @@ from schemas.registry.judge import Judge
 from schemas.registry.leader import Identity, Leadership
 from schemas.registry.questions import Answer, Question
 from schemas.registry.records import Record
-from schemas.registry.rest.answers import JUDGES_KEY, TOPIC_KEY, WRITES_KEY, registry_errors
+from schemas.registry.rest.answers import (
+    JUDGES_KEY,
+    TOPIC_KEY,
+    TURNS_KEY,
+    WRITES_KEY,
+    registry_errors,
+)
 from schemas.registry.rest.app import add_routes
 from schemas.registry.rest.negotiation import CONTENT_TYPE
 from schemas.registry.topic import SchemaTopic
+from schemas.registry.turns import Turns
 
 Log = list[tuple[bytes, bytes | None]]
 
@@ -81,6 +88,7 @@ def with_client(check: Callable[[TestClient], Awaitable[None]], log: Log | None 
         app[TOPIC_KEY] = MemoryTopic([] if log is None else log)
         app[WRITES_KEY] = Writes(app[TOPIC_KEY], leading())
         app[JUDGES_KEY] = JudgeAtOnce()
+        app[TURNS_KEY] = Turns()
         add_routes(app, {})
         await app[TOPIC_KEY].catch_up()
         async with TestClient(TestServer(app)) as client:

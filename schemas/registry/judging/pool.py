@@ -17,9 +17,11 @@ from schemas.registry.questions import (
     Question,
     answer_from,
     digest,
+    size_of,
     to_bytes,
 )
 from schemas.registry.refusals import too_many_requests
+from schemas.registry.turns import Turns
 
 _START: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; "
@@ -48,8 +50,9 @@ class Limits:
 class Judges:
     """Answers questions one after the other for each client."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, turns: Turns | None = None) -> None:
         self.limits = limits or Limits()
+        self._turns = turns or Turns()
         self.memory = AnswerMemory(self.limits.memory_bytes)
         self._places = Places(
             self.limits.processes,
@@ -63,17 +66,18 @@ class Judges:
 
     async def answer(self, question: Question, client: str) -> Answer:
         """Return the answer. Raises RegistryError, 429, when the client has to come again."""
-        data = to_bytes(question)
-        key = digest(data)
-        known = self.memory.get(key)
-        if known is not None:
-            return answer_from(known)
-        async with self._places.place(client):
-            # Another request of this client may have asked the same.
-            answer = self.memory.get(key) or await self._judge(data)
+        async with self._turns.turn(size_of(question)):
+            data = to_bytes(question)
+            key = digest(data)
+        answer: bytes | str | None = self.memory.get(key)
+        if answer is None:
+            async with self._places.place(client):
+                # Another request of this client may have asked the same.
+                answer = self.memory.get(key) or await self._judge(data)
         if isinstance(answer, bytes):
             self.memory.put(key, answer)
-            return answer_from(answer)
+            async with self._turns.turn(len(answer)):
+                return answer_from(answer)
         log.warning(
             "registry gave up a schema kind=%s bytes=%d reason=%s",
             *(type(question).__name__, len(data), answer),

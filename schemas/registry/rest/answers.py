@@ -26,6 +26,7 @@ from schemas.registry.subjects import (
     qualified_context,
 )
 from schemas.registry.topic import SchemaTopic
+from schemas.registry.turns import Turns
 
 
 class Answering(Protocol):
@@ -38,6 +39,8 @@ class Answering(Protocol):
 TOPIC_KEY: Final = web.AppKey("topic", SchemaTopic)
 WRITES_KEY: Final = web.AppKey("writes", Writes)
 JUDGES_KEY: Final = web.AppKey("judges", Answering)
+TURNS_KEY: Final = web.AppKey("turns", Turns)
+_BODY: Final = web.RequestKey("body", object)
 _ANSWERS: Final = web.RequestKey("answers", Answers)
 
 NOT_NEGOTIATED: Final = ("/", "/metrics")
@@ -166,11 +169,15 @@ def registry_of(request: web.Request) -> Registry:
 
 
 async def read_body(request: web.Request) -> Any:
-    """Read the body. Raises RegistryError, 42201, for what is no JSON."""
-    try:
-        return read_json(await request.read())
-    except ValueError as error:
-        raise RegistryError(42201, f"Malformed JSON: {error}") from error
+    """Read the body, once for a request. Raises RegistryError, 42201, for what is no JSON."""
+    if _BODY not in request:
+        data = await request.read()
+        async with request.app[TURNS_KEY].turn(len(data)):
+            try:
+                request[_BODY] = read_json(data)
+            except ValueError as error:
+                raise RegistryError(42201, f"Malformed JSON: {error}") from error
+    return request[_BODY]
 
 
 async def read_object(request: web.Request) -> dict[str, Any]:

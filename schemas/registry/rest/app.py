@@ -15,6 +15,7 @@ from schemas.registry.rest import schemas, settings, subjects
 from schemas.registry.rest.answers import (
     JUDGES_KEY,
     TOPIC_KEY,
+    TURNS_KEY,
     WRITES_KEY,
     registry_errors,
     settled,
@@ -23,6 +24,7 @@ from schemas.registry.rest.answers import (
 from schemas.registry.rest.front import front_page
 from schemas.registry.rest.metrics import Metrics
 from schemas.registry.topic import SchemaTopic
+from schemas.registry.turns import Turns
 
 _BODY_LIMIT_BYTES = 1 << 20
 
@@ -30,12 +32,14 @@ log = logging.getLogger(__name__)
 
 
 def build_app(topic: SchemaTopic, leadership: Leadership, neighbours: str = "") -> web.Application:
-    judges = Judges()
+    turns = Turns()
+    judges = Judges(turns=turns)
     metrics = Metrics(topic, leadership)
     middlewares = [metrics.count, registry_errors]
     app = web.Application(middlewares=middlewares, client_max_size=_BODY_LIMIT_BYTES)
     app[TOPIC_KEY] = topic
     app[WRITES_KEY] = Writes(topic, leadership)
+    app[TURNS_KEY] = turns
     app[JUDGES_KEY] = judges
     add_routes(app, parse_neighbours(neighbours))
     app.router.add_get("/metrics", metrics.get_metrics)

@@ -23,6 +23,7 @@ from google.protobuf.message import DecodeError
 MAIN: Final = "schema_to_register.proto"
 _PLACE: Final = re.compile(r"^\S*?schema_to_register\.proto:(?:(\d+):(\d+):)?\s*")
 _KNOWN_IMPORT: Final = re.compile(r"""["'](google/(?:type|api|rpc)/[a-z_]+\.proto)["']""")
+_KNOWN_NAME_LIMIT: Final = 100
 _WARNING: Final = re.compile(r": warning: |^[IW]\d{4} ")
 _SHOWN_ERRORS: Final = 10
 _OWN_FILES: Final = Path(__file__).with_name("protos")
@@ -76,7 +77,7 @@ def _closed(imports: Iterable[FileDescriptorProto]) -> list[FileDescriptorProto]
     found: dict[str, FileDescriptorProto] = {}
     for file in imports:
         for name in file.dependency:
-            if name not in found:
+            if name not in found and len(name) <= _KNOWN_NAME_LIMIT:
                 found |= {each.name: each for each in _known(name)}
         found[file.name] = file
     return list(found.values())
