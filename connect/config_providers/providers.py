@@ -2,8 +2,9 @@
 
 Paths come from configurations that anybody may submit who reaches the REST interface. So
 `allowed.paths` limits them (a path is compared as it is written, without following links: mounted
-secrets are links), only regular files are read, and none that is larger than MAX_FILE_BYTES. What
-is not allowed or is not there has no values, and the variable stays as it is.
+secrets are links); without it only what connectors may use themselves is read, in the worker's
+`file.allowed.directories`. Only regular files are read, and none that is larger than
+MAX_FILE_BYTES. What is not allowed or is not there has no values, and the variable stays as it is.
 """
 
 import logging
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from connect.config_providers.properties import parse_properties
+from connect.local_files import allowed_path
 from millrace.connect.errors import ConfigException
 from millrace.connect.plugins import ConfigProvider
 
@@ -38,7 +40,11 @@ class _PathProvider(ConfigProvider):
         if not path or "\0" in path:
             return None
         if self._allowed is None:
-            return Path(path)
+            try:
+                return Path(allowed_path("allowed.paths", path))
+            except ConfigException as error:
+                logger.warning("path is not allowed error=%s", error)
+                return None
         normalized = Path(os.path.normpath(path))
         if any(normalized.is_relative_to(one) for one in self._allowed):
             return normalized

@@ -13,12 +13,13 @@ import json
 import logging
 from base64 import b64decode
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from connect.herder import config_records as records
 from connect.herder.config_records import Config, RestartRequest, SessionKey
 from connect.herder.names import TargetState, TaskId
 
+_MOST_TASKS: Final = 100_000
 log = logging.getLogger(__name__)
 
 
@@ -154,11 +155,11 @@ class ConfigState:
             # The connector was removed, and compaction has removed its removal too.
             self._remove(name)
             return
-        count = None if content is None else content.get("tasks")
-        if not isinstance(count, int):
+        count = _count(content, "tasks")
+        if count is None:
             log.error("commit record has no number of tasks connector=%s", name)
             return
-        if set(deferred) == set(range(count)):
+        if len(deferred) == count and all(task in deferred for task in range(count)):
             self._tasks[name] = [deferred[task] for task in range(count)]
             self._task_generations[name] = self.position
             self.applied_configs[name] = self.connector_configs[name]
@@ -170,8 +171,8 @@ class ConfigState:
         self.pending_fencing.add(name)
 
     def _replay_task_count(self, name: str, content: dict[str, Any] | None) -> None:
-        count = None if content is None else content.get("task-count")
-        if isinstance(count, int):
+        count = _count(content, "task-count")
+        if count is not None:
             self.task_count_records[name] = count
             self.pending_fencing.discard(name)
 
@@ -200,12 +201,24 @@ def _content(key: str, value: bytes | None) -> dict[str, Any] | None:
     return content
 
 
+def _count(content: dict[str, Any] | None, name: str) -> int | None:
+    """Return a number of tasks; None for what is none, or more than any connector has."""
+    found = None if content is None else content.get(name)
+    if not isinstance(found, int) or isinstance(found, bool):
+        return None
+    return found if 0 <= found <= _MOST_TASKS else None
+
+
 def _properties(name: str, content: dict[str, Any]) -> Config | None:
+    """Return a configuration; a value that is no text, which no worker writes, becomes one."""
     properties = content.get("properties")
     if not isinstance(properties, dict):
         log.error("configuration has no properties name=%s", name)
         return None
-    return properties
+    return {
+        setting: value if isinstance(value, str | None) else json.dumps(value)
+        for setting, value in properties.items()
+    }
 
 
 def _restart(name: str, content: dict[str, Any] | None) -> RestartRequest | None:
@@ -221,6 +234,6 @@ def _session_key(content: dict[str, Any] | None) -> SessionKey | None:
         assert content is not None
         key = b64decode(content["key"], validate=True)
         return SessionKey(key, str(content["algorithm"]), int(content["creation-timestamp"]))
-    except (AssertionError, KeyError, TypeError, ValueError, binascii.Error):
+    except (AssertionError, KeyError, TypeError, ValueError, OverflowError, binascii.Error):
         log.exception("session key means nothing")
         return None

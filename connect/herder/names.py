@@ -1,7 +1,9 @@
 """The words the herder is told in: tasks, states, refusals."""
 
 from enum import Enum
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
+
+_DIGITS: Final = 9
 
 
 class TaskId(NamedTuple):
@@ -17,9 +19,8 @@ class TaskId(NamedTuple):
     def parse(cls, text: str) -> Self | None:
         """Read `connector-number`; None for what is none."""
         connector, dash, number = text.rpartition("-")
-        if not dash or not number.isdecimal() or not number.isascii():
-            return None
-        return cls(connector, int(number))
+        is_number = number.isdecimal() and number.isascii() and len(number) <= _DIGITS
+        return cls(connector, int(number)) if dash and is_number else None
 
 
 class TargetState(Enum):

@@ -135,7 +135,7 @@ class StatusState:
                     _put(self.tasks, task, content)
             elif key.startswith(_TOPIC):
                 self._replay_topic(key.removeprefix(_TOPIC), content)
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             log.exception("status record means nothing key=%s", key)
 
     def _replay_topic(self, key: str, content: Any) -> None:
@@ -159,8 +159,14 @@ def _put(statuses: dict[Any, Status], name: Any, content: Any) -> None:
         State(content["state"]),
         str(content["worker_id"]),
         int(content["generation"]),
-        content.get("trace"),
-        content.get("version"),
+        _text(content, "trace"),
+        _text(content, "version"),
         int(content.get("restarts", 0)),
-        content.get("note"),
+        _text(content, "note"),
     )
+
+
+def _text(content: Any, name: str) -> str | None:
+    """Return a text, or what stands where one should, as a text; None for none."""
+    found = content.get(name)
+    return found if isinstance(found, str | None) else str(found)

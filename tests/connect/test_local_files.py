@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import DatabaseError
 
+from connect.config_providers.providers import FileConfigProvider
 from connect.connectors.file_stream import FileStreamSinkTask, FileStreamSourceTask
 from connect.connectors.jdbc.connection import engine_of
+from connect.connectors.object_store.settings import CONFIG
+from connect.connectors.object_store.sink import mistake_in
 from connect.connectors.object_store.store import Store
 from connect.local_files import allow_directories, allowed_path, file_mistakes
 from connect.worker.override_policy import require_harmless
@@ -71,6 +75,38 @@ def test_what_lies_inside_is_allowed_and_nothing_without_directories(allowed: Pa
         ConfigException, match=r"until the worker's file\.allowed\.directories names"
     ):
         allowed_path("file", f"{allowed}/b")
+
+
+def test_no_statement_opens_another_file(allowed: Path) -> None:
+    with engine_of(database(f"sqlite:///{allowed}/shop.db")).connect() as connection:
+        connection.exec_driver_sql("CREATE TABLE t (x)")
+        connection.commit()
+        for statement in ("ATTACH '{0}' AS other", "VACUUM INTO '{0}'"):
+            with pytest.raises(DatabaseError, match=r"not authorized|authorization denied"):
+                connection.exec_driver_sql(statement.format(allowed.parent / "other.db"))
+    assert not (allowed.parent / "other.db").exists()
+
+
+def test_variables_read_what_connectors_may_unless_paths_are_given(allowed: Path) -> None:
+    (allowed.parent / "s.properties").write_text("a=1\n")
+    (allowed / "s.properties").write_text("a=1\n")
+    provider = FileConfigProvider()
+    provider.configure({})
+    assert provider.get(str(allowed / "s.properties")) == {"a": "1"}
+    assert provider.get(str(allowed.parent / "s.properties")) == {}
+    assert provider.get(str(allowed / "up" / "s.properties")) == {}
+    provider.configure({"allowed.paths": str(allowed.parent)})
+    assert provider.get(str(allowed.parent / "s.properties")) == {"a": "1"}
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://x/y", "/folder", "file://host/folder", "file:folder", "http://", "http://[::1"]
+)
+def test_a_store_is_a_server_or_a_folder(url: str) -> None:
+    told = {"store.url": url, "flush.size": "1", "s3.bucket.name": "files"}
+    wrong = mistake_in(CONFIG.parse(told))
+    assert wrong is not None
+    assert wrong[0] == "store.url"
 
 
 def test_no_folder_of_a_store_leads_out(allowed: Path) -> None:

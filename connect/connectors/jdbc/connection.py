@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from connect.connectors.jdbc.confined_sqlite import ConfinedConnection
 from connect.connectors.jdbc.zones import check_zone
 from connect.local_files import allowed_path
 from millrace.connect import ConfigDef, ConfigException, Importance
@@ -130,7 +131,7 @@ def engine_of(settings: Mapping[str, Any]) -> "Engine":
     match url.get_backend_name():
         case "sqlite":
             # A task that is told to stop is closed from another thread.
-            arguments |= {"check_same_thread": False, "timeout": 30}
+            arguments |= {"check_same_thread": False, "timeout": 30, "factory": ConfinedConnection}
         case "postgresql":
             # Points in time without a zone are db.timezone's, whatever the server thinks. libpq
             # takes one text of options: those of the address come first.

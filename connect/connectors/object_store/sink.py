@@ -71,14 +71,9 @@ class ObjectStoreSinkConnector(SinkConnector):
 
 def mistake_in(parsed: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return the setting that does not go with the others, and why; None when all is well."""
-    is_folder = parsed["store.url"].startswith("file:")
-    if not is_folder and not parsed["s3.bucket.name"]:
-        return "s3.bucket.name", "Missing: only a store.url of file:///... has no bucket."
-    if is_folder:
-        try:
-            allowed_path("store.url", unquote(urlsplit(parsed["store.url"]).path))
-        except ConfigException as error:
-            return "store.url", str(error)
+    misplaced = _mistake_in_place(parsed["store.url"], parsed["s3.bucket.name"])
+    if misplaced is not None:
+        return misplaced
     partitioner = short(parsed["partitioner.class"])
     if partitioner == "FieldPartitioner" and not parsed["partition.field.name"]:
         return "partition.field.name", "FieldPartitioner needs at least one field."
@@ -88,6 +83,29 @@ def mistake_in(parsed: Mapping[str, Any]) -> tuple[str, str] | None:
         if parsed["partition.duration.ms"] < 1:
             return "partition.duration.ms", "TimeBasedPartitioner needs a duration."
     return _mistake_in_folders(parsed)
+
+
+def _mistake_in_place(store_url: str, bucket: str) -> tuple[str, str] | None:
+    if store_url and not _is_address(store_url):
+        return "store.url", "Give http://host:port, https://host:port or file:///folder."
+    if not store_url.startswith("file:"):
+        missing = "Missing: only a store.url of file:///... has no bucket."
+        return None if bucket else ("s3.bucket.name", missing)
+    try:
+        allowed_path("store.url", unquote(urlsplit(store_url).path))
+    except ConfigException as error:
+        return "store.url", str(error)
+    return None
+
+
+def _is_address(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+    except ValueError:
+        return False
+    if url.scheme == "file":
+        return url.netloc in ("", "localhost") and url.path.startswith("/")
+    return url.scheme in ("http", "https") and bool(url.netloc)
 
 
 def _mistake_in_folders(parsed: Mapping[str, Any]) -> tuple[str, str] | None:
