@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from common.process.collector import collect_seldom
+from common.process.tasks import spawn
 from connect.config_providers.properties import parse_properties
 from connect.connector_file import read_connector_file
 from connect.definitions.validation import require_valid, validate
@@ -91,8 +92,8 @@ async def _serve_cluster(
         say(f"millrace connect ready on {rest.url} (group {settings['group.id']})")
         await cluster.start()
         say(f"millrace connect has read {cluster.config_log.position} configuration records")
-        running = asyncio.ensure_future(cluster.run())
-        stopped = asyncio.ensure_future(stopping.wait())
+        running = spawn(cluster.run())
+        stopped = spawn(stopping.wait())
         await asyncio.wait([running, stopped], return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
         if running.done():

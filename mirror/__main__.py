@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from common.process.collector import collect_seldom
+from common.process.tasks import spawn
 from connect.config_providers.properties import parse_properties
 from connect.herder.names import RefusalError
 from connect.plugins.scan import find_plugins
@@ -103,8 +104,8 @@ async def _run_until(
     flows: Sequence[FlowWorker], ends: Sequence[Coroutine[Any, Any, object]]
 ) -> None:
     """Run flows until one of the ends is reached. Raises what a flow or an end raises."""
-    running = [asyncio.ensure_future(each.run()) for each in flows]
-    ending = [asyncio.ensure_future(each) for each in ends]
+    running = [spawn(each.run()) for each in flows]
+    ending = [spawn(each) for each in ends]
     try:
         await asyncio.wait([*running, *ending], return_when=asyncio.FIRST_COMPLETED)
     finally:

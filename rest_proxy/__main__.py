@@ -10,6 +10,7 @@ from aiohttp import web
 
 from common.http.serving import Site
 from common.process.log_lines import configure_logging
+from common.process.tasks import spawn
 from rest_proxy.app import build_app
 from rest_proxy.kafka.client_settings import ClientSettingsError
 from rest_proxy.proxy import Proxy
@@ -32,8 +33,8 @@ async def serve(settings: Settings) -> None:
     await runner.setup()
     try:
         await Site(runner, listening).start()
-        connected = asyncio.ensure_future(proxy.brokers.wait_until_connected())
-        stopped = asyncio.ensure_future(stopping.wait())
+        connected = spawn(proxy.brokers.wait_until_connected())
+        stopped = spawn(stopping.wait())
         await asyncio.wait([connected, stopped], return_when=asyncio.FIRST_COMPLETED)
         if connected.done():
             sys.stdout.write(f"millrace rest-proxy ready on http://{host}:{port}\n")

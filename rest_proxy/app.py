@@ -7,6 +7,7 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+from common.process.tasks import spawn
 from rest_proxy.probes import Metrics, front_page, get_live, get_nothing, get_ready
 from rest_proxy.proxy import PROXY, Proxy
 from rest_proxy.refusals import RestError
@@ -103,8 +104,8 @@ def _letting_pages_read(guard: Guard) -> Signal:
 async def _run(app: web.Application) -> AsyncIterator[None]:
     proxy = app[PROXY]
     running = [
-        asyncio.ensure_future(proxy.brokers.connect()),
-        asyncio.ensure_future(proxy.instances.sweep()),
+        spawn(proxy.brokers.connect()),
+        spawn(proxy.instances.sweep()),
     ]
     yield
     for each in running:

@@ -6,6 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
+from common.process.tasks import spawn
 from millrace.child_processes import ChildDiedError
 from millrace.stack.place import Place
 from stack.supervisor import Supervisor
@@ -15,7 +16,7 @@ log = logging.getLogger("stack")
 
 async def run(place: Place) -> None:
     """Run until a signal; what goes wrong at the start is in the state."""
-    running = asyncio.ensure_future(Supervisor(place).run())
+    running = spawn(Supervisor(place).run())
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, running.cancel)
     try:

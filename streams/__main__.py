@@ -20,6 +20,7 @@ from common.http.serving import serve_on
 from common.kafka.topic_creation import WrongPartitionCountError, ensure_topics
 from common.process.announcing import announce
 from common.process.log_lines import configure_logging
+from common.process.tasks import spawn
 from streams import clock
 from streams.app import Topologies, build_app
 from streams.around_faust.delivery import AWAY
@@ -86,7 +87,7 @@ class Program:
         own_url = self._settings.advertised_url or url
         current = build_app(self._settings, own_url, self._metrics, replication_factor=replicas)
         self._current = current
-        keeping_up = asyncio.ensure_future(current.delivery.keep_up())
+        keeping_up = spawn(current.delivery.keep_up())
         try:
             wanted = wanted_topics(self._settings.application_id)
             await current.delivery.writer.start(topic.name for topic in wanted)
@@ -95,7 +96,7 @@ class Program:
             await self._watch(current, url)
             if self._stopping.is_set():
                 # What is not committed comes again and is known again; not worth a long wait.
-                commit = asyncio.ensure_future(current.delivery.commit())
+                commit = spawn(current.delivery.commit())
                 await asyncio.wait({commit}, timeout=_COMMIT_LIMIT_SECONDS)
         except AWAY as error:
             log.warning("app ends error=%r", error)
@@ -134,7 +135,7 @@ class Program:
         would keep its partitions, so none can take its place.
         """
         current.delivery.close()
-        stopping = asyncio.ensure_future(_stop_parts(current))
+        stopping = spawn(_stop_parts(current))
         _, pending = await asyncio.wait({stopping}, timeout=_STOP_LIMIT_SECONDS)
         if pending:
             log.warning("app did not stop in time, the process ends without it")

@@ -17,6 +17,8 @@ import resource
 import socket
 from collections.abc import Callable, Sequence
 
+from common.process.tasks import spawn
+
 log = logging.getLogger("millrace.listener")
 
 ACCEPTS_PER_WAKE_UP = 64
@@ -122,7 +124,7 @@ class ProtocolServer:
 
     def _take(self, accepted: socket.socket, _: str) -> None:
         # The loop itself keeps only weak references to what it runs.
-        connecting = asyncio.ensure_future(self._connect(accepted))
+        connecting = spawn(self._connect(accepted))
         self._connecting.add(connecting)
         connecting.add_done_callback(self._connecting.discard)
 

@@ -18,6 +18,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
 from common.kafka.stopping import stop
+from common.process.tasks import spawn
 
 _RECORDS_MAX = 2_000
 _POLL_MS = 500
@@ -41,7 +42,7 @@ class Inbox:
     async def start(self) -> None:
         """Connect, and take what comes."""
         await self._consumer.start()
-        self._draining = asyncio.ensure_future(self._drain())
+        self._draining = spawn(self._drain())
 
     async def stop(self) -> None:
         """Stop taking, leave the group, disconnect."""

@@ -6,6 +6,8 @@ from typing import Protocol
 
 from aiokafka import AIOKafkaConsumer
 
+from common.process.tasks import spawn
+
 log = logging.getLogger(__name__)
 
 
@@ -28,7 +30,7 @@ async def stop(*clients: Stoppable | None) -> None:
 
 
 async def _stop(client: Stoppable) -> None:
-    stopping = asyncio.ensure_future(client.stop())
+    stopping = spawn(client.stop())
     await asyncio.wait([stopping])
     if stopping.cancelled():
         log.info("a client stopped in the middle of its work client=%s", type(client).__name__)

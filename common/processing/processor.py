@@ -42,6 +42,7 @@ from common.kafka.transactions.producer import TransactionalProducer, Transactio
 from common.kafka.transactions.rules import Member
 from common.process import traces
 from common.process.clock import now_seconds, timestamp_ms
+from common.process.tasks import spawn
 from common.process.telemetry import Metrics
 from common.processing.dead_letters import dead_letter_topic, reason_of
 from common.processing.outbox import Outbox, Outgoing
@@ -381,8 +382,8 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
     async def _fetch_unless_revoked(self, partitions: list[TopicPartition]) -> Batches:
         """Fetch; raise _RevokedError when a rebalance begins: it waits for this batch to end."""
         assert self._consumer is not None
-        fetching = asyncio.ensure_future(self._consumer.getmany(*partitions, timeout_ms=_POLL_MS))
-        revoking = asyncio.ensure_future(self._revoking.wait())
+        fetching = spawn(self._consumer.getmany(*partitions, timeout_ms=_POLL_MS))
+        revoking = spawn(self._revoking.wait())
         try:
             await asyncio.wait({fetching, revoking}, return_when=asyncio.FIRST_COMPLETED)
             if self._revoking.is_set():

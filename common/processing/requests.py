@@ -25,6 +25,7 @@ from aiokafka.structs import TopicPartition
 from common.kafka.transactions.producer import TransactionalProducer
 from common.kafka.transactions.rules import Member
 from common.process.clock import now_seconds
+from common.process.tasks import spawn
 from common.processing.outbox import Outgoing
 
 _BATCH_RECORDS = 500
@@ -113,7 +114,7 @@ class RequestWriter:
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((record, written))
         if self._committing is None:
-            self._committing = asyncio.ensure_future(self._commit_all())
+            self._committing = spawn(self._commit_all())
         await written
 
     async def _commit_all(self) -> None:

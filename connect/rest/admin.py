@@ -13,6 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from common.http.front import is_wanted
 from common.kafka.metadata_age import ADMIN_SETTINGS
+from common.process.tasks import spawn
 from connect.clock import timestamp_ms
 from connect.herder.config_records import logger_record
 from connect.herder.names import bad_request, not_found
@@ -100,7 +101,7 @@ class Admin:
     async def _require_health(self) -> None:
         """Ask once for all who wait: asking brokers that are away holds a thread for longer."""
         if self._check is None or self._check.done():
-            self._check = asyncio.ensure_future(self._desk.worker.require_health())
+            self._check = spawn(self._desk.worker.require_health())
         await asyncio.shield(self._check)
 
     async def show_live(self, request: web.Request) -> web.Response:

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from aiohttp import ClientError, ClientSession, ClientTimeout
 from yarl import URL
 
+from common.process.tasks import spawn
 from connect.clock import random_bytes, timestamp_ms
 from connect.group.protocol import Share
 from connect.herder import effects
@@ -145,7 +146,7 @@ class Cluster:
         before = self._sending.pop(effect.connector, None)
         if before is not None:
             before.cancel()
-        self._sending[effect.connector] = self._loop.create_task(self._send(effect))
+        self._sending[effect.connector] = spawn(self._send(effect))
 
     async def _send(self, effect: effects.SendTaskConfigs) -> None:
         """Tell the leader, until it has taken them. A newer effect ends this one."""

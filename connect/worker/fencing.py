@@ -14,6 +14,7 @@ from typing import Final
 
 from aiohttp import ClientError
 
+from common.process.tasks import spawn
 from connect.clock import now_ms
 from connect.herder import effects, requests
 from connect.herder.names import ElsewhereError, RefusalError, TaskId, conflict
@@ -47,8 +48,7 @@ class Fencing:
         before = self._running.pop(effect.connector, None)
         if before is not None:
             before.cancel()
-        loop = asyncio.get_running_loop()
-        self._running[effect.connector] = loop.create_task(self._performed(effect))
+        self._running[effect.connector] = spawn(self._performed(effect))
 
     def stop(self) -> None:
         for running in self._running.values():

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from aiokafka import errors
 from aiokafka.errors import KafkaError
 
+from common.process.tasks import spawn
 from connect.clock import now_ms
 from connect.group.assignor import Assignor
 from connect.group.protocol import (
@@ -258,7 +259,7 @@ class Membership:
     async def _stay(self, assignment: GroupAssignment) -> None:
         """Send heartbeats until it is time to join again, and all that was revoked has stopped."""
         due_ms = now_ms() + assignment.delay_ms if assignment.delay_ms else None
-        stopped = asyncio.ensure_future(self._shell.wait_until_stopped(assignment.revoked))
+        stopped = spawn(self._shell.wait_until_stopped(assignment.revoked))
         must_rejoin = bool(assignment.revoked)
         try:
             while True:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from common.process.clock import now_seconds
+from common.process.tasks import spawn
 from rest_proxy.json_text import write_json
 from rest_proxy.kafka.producer import Delivered
 from rest_proxy.proxy import PROXY, Proxy
@@ -54,7 +55,7 @@ class RecordStream:
 
     async def answer(self) -> web.StreamResponse:
         """Return the response, which has been sent. Raises RestError if nothing was sent yet."""
-        reading = asyncio.ensure_future(self._read())
+        reading = spawn(self._read())
         try:
             await self._report()
         finally:

@@ -11,6 +11,7 @@ import sys
 from aiohttp import web
 
 from common.http.serving import Site
+from common.process.tasks import spawn
 from schemas.registry.leader import Identity, Leadership
 from schemas.registry.records import LEVELS
 from schemas.registry.rest.app import build_app
@@ -79,8 +80,8 @@ async def serve(arguments: argparse.Namespace) -> None:
     await runner.setup()
     try:
         await Site(runner, listening).start()
-        ready = asyncio.ensure_future(_ready(topic, leadership))
-        stopped = asyncio.ensure_future(stopping.wait())
+        ready = spawn(_ready(topic, leadership))
+        stopped = spawn(stopping.wait())
         await asyncio.wait([ready, stopped], return_when=asyncio.FIRST_COMPLETED)
         if not stopping.is_set():
             line = f"millrace registry ready on http://{arguments.http_host}:{port}\n"

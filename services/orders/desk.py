@@ -16,6 +16,7 @@ from aiokafka.errors import KafkaError
 
 from common.kafka.topics import PARTITION_COUNT, Topic
 from common.process import clock
+from common.process.tasks import spawn
 from common.process.telemetry import Headers, new_traceparent, parse_trace_id, trace_headers
 from common.processing.outbox import Outgoing
 from common.processing.processor import Processor
@@ -92,7 +93,7 @@ class OrderDesk:
         self, order_id: str, request: OrderRequest, request_digest: str | None, traceparent: str
     ) -> asyncio.Task[OrderEvent]:
         event = created_event(order_id, request, request_digest, traceparent)
-        creating = asyncio.ensure_future(self._create(event, traceparent))
+        creating = spawn(self._create(event, traceparent))
         self._creating[order_id] = creating
         creating.add_done_callback(partial(self._end, order_id))
         return creating
@@ -118,9 +119,7 @@ class OrderDesk:
         event = {"order_id": order_id, "command": command.value, "requested_at": clock.utc_now()}
         traceparent = new_traceparent(current["correlation_id"], clock.random_hex(8))
         data = self._command_writer.encode(event)
-        writing = asyncio.ensure_future(
-            self._write(ORDER_COMMANDS, order_id, data, trace_headers(traceparent))
-        )
+        writing = spawn(self._write(ORDER_COMMANDS, order_id, data, trace_headers(traceparent)))
         await self._wait_for(writing, order_id)
 
     async def _write(self, topic: Topic, order_id: str, data: bytes, headers: Headers) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from aiohttp import web
 
 from common.http.neighbours import parse_neighbours
+from common.process.tasks import spawn
 from schemas.registry.forwarding import Writes
 from schemas.registry.judging.pool import Judges
 from schemas.registry.leader import Leadership
@@ -62,8 +63,8 @@ def add_routes(app: web.Application, neighbours: Mapping[str, str]) -> None:
 async def _follow(app: web.Application) -> AsyncIterator[None]:
     writes = app[WRITES_KEY]
     followers = [
-        asyncio.ensure_future(app[TOPIC_KEY].run()),
-        asyncio.ensure_future(writes.leadership.run()),
+        spawn(app[TOPIC_KEY].run()),
+        spawn(writes.leadership.run()),
     ]
     for follower in followers:
         follower.add_done_callback(_on_ended)
