@@ -15,6 +15,7 @@ COMMANDS = {
     "dump-log": "print the files of a log directory (kafka-dump-log)",
     "topics": "create, delete, describe or change topics (kafka-topics)",
     "configs": "show and change settings of topics, brokers, clients, ... (kafka-configs)",
+    "acls": "list, add and remove access rules (kafka-acls)",
     "metadata-quorum": "describe the metadata quorum (kafka-metadata-quorum)",
     "features": "show and change feature levels (kafka-features)",
     "leader-election": "elect leaders of partitions (kafka-leader-election)",

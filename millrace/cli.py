@@ -15,6 +15,7 @@ from millrace.launch import program_command, program_environment, service_names
 TOOLS = {
     "topics": "create, delete, describe or change topics (kafka-topics)",
     "configs": "show and change settings and quotas (kafka-configs)",
+    "acls": "list, add and remove access rules (kafka-acls)",
     "metadata-quorum": "describe the metadata quorum (kafka-metadata-quorum)",
     "features": "show and change feature levels (kafka-features)",
     "leader-election": "elect leaders of partitions (kafka-leader-election)",
@@ -54,6 +55,7 @@ STACK_COMMANDS = {
     "down": "stop it",
 }
 OWN_COMMANDS = {
+    "certificates": "make a certificate authority for tests, and certificates",
     "demo": "run the whole order pipeline on this machine",
     "lab": "show what clusters do when something breaks: failover ...",
     "load": "send orders at a rate, tell what becomes of them",
@@ -68,10 +70,11 @@ GROUPS = {
     },
     "Kafka's tools, on any cluster": TOOLS,
     "The order pipeline": {
-        **OWN_COMMANDS,
+        **{name: OWN_COMMANDS[name] for name in ("demo", "lab", "load")},
         "service": f"run one service: {', '.join(SERVICES)}",
         **{name: PROGRAMS[name][2] for name in _OF_THE_PIPELINE},
     },
+    "For tests": {"certificates": OWN_COMMANDS["certificates"]},
     "This command": {
         "help": "explain a topic, or a command",
         "version": "print the version, as --version does",

@@ -1,10 +1,11 @@
 """`millrace configs`: show and change settings and quotas, with the flags of kafka-configs.
 
 Settings belong to topics, brokers, groups and client metrics, quotas to users, clients and IP
-addresses. Users' SCRAM credentials, which Kafka's tool keeps here too, are not supported.
+addresses, SCRAM credentials to users.
 """
 
 import argparse
+import os
 import re
 import shlex
 import sys
@@ -21,6 +22,7 @@ from broker.cli.admin.configs import (
     list_resources,
 )
 from broker.cli.admin.quotas import Quotas, alter_quotas, describe_quotas
+from broker.cli.admin.scram import alter_scram, describe_scram
 from broker.cli.admin.settings import read_properties
 from broker.cli.admin.topics import list_topics
 from broker.cli.arguments import ToolFailed, add_connection, connection_of, tool_parser
@@ -32,6 +34,7 @@ from broker.cli.config_entities import (
     check_for_describe,
     entities_of,
 )
+from broker.cli.scram_options import MECHANISMS_BY_NAME, new_credential, parse_fields
 from broker.errors import KafkaError
 from broker.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
@@ -135,6 +138,8 @@ def _describe(client: AdminClient, entities: Entities, *, describe_all: bool) ->
     if entity_type in QUOTA_TYPES:
         for quotas in _quotas(client, entities):
             print(quotas_text(quotas))
+        if entities.types == ["users"]:
+            _describe_scram(client, entities)
         return
     known = _known_names(client, entity_type)
     names = entities.names[:1]
@@ -146,6 +151,14 @@ def _describe(client: AdminClient, entities: Entities, *, describe_all: bool) ->
         print(heading(entity_type, name, describe_all=describe_all))
         for entry in _entries(client, entity_type, name, describe_all=describe_all):
             print(entry_text(entry))
+
+
+def _describe_scram(client: AdminClient, entities: Entities) -> None:
+    if DEFAULT_NAME in entities.names:
+        return  # The default user has no password.
+    for user, credentials in sorted(describe_scram(client, entities.names or None).items()):
+        listed = ", ".join(credentials)
+        print(f"SCRAM credential configs for user-principal '{user}' are {listed}")
 
 
 def _known_names(client: AdminClient, entity_type: str) -> list[str]:
@@ -242,7 +255,7 @@ def _alter(client: AdminClient, entities: Entities, options: argparse.Namespace)
             raise ToolFailed(f"Invalid character found for config key: {key}")
     deletions = [key.strip() for key in (options.delete_config or "").split(",") if key.strip()]
     if entity_type in QUOTA_TYPES:
-        _alter_quotas(client, entities, additions, deletions)
+        _alter_users_and_clients(client, entities, additions, deletions)
     else:
         kind, _ = RESOURCE_TYPES[entity_type]
         changes: dict[str, str | None] = {**additions, **dict.fromkeys(deletions)}
@@ -265,6 +278,26 @@ def parse_additions(text: str) -> dict[str, str]:
             )
         additions[pair[0].strip()] = pair[1].replace("[", "").replace("]", "").strip()
     return additions
+
+
+def _alter_users_and_clients(
+    client: AdminClient, entities: Entities, additions: dict[str, str], deletions: list[str]
+) -> None:
+    """Change SCRAM credentials and quotas; a command is about one of the two."""
+    named = [key for key in (*additions, *deletions) if key in MECHANISMS_BY_NAME]
+    if not named or entities.types != ["users"]:
+        _alter_quotas(client, entities, additions, deletions)
+        return
+    (user,) = entities.names
+    if user == DEFAULT_NAME:
+        raise ToolFailed("The use of --entity-default or --user-defaults is not allowed with SCRAM")
+    if len(named) < len(additions) + len(deletions):
+        raise ToolFailed("Change SCRAM credentials and quotas in two commands")
+    new = [
+        new_credential(MECHANISMS_BY_NAME[name], parse_fields(text), os.urandom)
+        for name, text in additions.items()
+    ]
+    alter_scram(client, user, new, [MECHANISMS_BY_NAME[name] for name in deletions])
 
 
 def _alter_quotas(
@@ -294,8 +327,6 @@ def _check_names(entities: Entities, allowed: set[str], keys: Iterable[str], don
     unknown = [key for key in keys if key not in allowed]
     if not unknown:
         return
-    if any(key.startswith("SCRAM-") for key in unknown) and entities.types == ["users"]:
-        raise ToolFailed("SCRAM credentials are not supported by this tool")
     listed = ", ".join(unknown)
     if entities.types == ["ips"]:
         raise ToolFailed(

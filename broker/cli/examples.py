@@ -13,6 +13,11 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         f"millrace configs {_AT} --describe --entity-type topics --entity-name orders",
         f"millrace configs {_AT} --alter --topic orders --add-config retention.ms=3600000",
     ),
+    "acls": (
+        f"millrace acls {_AT} --add --allow-principal User:alice --consumer --topic orders "
+        "--group packing",
+        f"millrace acls {_AT} --list --topic orders",
+    ),
     "groups": (
         f"millrace groups {_AT} --list",
         f"millrace groups {_AT} --list --group-type consumer",

@@ -11,7 +11,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker.cli.arguments import add_examples
+from broker.cli.arguments import ToolFailed, add_examples
+from broker.cli.scram_options import MECHANISMS_BY_NAME, new_credential, parse_fields
 from broker.config.broker_config import BrokerConfig
 from broker.config.listeners import NON_ROUTABLE, parse_address
 from broker.config.sources import collect_settings
@@ -23,12 +24,15 @@ from broker.metadata.features import (
     FEATURES_AT_FORMAT,
     SUPPORTED_FEATURES,
 )
+from broker.metadata.parts.scram import scram_record
+from broker.protocol.records.metadata import UserScramCredentialRecord
 from broker.protocol.records.quorum import (
     KRaftVersionFeature,
     VoterEndpoint,
     VotersRecord,
     VotersRecordVoter,
 )
+from broker.security.credentials import credential_from
 from broker.server.clock import SystemClock, random_uuid
 from broker.server.quorum.formatting import (
     Directories,
@@ -53,7 +57,7 @@ def main(arguments: list[str]) -> int:
     parsed = _parser().parse_args(arguments)
     try:
         status: int = parsed.run(parsed)
-    except (Refused, KafkaError, InconsistentLogDirectory, OSError) as error:
+    except (Refused, ToolFailed, KafkaError, InconsistentLogDirectory, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     return status
@@ -94,6 +98,15 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=LEVEL",
         help="the initial level of one feature",
+    )
+    parser.add_argument(
+        "-S",
+        "--add-scram",
+        action="append",
+        default=[],
+        metavar="MECHANISM=[name=USER,password=...]",
+        help="a SCRAM credential that the new cluster begins with; iterations, salt and "
+        "saltedpassword are further parts",
     )
     who = parser.add_mutually_exclusive_group()
     who.add_argument(
@@ -272,7 +285,21 @@ def _plan(parsed: argparse.Namespace, config: BrokerConfig, features: dict[str, 
         features=features,
         metadata_directory_id=directory_id,
         voters=_voters_record(voters, config) if voters else None,
+        credentials=tuple(_credential(text) for text in parsed.add_scram),
     )
+
+
+def _credential(text: str) -> UserScramCredentialRecord:
+    name, _, fields_text = text.partition("=")
+    mechanism = MECHANISMS_BY_NAME.get(name)
+    if mechanism is None:
+        raise Refused(f"The add-scram mechanism {name} is not supported.")
+    fields = parse_fields(fields_text)
+    if not fields.get("name"):
+        raise Refused("You must supply 'name' to add-scram")
+    new = new_credential(mechanism, fields, os.urandom)
+    credential = credential_from(mechanism, new.salted, new.salt, new.iterations)
+    return scram_record(fields["name"], mechanism.number, credential)
 
 
 def _standalone(config: BrokerConfig, directory_id: bytes) -> _Voter:

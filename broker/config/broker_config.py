@@ -7,6 +7,7 @@ from broker.config.internal_topics import InternalTopic, read_internal_topics
 from broker.config.known_settings import KNOWN_SETTINGS
 from broker.config.listeners import (
     Endpoint,
+    Listeners,
     parse_endpoint,
     read_advertised,
     read_listeners,
@@ -22,6 +23,7 @@ from broker.config.quorum_config import (
     read_voters,
 )
 from broker.config.replication_config import ReplicationConfig, read_replication_config
+from broker.config.security_config import SecurityConfig, read_security_config
 from broker.config.sources import invalid
 from broker.config.values import Values
 from broker.coordinator.consumer_group.assignors.spec import RANGE, UNIFORM
@@ -35,15 +37,12 @@ __all__ = ["BrokerConfig", "CleanerConfig", "Endpoint", "QuorumConfig", "Voter"]
 # Settings of features that are not implemented: the broker refuses to start with one of them.
 _NOT_YET = {
     "alter.config.policy.class.name": "a policy for settings",
-    "authorizer.class.name": "authorization",
     "client.quota.callback.class": "quotas",
     "create.topic.policy.class.name": "a policy for new topics",
     "max.connection.creation.rate": "a limit on new connections",
     "max.connections.per.ip.overrides": "a limit on the connections of one address",
     "queued.max.request.bytes": "a limit on the bytes of waiting requests",
     "remote.log.storage.system.enable": "tiered storage",
-    "sasl.jaas.config": "SASL",
-    "ssl.keystore.location": "TLS",
     "transaction.two.phase.commit.enable": "two-phase commit of transactions",
 }
 
@@ -81,6 +80,7 @@ class BrokerConfig:
     voters: tuple[Voter, ...]
     """Ascending; empty if the voters come from `bootstrap_servers` or the formatted directory."""
     bootstrap_servers: tuple[tuple[str, int], ...]
+    security: SecurityConfig
     quorum: QuorumConfig
     replication: ReplicationConfig
     heartbeat_interval_ms: int
@@ -125,6 +125,7 @@ class BrokerConfig:
         values = Values(given)
         node_id, roles = _node_id(values), read_roles(values)
         listeners = read_listeners(values, roles)
+        replication = read_replication_config(values, listeners.clients)
         log_dirs = _log_dirs(values)
         voters, bootstrap_servers = read_voters(values, node_id, roles), _servers(values, roles)
         is_alone = CONTROLLER in roles and len(voters) <= 1 and not bootstrap_servers
@@ -138,8 +139,9 @@ class BrokerConfig:
             controller_listeners=listeners.controllers,
             voters=voters,
             bootstrap_servers=bootstrap_servers,
+            security=_security_config(values, listeners, replication.listener_name),
             quorum=read_quorum_config(values),
-            replication=read_replication_config(values, listeners.clients),
+            replication=replication,
             heartbeat_interval_ms=values.integer("broker.heartbeat.interval.ms", 1),
             session_timeout_ms=values.integer("broker.session.timeout.ms", 1),
             registration_timeout_ms=values.integer("initial.broker.registration.timeout.ms", 0),
@@ -190,6 +192,28 @@ def _refuse_what_is_not_built(given: Mapping[str, str]) -> None:
     for name, what in _NOT_YET.items():
         if given.get(name, "") not in {"", "false", KNOWN_SETTINGS[name].default}:
             raise invalid(f"{name}: {what} is not supported yet")
+
+
+def _security_config(
+    values: Values, listeners: Listeners, inter_broker_name: str
+) -> SecurityConfig:
+    names = [endpoint.name for endpoint in (*listeners.clients, *listeners.controllers)]
+    controller_names = [name.upper() for name in values.items("controller.listener.names")]
+    # A broker that is its own only controller has no peer to connect to.
+    has_peers = bool(listeners.controllers or _names_controllers(values))
+    return read_security_config(
+        values,
+        names,
+        inter_broker=inter_broker_name if has_peers and listeners.clients else "",
+        controller=controller_names[0] if has_peers and controller_names else "",
+    )
+
+
+def _names_controllers(values: Values) -> bool:
+    return bool(
+        values.items("controller.quorum.voters")
+        or values.items("controller.quorum.bootstrap.servers")
+    )
 
 
 def _node_id(values: Values) -> int:

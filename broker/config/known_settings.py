@@ -5,6 +5,7 @@ the empty text. `docs/defaults.md` lists every default that differs from Kafka's
 The settings that Kafka does not have are `http.listener` (health and metrics), `http.neighbours`
 (links on its page) and `controller.fast.failure.detection.enable` (a node whose port refuses
 connections counts as failed).
+`super.users` and `allow.everyone.if.no.acl.found` are settings of Kafka's StandardAuthorizer.
 """
 
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ _TABLE = """
 add.partitions.to.txn.retry.backoff.max.ms INT 100
 add.partitions.to.txn.retry.backoff.ms INT 20
 advertised.listeners LIST -
+allow.everyone.if.no.acl.found BOOLEAN false
 alter.config.policy.class.name CLASS -
 alter.log.dirs.replication.quota.window.num INT 11
 alter.log.dirs.replication.quota.window.size.seconds INT 1
@@ -343,6 +345,7 @@ ssl.truststore.certificates PASSWORD -
 ssl.truststore.location STRING -
 ssl.truststore.password PASSWORD -
 ssl.truststore.type STRING JKS
+super.users STRING ""
 telemetry.max.bytes INT 1048576
 transaction.abort.timed.out.transaction.cleanup.interval.ms INT 10000
 transaction.max.timeout.ms INT 900000

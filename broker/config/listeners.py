@@ -60,8 +60,6 @@ def read_listeners(values: Values, roles: Collection[str]) -> Listeners:
     clients = tuple(endpoint for endpoint in endpoints if endpoint.name not in controller_names)
     controllers = tuple(endpoint for endpoint in endpoints if endpoint.name in controller_names)
     _check_roles(roles, clients, controllers)
-    for endpoint in endpoints:
-        _check_security_protocol(values, endpoint.name)
     return Listeners(clients, controllers)
 
 
@@ -81,18 +79,6 @@ def _check_roles(
             "listeners must not name a controller listener (controller.listener.names) when "
             "process.roles=broker"
         )
-
-
-def _check_security_protocol(values: Values, listener: str) -> None:
-    pairs = (item.partition(":") for item in values.items("listener.security.protocol.map"))
-    protocols = {name.upper(): protocol.upper() for name, _, protocol in pairs}
-    # Kafka maps the controller listener to PLAINTEXT unless the setting is given.
-    default = "PLAINTEXT" if listener == "CONTROLLER" else listener
-    protocol = protocols.get(listener, default)
-    if protocol not in {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}:
-        raise invalid(f"listeners: no security protocol is defined for listener {listener}")
-    if protocol != "PLAINTEXT":
-        raise invalid(f"listeners: {protocol} is not supported yet; use PLAINTEXT")
 
 
 def read_advertised(values: Values, listeners: tuple[Endpoint, ...]) -> tuple[Endpoint, ...]:

@@ -7,6 +7,7 @@ _TABLE = """
 add.partitions.to.txn.retry.backoff.max.ms The longest pause before a partition is added to a transaction again.
 add.partitions.to.txn.retry.backoff.ms The first pause before a partition is added to a transaction again.
 advertised.listeners The addresses that clients connect to, if they differ from the listeners.
+allow.everyone.if.no.acl.found Whether a resource that no access rule names is open to everyone.
 alter.config.policy.class.name A class that may refuse changes of settings.
 alter.log.dirs.replication.quota.window.num How many samples the quota of moves between log directories keeps.
 alter.log.dirs.replication.quota.window.size.seconds How long one sample of that quota lasts.
@@ -337,6 +338,7 @@ ssl.truststore.certificates The certificates that are trusted, as PEM.
 ssl.truststore.location The file with the certificates that are trusted.
 ssl.truststore.password The password of the file with trusted certificates.
 ssl.truststore.type The format of the file with trusted certificates.
+super.users The principals that may do everything, separated by semicolons, as User:admin.
 telemetry.max.bytes The largest set of metrics that a client may push.
 transaction.abort.timed.out.transaction.cleanup.interval.ms The interval of the check for transactions that have timed out.
 transaction.max.timeout.ms The longest transaction timeout that a producer may request.

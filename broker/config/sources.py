@@ -75,8 +75,19 @@ def validate_name(name: str) -> None:
 
 
 def is_known(name: str) -> bool:
-    """Return True for a broker setting, with or without `listener.name.<listener>.` (KIP-103)."""
-    return name in KNOWN_SETTINGS or name.startswith("listener.name.")
+    """Whether `name` is a broker setting.
+
+    `listener.name.LISTENER.` and `listener.name.LISTENER.MECHANISM.` prefix one (KIP-103, KIP-255).
+    """
+    if name in KNOWN_SETTINGS:
+        return True
+    if not name.startswith("listener.name."):
+        return False
+    _, _, own = name.removeprefix("listener.name.").partition(".")
+    _, _, of_mechanism = own.partition(".")
+    return own in KNOWN_SETTINGS or (
+        of_mechanism in KNOWN_SETTINGS and of_mechanism.startswith("sasl.")
+    )
 
 
 _FORMER = {

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from broker.config.known_settings import KNOWN_SETTINGS
 from broker.config.sources import invalid
 
+LISTENER_PREFIX = "listener.name."
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 _LIMITS = {"SHORT": 2**15 - 1, "INT": INT32_MAX, "LONG": INT64_MAX}
@@ -15,6 +16,16 @@ class Values:
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self.given = given
+
+    def of_listener(self, listener: str) -> "Values":
+        """Return the settings as they are for one listener: its own beat the general ones."""
+        prefix = f"{LISTENER_PREFIX}{listener.lower()}."
+        own = {
+            name.lower().removeprefix(prefix): value
+            for name, value in self.given.items()
+            if name.lower().startswith(prefix)
+        }
+        return Values({**self.given, **own})
 
     def text(self, name: str) -> str:
         """Return the text of a setting, the empty text for null."""

@@ -33,6 +33,8 @@ from broker.metadata.control.registration import (
     handle_controller_registration,
     handle_unregister_broker,
 )
+from broker.metadata.control.security.acls import handle_create_acls, handle_delete_acls
+from broker.metadata.control.security.scram import handle_alter_user_scram_credentials
 from broker.metadata.control.sessions import NEVER_MS
 from broker.metadata.control.settings.configs import (
     handle_alter_configs,
@@ -81,6 +83,9 @@ HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.LIST_PARTITION_REASSIGNMENTS: handle_list_partition_reassignments,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: handle_describe_client_quotas,
     ApiKey.ALTER_CLIENT_QUOTAS: handle_alter_client_quotas,
+    ApiKey.CREATE_ACLS: handle_create_acls,
+    ApiKey.DELETE_ACLS: handle_delete_acls,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: handle_alter_user_scram_credentials,
     ApiKey.ALTER_PARTITION: handle_alter_partition,
     ApiKey.UPDATE_FEATURES: handle_update_features,
     ApiKey.BROKER_REGISTRATION: handle_broker_registration,

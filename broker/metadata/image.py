@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from broker.metadata.delta import MetadataDelta
+from broker.metadata.parts.acls import AclsImage
 from broker.metadata.parts.brokers import (
     BrokerImage,
     ControllerImage,
@@ -20,9 +21,11 @@ from broker.metadata.parts.brokers import (
 from broker.metadata.parts.configs import TOPIC_RESOURCE, ConfigsImage
 from broker.metadata.parts.producer_ids import ProducerIdsImage
 from broker.metadata.parts.quotas import QuotasImage
+from broker.metadata.parts.scram import ScramImage
 from broker.metadata.parts.topics import NO_LEADER, PartitionImage, TopicImage, TopicsImage
 from broker.protocol.message import Message
 from broker.protocol.records.metadata import (
+    AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     ClientQuotaRecord,
@@ -34,10 +37,13 @@ from broker.protocol.records.metadata import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UserScramCredentialRecord,
 )
 
 __all__ = [
@@ -52,7 +58,7 @@ __all__ = [
 
 
 class MetadataImage:
-    """Topics, settings, brokers, controllers, quotas, features and producer ids."""
+    """Topics, settings, brokers, quotas, access rules, credentials, features and producer ids."""
 
     def __init__(self) -> None:
         self.topics = TopicsImage()
@@ -60,6 +66,8 @@ class MetadataImage:
         self.brokers: dict[int, BrokerImage] = {}
         self.controllers: dict[int, ControllerImage] = {}
         self.client_quotas = QuotasImage()
+        self.acls = AclsImage()
+        self.scram = ScramImage()
         self.features: dict[str, int] = {}  # finalized levels, without features at level 0
         self.producer_ids = ProducerIdsImage()
         self._delta = MetadataDelta()
@@ -77,6 +85,10 @@ class MetadataImage:
             RegisterControllerRecord: self._replay_register_controller,
             ConfigRecord: self._replay_config,
             ClientQuotaRecord: self._replay_quota,
+            AccessControlEntryRecord: self.acls.replay,
+            RemoveAccessControlEntryRecord: self.acls.replay_remove,
+            UserScramCredentialRecord: self.scram.replay,
+            RemoveUserScramCredentialRecord: self.scram.replay_remove,
             FeatureLevelRecord: self._replay_feature,
             ProducerIdsRecord: self._replay_producer_ids,
         }
@@ -88,6 +100,8 @@ class MetadataImage:
             and self.brokers == other.brokers
             and self.controllers == other.controllers
             and self.client_quotas == other.client_quotas
+            and self.acls == other.acls
+            and self.scram == other.scram
             and self.features == other.features
             and self.producer_ids == other.producer_ids
         )

@@ -1,7 +1,8 @@
 """An image as records: their replay on a new image gives an equal image.
 
 The order is that of Kafka's image writer: features first, because they decide the versions of the
-other records, then brokers, controllers, topics, settings, quotas and producer ids.
+other records, then brokers, controllers, topics, settings, quotas, producer ids, access
+rules and SCRAM credentials.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,9 @@ from itertools import chain, starmap
 
 from broker.metadata.features import METADATA_VERSION
 from broker.metadata.image import MetadataImage
+from broker.metadata.parts.acls import acl_record
 from broker.metadata.parts.brokers import BrokerImage, endpoint_records, feature_records
+from broker.metadata.parts.scram import scram_record
 from broker.metadata.parts.topics import PartitionImage
 from broker.protocol.message import Message
 from broker.protocol.records.metadata import (
@@ -43,7 +46,7 @@ def each_snapshot_record(image: MetadataImage) -> Iterator[Message]:
         (topic.name, topic.topic_id, tuple(topic.partitions.values()))
         for topic in image.topics.by_id.values()
     ]
-    after = _configs(image) + _quotas(image) + _producer_ids(image)
+    after = _configs(image) + _quotas(image) + _producer_ids(image) + _security(image)
     return chain(before, chain.from_iterable(starmap(_topic, topics)), after)
 
 
@@ -124,6 +127,13 @@ def _quotas(image: MetadataImage) -> list[Message]:
         for entity, quotas in image.client_quotas.items()
         for key, value in sorted(quotas.items())
     ]
+
+
+def _security(image: MetadataImage) -> list[Message]:
+    records: list[Message] = [acl_record(acl_id, acl) for acl_id, acl in sorted(image.acls.items())]
+    for (user, mechanism), credential in sorted(image.scram.items()):
+        records.append(scram_record(user, mechanism, credential))
+    return records
 
 
 def _producer_ids(image: MetadataImage) -> list[Message]:

@@ -170,6 +170,8 @@ API_VERSION_RANGES: dict[ApiKey, ApiVersions] = {
     ApiKey.OFFSET_DELETE: _api("0"),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: _api("0-1", flexible=1),
     ApiKey.ALTER_CLIENT_QUOTAS: _api("0-1", flexible=1),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _api("0", flexible=0),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _api("0", flexible=0),
     ApiKey.VOTE: _api("0-2", flexible=0),
     ApiKey.BEGIN_QUORUM_EPOCH: _api("0-1", flexible=1),
     ApiKey.END_QUORUM_EPOCH: _api("0-1", flexible=1),

@@ -14,6 +14,7 @@ The rooms, each of which knows only those below it (an import contract in pyproj
     replication   the partitions that are here: append, read, who waits for them
     quorum        a node's part in the metadata quorum
     storage       what is done to the logs beside the requests
+    authorization what a request may do, checked before its handler (only with an authorizer)
     cluster       this broker's place in the cluster: its registration, its settings, what clients
                   are told of the others, and how to ask the controller
     network       bytes in and out: listeners, connections, frames, the web pages' server

@@ -34,6 +34,8 @@ def _log(broker: Broker) -> tuple[object, ...]:
 FORWARD: Row = "cluster.forward", lambda b: (b.metadata, b.ask, b.waits, b.partitions)
 """The controller decides."""
 
+CHANGE_ACLS: Row = "cluster.change_acls", lambda b: (b.config, b.ask)
+
 APIS: dict[ApiKey, Row] = {
     ApiKey.PRODUCE: (
         "produce.produce",
@@ -89,9 +91,16 @@ APIS: dict[ApiKey, Row] = {
         lambda b: (b.metadata, b.auto_topics, b.transactions),
     ),
     ApiKey.END_TXN: ("transactions.end_txn", _transactions),
-    ApiKey.DESCRIBE_ACLS: ("cluster.describe_acls", _nothing),
-    ApiKey.CREATE_ACLS: ("cluster.create_acls", _nothing),
-    ApiKey.DELETE_ACLS: ("cluster.delete_acls", _nothing),
+    ApiKey.SASL_HANDSHAKE: ("cluster.sasl_handshake", _nothing),
+    ApiKey.SASL_AUTHENTICATE: ("cluster.sasl_authenticate", _nothing),
+    ApiKey.DESCRIBE_ACLS: ("cluster.describe_acls", lambda b: (b.config, b.metadata)),
+    ApiKey.CREATE_ACLS: CHANGE_ACLS,
+    ApiKey.DELETE_ACLS: CHANGE_ACLS,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (
+        "cluster.describe_user_scram_credentials",
+        lambda b: (b.metadata,),
+    ),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: FORWARD,
     ApiKey.DESCRIBE_CONFIGS: ("cluster.describe_configs", lambda b: (b.settings, b.metadata)),
     ApiKey.ALTER_CONFIGS: FORWARD,
     ApiKey.ALTER_REPLICA_LOG_DIRS: (
@@ -146,4 +155,4 @@ def make_handler(broker: Broker, api_key: int) -> Handler | None:
     except (ValueError, KeyError):
         return None
     handle: Handler = handler_class(name)(*parts(broker)).handle
-    return handle
+    return handle if broker.guard is None else broker.guard.guarded(api_key, handle)

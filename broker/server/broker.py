@@ -16,6 +16,7 @@ from broker.log.partition_log import PartitionLog
 from broker.metadata.delta import MetadataDelta
 from broker.model import TopicPartition
 from broker.replication.fetch_session.session_cache import FetchSessionCache
+from broker.server.authorization.guard import guard_of
 from broker.server.clock import Clock, Random
 from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.departures import Departures
@@ -84,6 +85,7 @@ class Broker:
         """Keeps the garbage collector from what is made within it, and stays."""
         self.metrics = Metrics()
         self.listeners = Listeners()
+        self.guard = guard_of(config, quorum)
         self._make_cluster_parts(loop)
         self._make_partitions(loop)
         self._make_replication(loop)
@@ -93,7 +95,10 @@ class Broker:
         self.producer_ids = ProducerIds(
             config.node_id, broker_epoch=lambda: self.lifecycle.epoch, ask=self.ask
         )
-        settings, listener_name = client_settings(config), config.replication.listener_name
+        settings, listener_name = (
+            client_settings(config, config.security.to_brokers),
+            config.replication.listener_name,
+        )
 
         def connect(address: tuple[str, int]) -> ClientConnection:
             return ClientConnection(loop, address, settings)
@@ -190,7 +195,7 @@ class Broker:
             loop,
             self.clock,
             self.config.replication,
-            client_settings(self.config),
+            client_settings(self.config, self.config.security.to_brokers),
             self.config.node_id,
             broker_epoch=lambda: self.lifecycle.epoch,
             on_failed=self._on_follower_failed,

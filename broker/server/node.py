@@ -30,8 +30,8 @@ from broker.server.cluster.lifecycle import BrokerState
 from broker.server.collector import Collector
 from broker.server.front_page import front_page
 from broker.server.metrics_page import prometheus_text
-from broker.server.network.connection import Connection, Peer
 from broker.server.network.dispatch import Dispatcher
+from broker.server.network.door import Door
 from broker.server.network.http import Asked, HttpServer, Page, problem, text
 from broker.server.network.listener import Listener, bind
 from broker.server.network.shared import Shared
@@ -225,21 +225,11 @@ class Node:
         )
         shared = Shared.of(loop, monotonic_seconds)
         for endpoint, advertised in zip(config.listeners, config.advertised_listeners, strict=True):
-
-            def accept(accepted: socket.socket, host: str, name: str = endpoint.name) -> Connection:
-                return Connection(
-                    shared,
-                    accepted,
-                    sink=dispatcher,
-                    max_frame_bytes=config.max_frame_bytes,
-                    peer=Peer(host, name),
-                )
-
             # Bound, so that the port is known; it refuses until there is something to serve.
             listener = Listener(
                 loop,
                 bind(endpoint.host or ALL_INTERFACES, endpoint.port),
-                accept=accept,
+                door=Door(config, endpoint.name, shared, dispatcher, lambda: quorum.image),
                 max_connections=config.max_connections,
                 max_connections_per_ip=config.max_connections_per_ip,
             )

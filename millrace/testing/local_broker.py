@@ -5,9 +5,10 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Self
+from typing import Any, Self
 
 from millrace.testing.node_process import NodeProcess, settings_text
+from millrace.testing.security import Client, LocalSecurity, Security
 from millrace.testing.topics import create_topic
 
 # What a test wants and Kafka's defaults do not give.
@@ -23,11 +24,16 @@ class LocalBroker:
 
     `LocalBroker(num_partitions=3, **{"log.retention.ms": 1000})`. It is started by `with` or
     `start()`, and its folder is removed at the end. It listens on `port`, on a free one where that
-    is 0.
+    is 0. With `security` its listener is encrypted, or its clients authenticate, or both:
+    `client_settings` has what they need.
     """
 
-    def __init__(self, *, port: int = 0, **settings: object) -> None:
+    def __init__(
+        self, *, port: int = 0, security: Security | None = None, **settings: object
+    ) -> None:
         self._settings = {**TEST_SETTINGS, **settings_text(settings)}
+        self._kind = security
+        self._security: LocalSecurity | None = None
         self._node: NodeProcess | None = None
         self._port = port
 
@@ -38,6 +44,13 @@ class LocalBroker:
         """The address clients connect to, as `host:port`."""
         assert self._port, "the broker is not started"
         return f"127.0.0.1:{self._port}"
+
+    def client_settings(self, client: Client = "confluent-kafka") -> dict[str, Any]:
+        """What a client is made with: the address, and what `security` demands."""
+        if self._security is not None:
+            return self._security.client_settings(self.bootstrap_servers, client)
+        name = "bootstrap.servers" if client == "confluent-kafka" else "bootstrap_servers"
+        return {name: self.bootstrap_servers}
 
     @property
     def http_url(self) -> str:
@@ -71,15 +84,20 @@ class LocalBroker:
 
         Raises confluent_kafka.KafkaException where the broker refuses it.
         """
-        create_topic(self.bootstrap_servers, name, partitions, 1, settings)
+        create_topic(self.client_settings(), name, partitions, 1, settings)
 
     def start(self) -> Self:
         """Start it, or start it again on the same port and data; return when it serves."""
         if self._node is None:
             folder = Path(tempfile.mkdtemp(prefix="millrace-broker-"))
             self._node = NodeProcess(folder, self._settings)
+            if self._kind is not None:
+                self._security = LocalSecurity(self._kind, folder)
+        secured = {} if self._security is None else self._security.broker_settings()
+        protocol = "PLAINTEXT" if self._security is None else self._security.protocol
         self._node.settings = {
-            "listeners": f"PLAINTEXT://127.0.0.1:{self._port}",
+            "listeners": f"{protocol}://127.0.0.1:{self._port}",
+            **secured,
             **self._settings,
         }
         self._node.launch()

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Self
+from typing import Any, Self
 
 from millrace.cluster_layout import (
     REPLICATION_FACTOR,
@@ -26,6 +26,7 @@ from millrace.cluster_layout import (
 from millrace.testing.links import Links
 from millrace.testing.local_broker import TEST_SETTINGS
 from millrace.testing.node_process import BrokerFailedError, NodeProcess, settings_text
+from millrace.testing.security import Client, LocalSecurity, Security
 from millrace.testing.topics import create_topic
 
 REPLICATION_LISTENER = "REPLICATION"
@@ -42,7 +43,7 @@ class LocalCluster:
     are as many nodes that are only controllers, with ids from 3001. It is started by `with` or
     `start()`, and its folder is removed at the end. `has_links=False` leaves the links out: then
     there is no `partition`, and nothing of this process between the nodes. `environment` is what
-    the nodes have in theirs besides.
+    the nodes have in theirs besides. `security` is that of the listeners for clients.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class LocalCluster:
         *,
         has_links: bool = True,
         environment: Mapping[str, str] | None = None,
+        security: Security | None = None,
         **settings: object,
     ) -> None:
         self.broker_ids = list(range(1, brokers + 1))
@@ -68,6 +70,8 @@ class LocalCluster:
         }
         self._has_links = has_links
         self._environment = dict(environment or {})
+        self._kind = security
+        self._security: LocalSecurity | None = None
         self._folder: Path | None = None
         self._links: Links | None = None
         self._ports: dict[int, int] = {}
@@ -87,6 +91,13 @@ class LocalCluster:
     def bootstrap_servers(self) -> str:
         """The addresses clients connect to, of all brokers."""
         return ",".join(self.address(broker_id) for broker_id in self.broker_ids)
+
+    def client_settings(self, client: Client = "confluent-kafka") -> dict[str, Any]:
+        """What a client is made with: the addresses, and what `security` demands."""
+        if self._security is not None:
+            return self._security.client_settings(self.bootstrap_servers, client)
+        name = "bootstrap.servers" if client == "confluent-kafka" else "bootstrap_servers"
+        return {name: self.bootstrap_servers}
 
     def address(self, broker_id: int) -> str:
         """The address of one broker, as `host:port`."""
@@ -139,7 +150,13 @@ class LocalCluster:
         factor = replication_factor or min(REPLICATION_FACTOR, len(self.broker_ids))
         running = [broker for broker in self.broker_ids if self.node(broker).is_running]
         servers = ",".join(map(self.address, running))
-        create_topic(servers, name, partitions, factor, settings)
+        create_topic(
+            {**self.client_settings(), "bootstrap.servers": servers},
+            name,
+            partitions,
+            factor,
+            settings,
+        )
 
     def start(self, *node_ids: int) -> Self:
         """Start nodes, all that do not run when none is named; return when they serve.
@@ -273,6 +290,8 @@ class LocalCluster:
 
     def _make(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="millrace-cluster-"))
+        if self._kind is not None:
+            self._security = LocalSecurity(self._kind, self._folder)
         ports = free_ports()
         self._ports = {broker_id: next(ports) for broker_id in self.broker_ids}
         self._replication_ports = {broker_id: next(ports) for broker_id in self.broker_ids}
@@ -293,6 +312,8 @@ class LocalCluster:
         )
         if self._links is not None and node_id in self._ports:
             settings |= self._replication_listener(self._links, node_id, settings["listeners"])
+        if self._security is not None:
+            settings = self._secured(self._security, settings)
         node = NodeProcess(
             folder / f"node-{node_id}",
             {**settings, **self._settings},
@@ -301,6 +322,19 @@ class LocalCluster:
         )
         self._nodes[node_id] = node
         self._leaders[node_id] = _LeaderLog(node.log_file)
+
+    def _secured(self, security: LocalSecurity, settings: dict[str, str]) -> dict[str, str]:
+        """Give the listener for clients another protocol, and its name."""
+        protocol = security.protocol
+        inner = [f"{name}:PLAINTEXT" for name in ("CONTROLLER", REPLICATION_LISTENER)]
+        listeners = settings["listeners"].replace("PLAINTEXT://", f"{protocol}://")
+        return {
+            "inter.broker.listener.name": protocol,
+            **settings,
+            **security.broker_settings(),
+            "listeners": listeners,
+            "listener.security.protocol.map": ",".join([f"{protocol}:{protocol}", *inner]),
+        }
 
     def _replication_listener(self, links: Links, node_id: int, others: str) -> dict[str, str]:
         """Give a broker a listener for other brokers, of which these learn only the link."""

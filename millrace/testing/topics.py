@@ -11,7 +11,7 @@ POLL_SECONDS = 0.01
 
 
 def create_topic(
-    bootstrap_servers: str,
+    client_settings: Mapping[str, Any],
     name: str,
     partitions: int,
     replication_factor: int,
@@ -24,12 +24,13 @@ def create_topic(
     # Imported here: a test that makes no topic does not wait for the library.
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-    admin = AdminClient({**ADMIN_SETTINGS, "bootstrap.servers": bootstrap_servers, "log_level": 2})
+    quiet = {**client_settings, "log_level": 2}
+    admin = AdminClient({**ADMIN_SETTINGS, **quiet})
     wanted = NewTopic(name, partitions, replication_factor, config=dict(settings))
     admin.create_topics([wanted])[name].result(TIMEOUT_SECONDS)
-    for address in bootstrap_servers.split(","):
+    for address in client_settings["bootstrap.servers"].split(","):
         # A client of one broker each: what one has read another may not have read yet.
-        each = AdminClient({**ADMIN_SETTINGS, "bootstrap.servers": address, "log_level": 2})
+        each = AdminClient({**ADMIN_SETTINGS, **quiet, "bootstrap.servers": address})
         _wait(each, name, partitions)
 
 

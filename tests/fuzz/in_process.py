@@ -113,7 +113,7 @@ class InProcessNode:
         ours.setblocking(False)
         theirs.setblocking(False)
         accepting = self._listeners[listener]
-        connection = accepting._accept(theirs, "127.0.0.1")
+        connection = accepting._door.connect(theirs, "127.0.0.1")
         accepting._add(connection)
         unsent, answers = memoryview(_sized(frame)), bytearray()
         with ours:

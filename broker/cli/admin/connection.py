@@ -8,12 +8,21 @@ every node knows (KIP-511).
 import socket
 
 from broker.cli.admin.settings import AdminSettings
+from broker.config.security_config import ClientSecurity
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from broker.protocol.framing import DecodeError, EncodeError, decode_response, encode_request
 from broker.protocol.message import Message
 from broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from broker.server.clock import Clock
+from broker.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from broker.security.errors import AuthenticationFailed
+from broker.security.sasl_client import client_of
+from broker.server.clock import Clock, random_uuid
+from broker.server.network.tls_contexts import make_client_context
 
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
 
@@ -37,6 +46,7 @@ class Connection:
         except OSError as error:
             raise ConnectionFailed(f"{self}: {error.strerror or error}") from error
         try:
+            self._secure(settings.security, deadline_ms)
             self.api_versions = self._negotiate(deadline_ms)
         except BaseException:
             self.close()
@@ -45,6 +55,12 @@ class Connection:
             entry.api_key: (entry.min_version, entry.max_version)
             for entry in self.api_versions.api_keys
         }
+        if settings.security.protocol.uses_sasl:
+            try:
+                self._authenticate(settings.security, deadline_ms)
+            except BaseException:
+                self.close()
+                raise
 
     def __str__(self) -> str:
         """Name the node by its address."""
@@ -79,6 +95,42 @@ class Connection:
     def close(self) -> None:
         """Close it; what is under way is lost."""
         self._socket.close()
+
+    def _secure(self, security: ClientSecurity, deadline_ms: int) -> None:
+        """Begin TLS, if the listener speaks it."""
+        if not security.protocol.uses_tls:
+            return
+        context = make_client_context(security)
+        self._socket.settimeout(self._seconds_left(deadline_ms))
+        try:
+            self._socket = context.wrap_socket(self._socket, server_hostname=self.address[0])
+        except TimeoutError:
+            raise
+        except (OSError, ValueError) as error:
+            raise ConnectionFailed(f"{self}: no TLS connection: {error}") from error
+
+    def _authenticate(self, security: ClientSecurity, deadline_ms: int) -> None:
+        """Authenticate by SASL (KIP-43, KIP-152); raises KafkaError when that is refused."""
+        handshake = self.ask(SaslHandshakeRequest(mechanism=security.mechanism), deadline_ms)
+        assert isinstance(handshake, SaslHandshakeResponse)
+        if handshake.error_code:
+            enabled = ", ".join(handshake.mechanisms)
+            raise KafkaError(
+                ErrorCode(handshake.error_code),
+                f"{self} does not enable {security.mechanism}; there are: {enabled}",
+            )
+        nonce = random_uuid().hex
+        client = client_of(security.mechanism, security.user, security.password, nonce)
+        token: bytes | None = client.first()
+        while token is not None:
+            answer = self.ask(SaslAuthenticateRequest(auth_bytes=token), deadline_ms)
+            assert isinstance(answer, SaslAuthenticateResponse)
+            if answer.error_code:
+                raise KafkaError(ErrorCode(answer.error_code), answer.error_message)
+            try:
+                token = client.receive(bytes(answer.auth_bytes))
+            except AuthenticationFailed as error:
+                raise ConnectionFailed(f"{self}: {error}") from error
 
     def _negotiate(self, deadline_ms: int) -> ApiVersionsResponse:
         request = ApiVersionsRequest(

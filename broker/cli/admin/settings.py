@@ -2,13 +2,15 @@
 
 The file holds the properties of Kafka's AdminClient. Those that say how long to wait and who asks
 are followed; the others concern things this client does not have. A security protocol it does not
-speak is refused, rather than falling back to an open connection.
+speak is refused, rather than falling back to an open connection. Security settings are spelt as in
+Kafka: `security.protocol`, `ssl.truststore.location`, `sasl.mechanism`, `sasl.jaas.config`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from broker.config.security_config import ClientSecurity, read_client_security
 from broker.config.sources import parse_properties
 from broker.errors import ErrorCode, KafkaError
 
@@ -26,6 +28,7 @@ class AdminSettings:
     """How long to look for a first node that answers: a mistyped address is told soon."""
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
+    security: ClientSecurity = field(default_factory=ClientSecurity)
 
 
 def admin_settings(
@@ -38,9 +41,6 @@ def admin_settings(
     """Put the arguments and the properties together; raises KafkaError(INVALID_CONFIG)."""
     properties = properties or {}
     defaults = AdminSettings(bootstrap=())
-    protocol = properties.get("security.protocol", "PLAINTEXT")
-    if protocol.upper() != "PLAINTEXT":
-        raise _invalid(f"this tool speaks no security.protocol but PLAINTEXT, not {protocol}")
     servers = servers or (None if controllers else properties.get("bootstrap.servers"))
     controllers = controllers or (None if servers else properties.get("bootstrap.controllers"))
     if servers and controllers:
@@ -63,6 +63,7 @@ def admin_settings(
         retry_backoff_max_ms=_number(
             properties, "retry.backoff.max.ms", defaults.retry_backoff_max_ms
         ),
+        security=read_client_security(properties),
     )
 
 

@@ -29,6 +29,11 @@ from broker.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
+from broker.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
 from broker.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
@@ -45,6 +50,11 @@ from broker.protocol.messages.controller_registration import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
+from broker.protocol.messages.create_acls import (
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
 from broker.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -54,6 +64,11 @@ from broker.protocol.messages.create_topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
+)
+from broker.protocol.messages.delete_acls import (
+    DeleteAclsFilterResult,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
 )
 from broker.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -184,6 +199,42 @@ def _alter_client_quotas(
     )
 
 
+def _create_acls(
+    request: CreateAclsRequest, api_version: int, code: ErrorCode, message: str | None
+) -> Message:
+    return CreateAclsResponse(
+        results=[
+            AclCreationResult(error_code=code, error_message=message) for _ in request.creations
+        ]
+    )
+
+
+def _delete_acls(
+    request: DeleteAclsRequest, api_version: int, code: ErrorCode, message: str | None
+) -> Message:
+    return DeleteAclsResponse(
+        filter_results=[
+            DeleteAclsFilterResult(error_code=code, error_message=message) for _ in request.filters
+        ]
+    )
+
+
+def _alter_user_scram_credentials(
+    request: AlterUserScramCredentialsRequest,
+    api_version: int,
+    code: ErrorCode,
+    message: str | None,
+) -> Message:
+    users = [change.name for change in request.deletions]
+    users += [change.name for change in request.upsertions]
+    return AlterUserScramCredentialsResponse(
+        results=[
+            AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message)
+            for user in dict.fromkeys(users)
+        ]
+    )
+
+
 def _elect_leaders(
     request: ElectLeadersRequest, api_version: int, code: ErrorCode, message: str | None
 ) -> Message:
@@ -232,6 +283,9 @@ _REFUSALS: dict[type[Message], Refusal] = {
     AlterConfigsRequest: _alter_configs,
     IncrementalAlterConfigsRequest: _incremental_alter_configs,
     AlterClientQuotasRequest: _alter_client_quotas,
+    CreateAclsRequest: _create_acls,
+    DeleteAclsRequest: _delete_acls,
+    AlterUserScramCredentialsRequest: _alter_user_scram_credentials,
     DescribeClientQuotasRequest: lambda request, api_version, code, message: (
         DescribeClientQuotasResponse(error_code=code, error_message=message, entries=None)
     ),

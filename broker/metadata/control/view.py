@@ -80,6 +80,8 @@ class ControllerConfig:
     delete_topic: bool = True  # delete.topic.enable
     features_at_format: Mapping[str, int] = field(default_factory=lambda: dict(FEATURES_AT_FORMAT))
     """The feature levels of a new cluster."""
+    credentials_at_format: tuple[Message, ...] = ()
+    """The records of users' SCRAM credentials that a new cluster starts with (KIP-900)."""
     log: LogConfig = field(default_factory=LogConfig)
     """The settings of a topic without its own settings."""
     describe_topic_settings: Callable[[Mapping[str, str]], list[CreatableTopicConfigs]] = (

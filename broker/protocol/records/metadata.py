@@ -12,6 +12,7 @@ from broker.protocol.message import (
     Message,
     Struct,
     array,
+    binary,
     boolean,
     float64,
     int8,
@@ -165,6 +166,35 @@ class FeatureLevelRecord(Message, api_key=12, versions="0", flexible="0+"):
     feature_level: int = int16()
 
 
+class AccessControlEntryRecord(Message, api_key=18, versions="0", flexible="0+"):
+    id: bytes = uuid()
+    resource_type: int = int8()
+    resource_name: str = string()
+    pattern_type: int = int8()
+    principal: str = string()
+    host: str = string()
+    operation: int = int8()
+    permission_type: int = int8()
+
+
+class RemoveAccessControlEntryRecord(Message, api_key=19, versions="0", flexible="0+"):
+    id: bytes = uuid()
+
+
+class UserScramCredentialRecord(Message, api_key=11, versions="0", flexible="0+"):
+    name: str = string()
+    mechanism: int = int8()
+    salt: bytes = binary()
+    stored_key: bytes = binary()
+    server_key: bytes = binary()
+    iterations: int = int32()
+
+
+class RemoveUserScramCredentialRecord(Message, api_key=22, versions="0", flexible="0+"):
+    name: str = string()
+    mechanism: int = int8()
+
+
 class NoOpRecord(Message, api_key=20, versions="0", flexible="0+"):
     """It has no fields."""
 
@@ -199,6 +229,10 @@ METADATA_RECORDS: dict[int, type[Message]] = {
         RegisterControllerRecord,
         ClearElrRecord,
         FeatureLevelRecord,
+        AccessControlEntryRecord,
+        RemoveAccessControlEntryRecord,
+        UserScramCredentialRecord,
+        RemoveUserScramCredentialRecord,
         NoOpRecord,
         BeginTransactionRecord,
         EndTransactionRecord,

@@ -39,7 +39,6 @@ REGISTRATION_VERSION = 4
 HEARTBEAT_VERSION = 1
 RETRY_MS = 100
 """Between two attempts to register, and two looks at whether a shutdown may go on."""
-PLAINTEXT = 0
 WORTH_ANOTHER_TRY = {
     ErrorCode.DUPLICATE_BROKER_REGISTRATION,
     ErrorCode.NOT_CONTROLLER,
@@ -109,7 +108,12 @@ class Lifecycle:
     def start(self, endpoints: Sequence[tuple[str, str, int]]) -> None:
         """Register with these listeners (name, host, port) and go on from there."""
         self._listeners = [
-            Listener(name=name, host=host, port=port, security_protocol=PLAINTEXT)
+            Listener(
+                name=name,
+                host=host,
+                port=port,
+                security_protocol=self._config.security.protocol_of(name).number,
+            )
             for name, host, port in endpoints
         ]
         self._give_up_ms = self._clock.now_ms() + self._config.registration_timeout_ms

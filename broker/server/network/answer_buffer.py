@@ -7,6 +7,8 @@ length, and is used again for the next one. So what `next_frame` returns is vali
 
 import socket
 
+from broker.server.network.tls_socket import TlsSocket
+
 FIRST_BYTES = 64 * 1024
 KEPT_BYTES = 2 * 1024 * 1024
 GROWTH = 4
@@ -27,7 +29,7 @@ class AnswerBuffer:
         self._buffer = bytearray()
         self._start = self._end = 0
 
-    def receive(self, source: socket.socket) -> int:
+    def receive(self, source: socket.socket | TlsSocket) -> int:
         """Take what the socket has, at most as much as fits; 0 at the end of the stream."""
         self._make_room()
         with memoryview(self._buffer) as view:

@@ -1,6 +1,9 @@
 """Requests to one other node over one connection, which is opened when there is something to ask.
 
-A new connection begins with ApiVersions, as every Kafka client's does: what the other node serves
+Where the other node's listener demands it, a new connection begins with a TLS handshake, and it
+authenticates by SASL before the first request (`broker/security/sasl_client.py`).
+
+A connection begins with ApiVersions, as every Kafka client's does: what the other node serves
 decides in which version it is asked (KIP-35), so that nodes of two releases understand each other
 while a cluster is upgraded. A request that it does not serve in any version fails, as one whose
 connection broke does.
@@ -20,45 +23,65 @@ for longer than that is tried at once: it may be back, and what is asked now may
 import asyncio
 import logging
 import socket
+import ssl
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
+from broker.config.security_config import ClientSecurity
 from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from broker.protocol.framing import DecodeError, decode_response, encode_request
 from broker.protocol.message import Message
 from broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from broker.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from broker.protocol.wire import EncodeError
+from broker.security.errors import AuthenticationFailed
+from broker.security.sasl_client import client_of
+from broker.server.clock import random_uuid
 from broker.server.network.answer_buffer import AnswerBuffer, FrameSizeError
 from broker.server.network.dialing import Dial, Dialled
+from broker.server.network.tls_contexts import make_client_context
+from broker.server.network.tls_socket import Shaken, TlsHandshake, TlsSocket
 
 log = logging.getLogger("millrace.quorum.connection")
 
 MAX_BACKOFF_MS = 500
+SASL_HANDSHAKE_VERSION, SASL_AUTHENTICATE_VERSION = 1, 1
 GREETING_VERSION = 0
 """Of ApiVersions: every node serves it, and its answer has all that is needed."""
 
+Served = dict[int, tuple[int, int]]
+"""The lowest and the highest version of each API."""
 OnAnswer = Callable[[Message | None], None]
 """Gets the answer, or None when the connection broke before there was one."""
 
 
 class ClientSettings(NamedTuple):
-    """How a node speaks to the others."""
+    """How a node connects to one listener of the others."""
 
     client_id: str
     max_frame_bytes: int
     connect_timeout_ms: int
     retry_backoff_ms: int
+    security: ClientSecurity = ClientSecurity()
+    tls: ssl.SSLContext | None = None
+    """Made once for all connections, where `security` has TLS."""
 
 
-def client_settings(config: BrokerConfig) -> ClientSettings:
-    """Give what a node's configuration says about it."""
+def client_settings(config: BrokerConfig, security: ClientSecurity) -> ClientSettings:
+    """Return the settings for one kind of listener; raises KafkaError(INVALID_CONFIG)."""
     return ClientSettings(
         client_id=f"millrace-node-{config.node_id}",
         max_frame_bytes=config.max_frame_bytes,
         connect_timeout_ms=config.quorum.request_timeout_ms,
         retry_backoff_ms=config.quorum.retry_backoff_ms,
+        security=security,
+        tls=make_client_context(security) if security.protocol.uses_tls else None,
     )
 
 
@@ -86,7 +109,7 @@ class _Waiting:
 
 
 class ClientConnection:
-    """See the module. Invariant: `_dial`, `_pause` and `_socket`: at most one of them is there."""
+    """See the module. At most one of `_dial`, `_handshake`, `_pause` and `_socket` is there."""
 
     def __init__(
         self,
@@ -105,12 +128,13 @@ class ClientConnection:
         self._waiting: deque[_Waiting] = deque()
         self._dial: Dial | None = None
         self._pause: asyncio.TimerHandle | None = None
-        self._socket: socket.socket | None = None
+        self._handshake: TlsHandshake | None = None
+        self._socket: socket.socket | TlsSocket | None = None
         self._received = AnswerBuffer(settings.max_frame_bytes)
         self._is_paused = False
         self._is_writing = False
         self._unsent = bytearray()
-        self._served: dict[int, tuple[int, int]] | None = None
+        self._served: Served | None = None
         """The versions of each API that the other node serves; None until it has said."""
         self._failure_count = 0
         self._failed_at_s = 0.0
@@ -126,8 +150,14 @@ class ClientConnection:
         self._waiting.append(waiting)
         if self._served is not None:
             self._send_waiting()
-        elif self._socket is None and self._dial is None and self._pause is None:
+        elif self._is_apart:
             self._connect_after_pause()
+
+    @property
+    def _is_apart(self) -> bool:
+        """Whether there is no connection, and none on its way."""
+        parts = (self._socket, self._dial, self._handshake, self._pause)
+        return all(part is None for part in parts)
 
     def _prepare(self, request: Message, api_version: int, on_answer: OnAnswer) -> _Waiting:
         waiting = _Waiting(request, api_version, on_answer)
@@ -180,26 +210,52 @@ class ClientConnection:
     def _on_dialled(self, result: Dialled) -> None:
         self._dial = None
         if isinstance(result, OSError):
-            if self._failure_count == 0:
-                log.info("no connection to=%s:%d error=%s", *self.address, result)
-            self._failure_count += 1
-            if isinstance(result, ConnectionRefusedError):
-                self._on_refused()
-            self._break()
+            self._fail_to_connect(result)
             return
         # Until there is an answer: what accepts and closes again is no better than what refuses.
         self._failure_count += 1
-        self._socket = result
-        self._loop.add_reader(result.fileno(), self._on_readable)
+        if self._settings.tls is None:
+            self._begin(result)
+        else:
+            wrapped = self._settings.tls.wrap_socket(
+                result, server_hostname=self.address[0], do_handshake_on_connect=False
+            )
+            seconds = self._settings.connect_timeout_ms / 1000
+            self._handshake = TlsHandshake(self._loop, wrapped, self._on_shaken, seconds)
+
+    def _on_shaken(self, result: Shaken) -> None:
+        self._handshake = None
+        if isinstance(result, OSError):
+            log.warning("no TLS connection to=%s:%d error=%s", *self.address, result)
+            self._break()
+        else:
+            result.on_pending = self._on_readable
+            self._begin(result)
+
+    def _fail_to_connect(self, error: OSError) -> None:
+        if self._failure_count == 0:
+            log.info("no connection to=%s:%d error=%s", *self.address, error)
+        self._failure_count += 1
+        if isinstance(error, ConnectionRefusedError):
+            self._on_refused()
+        self._break()
+
+    def _begin(self, connected: socket.socket | TlsSocket) -> None:
+        self._socket = connected
+        self._loop.add_reader(connected.fileno(), self._on_readable)
         self._greet()
 
     def _greet(self) -> None:
         """Ask first what is served; the requests that wait bring its time limit."""
-        greeting = self._prepare(ApiVersionsRequest(), GREETING_VERSION, self._on_greeted)
-        assert greeting.frame is not None
-        self._unsent += greeting.frame
-        greeting.frame = None
-        self._waiting.appendleft(greeting)
+        self._ask_first(ApiVersionsRequest(), GREETING_VERSION, self._on_greeted)
+
+    def _ask_first(self, request: Message, api_version: int, on_answer: OnAnswer) -> None:
+        """Ask before everything that waits."""
+        first = self._prepare(request, api_version, on_answer)
+        assert first.frame is not None
+        self._unsent += first.frame
+        first.frame = None
+        self._waiting.appendleft(first)
         self._flush()
 
     def _on_greeted(self, answer: Message | None) -> None:
@@ -209,8 +265,53 @@ class ClientConnection:
         if answer.error_code:
             self._damaged(f"ApiVersions error {answer.error_code}")
             return
-        self._served = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+        served = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+        if self._settings.security.protocol.uses_sasl:
+            self._authenticate(served)
+        else:
+            self._serve(served)
+
+    def _serve(self, served: Served) -> None:
+        self._served = served
         self._send_waiting()
+
+    def _authenticate(self, served: Served) -> None:
+        """Have the other node know who asks, and then ask."""
+        security = self._settings.security
+        client = client_of(security.mechanism, security.user, security.password, random_uuid().hex)
+
+        def on_handshake(answer: Message | None) -> None:
+            if answer is None:
+                return
+            assert isinstance(answer, SaslHandshakeResponse), answer
+            if answer.error_code:
+                self._damaged(f"{security.mechanism} is not enabled there")
+            else:
+                send(client.first())
+
+        def send(token: bytes) -> None:
+            request = SaslAuthenticateRequest(auth_bytes=token)
+            self._ask_first(request, SASL_AUTHENTICATE_VERSION, on_token)
+
+        def on_token(answer: Message | None) -> None:
+            if answer is None:
+                return
+            assert isinstance(answer, SaslAuthenticateResponse), answer
+            if answer.error_code:
+                self._damaged(f"authentication failed user={security.user}")
+                return
+            try:
+                token = client.receive(bytes(answer.auth_bytes))
+            except AuthenticationFailed as failed:
+                self._damaged(str(failed))
+                return
+            if token is None:
+                self._serve(served)
+            else:
+                send(token)
+
+        handshake = SaslHandshakeRequest(mechanism=security.mechanism)
+        self._ask_first(handshake, SASL_HANDSHAKE_VERSION, on_handshake)
 
     def _disconnect(self) -> None:
         _cancel(self._pause)
@@ -218,6 +319,9 @@ class ClientConnection:
         if self._dial is not None:
             self._dial.cancel()
             self._dial = None
+        if self._handshake is not None:
+            self._handshake.cancel()
+            self._handshake = None
         if self._socket is not None:
             self._loop.remove_reader(self._socket.fileno())
             self._loop.remove_writer(self._socket.fileno())
@@ -302,7 +406,7 @@ class ClientConnection:
         else:
             self._loop.remove_writer(self._socket.fileno())
 
-    def _break_socket(self, broken: socket.socket) -> None:
+    def _break_socket(self, broken: socket.socket | TlsSocket) -> None:
         if self._socket is broken:
             self._break()
 
@@ -321,10 +425,13 @@ class ClientConnection:
         self._is_paused = False
         if self._socket is not None:
             self._loop.add_reader(self._socket.fileno(), self._on_readable)
+            if isinstance(self._socket, TlsSocket):
+                self._loop.call_soon(self._on_readable)
             self._take_frames()
 
     def _on_readable(self) -> None:
-        assert self._socket is not None
+        if self._socket is None or self._is_paused:
+            return  # Told of bytes that TLS holds, after the socket was given up or rests.
         try:
             count = self._received.receive(self._socket)
         except BlockingIOError:

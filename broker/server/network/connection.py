@@ -33,12 +33,14 @@ import struct
 from collections import deque
 from enum import IntEnum, auto
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from broker.server.network.buffers import PartialFrame
 from broker.server.network.later import Later, Steps
-from broker.server.network.sending import Part, Unsent
+from broker.server.network.peer import Peer
+from broker.server.network.sending import Part, unsent_of
 from broker.server.network.shared import Shared
+from broker.server.network.tls_socket import TlsSocket
 from broker.server.network.turns import TURN_SECONDS
 
 log = logging.getLogger("millrace.connection")
@@ -73,13 +75,6 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     State.FULL: frozenset({State.READING, State.BEHIND, State.CLOSED}),
     State.CLOSED: frozenset(),
 }
-
-
-class Peer(NamedTuple):
-    """Who is at the other end, and through which of our listeners it came."""
-
-    host: str
-    listener_name: str
 
 
 class FrameSink(Protocol):
@@ -125,13 +120,13 @@ class Connection:
         "_is_writing",
         "_loop",
         "_making",
-        "_max_frame_bytes",
         "_partial",
         "_sink",
         "_socket",
         "_turns",
         "_unsent",
         "last_active",
+        "max_frame_bytes",
         "peer",
         "places",
         "state",
@@ -140,7 +135,7 @@ class Connection:
     def __init__(
         self,
         shared: Shared,
-        accepted: socket.socket,
+        accepted: socket.socket | TlsSocket,
         *,
         sink: FrameSink,
         max_frame_bytes: int,
@@ -150,13 +145,13 @@ class Connection:
         self._loop = self._turns.loop
         self._socket = accepted
         self._sink = sink
-        self._max_frame_bytes = max_frame_bytes
+        self.max_frame_bytes = max_frame_bytes
         self._partial: PartialFrame | None = None
         self._backlog: memoryview | None = None
         self._making: Place | None = None
         self.places: deque[Place] = deque()
         """Of the answers that are not sent, except those at the front that wait in `_unsent`."""
-        self._unsent = Unsent(accepted)
+        self._unsent = unsent_of(accepted)
         self._is_in_turn = False
         self._is_queued = False  # for a turn
         self._is_reading = False
@@ -165,6 +160,8 @@ class Connection:
         self.last_active = self._turns.now()
         self.peer = peer
         self.state = State.READING
+        if isinstance(accepted, TlsSocket):
+            accepted.on_pending = self.on_readable
         self._read(True)
 
     @property
@@ -217,7 +214,7 @@ class Connection:
         except OSError:  # reset, or lost: not even keep-alives are answered
             count = 0
         size = count - 4
-        if MIN_FRAME_BYTES <= size <= self._max_frame_bytes and size == _read_size(shared)[0]:
+        if MIN_FRAME_BYTES <= size <= self.max_frame_bytes and size == _read_size(shared)[0]:
             self._begin(shared[4:count])  # Most often: one request, and nothing else.
         elif count:
             self._consume(shared[:count])
@@ -280,7 +277,7 @@ class Connection:
         self._backlog = memoryview(bytes(rest)) if rest.obj is self._buffers.shared.obj else rest
 
     def _is_size_allowed(self, size: int) -> bool:
-        if MIN_FRAME_BYTES <= size <= self._max_frame_bytes:
+        if MIN_FRAME_BYTES <= size <= self.max_frame_bytes:
             return True
         log.warning("closed: frame size out of range size=%d client=%s", size, self.peer.host)
         self.close()
@@ -427,6 +424,8 @@ class Connection:
             self._is_reading = wanted
             if wanted:
                 self._loop.add_reader(self._socket.fileno(), self.on_readable)
+                if isinstance(self._socket, TlsSocket):
+                    self._socket.look_for_pending()
             else:
                 self._loop.remove_reader(self._socket.fileno())
 

@@ -6,16 +6,16 @@ Clients never take the last file descriptors, which the logs need (`common.http.
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
 
 from broker.server.network.connection import Connection
+from broker.server.network.door import Door
+from broker.server.network.tls_socket import Shaken, TlsHandshake
 from common.http.accepting import Accepting
 
 log = logging.getLogger("millrace.listener")
 
 KEEP_ALIVE_IDLE_SECONDS, KEEP_ALIVE_INTERVAL_SECONDS, KEEP_ALIVE_COUNT = 60, 20, 3
 """A client whose machine is gone without a word is noticed after two minutes of silence."""
-Accept = Callable[[socket.socket, str], Connection]
 
 
 class Listener:
@@ -26,12 +26,14 @@ class Listener:
         loop: asyncio.AbstractEventLoop,
         listening: socket.socket,
         *,
-        accept: Accept,
+        door: Door,
         max_connections: int,
         max_connections_per_ip: int,
     ) -> None:
         self._accepting = Accepting(loop, listening, self._take)
-        self._accept = accept
+        self._door = door
+        self._handshakes: dict[TlsHandshake, str] = {}
+        """Those under way, with the address of the client."""
         self.max_connections = max_connections
         self.max_connections_per_ip = max_connections_per_ip
         self.connections: dict[int, Connection] = {}
@@ -57,14 +59,44 @@ class Listener:
         self._is_full_said = False
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         _keep_alive(accepted)
-        self._add(self._accept(accepted, host))
+        if self._door.has_handshake:
+            self._shake_hands(accepted, host)
+        else:
+            self._add(self._door.connect(accepted, host))
+
+    def _shake_hands(self, accepted: socket.socket, host: str) -> None:
+        def on_done(shaken: Shaken) -> None:
+            del self._handshakes[handshake]
+            self._admit(shaken, host)
+
+        try:
+            handshake = self._door.shake_hands(accepted, on_done)
+        except OSError:
+            accepted.close()  # It is gone already.
+        else:
+            self._handshakes[handshake] = host
+
+    def _admit(self, shaken: Shaken, host: str) -> None:
+        """Make the connection of a client whose handshake has ended, if it ended well."""
+        if isinstance(shaken, OSError):
+            log.info("TLS handshake failed client_host=%s error=%s", host, shaken)
+            self._accepting.go_on()
+            return
+        try:
+            self._add(self._door.connect(shaken, host))
+        except ValueError as error:
+            log.warning("closed: no principal client_host=%s error=%s", host, error)
+            shaken.close()
+            self._accepting.go_on()
 
     def _why_full(self, host: str) -> str | None:
-        if len(self.connections) >= self.max_connections:
+        count = len(self.connections) + len(self._handshakes)
+        if count >= self.max_connections:
             return "max.connections"
         limit = self.max_connections_per_ip
-        if limit <= len(self.connections):
+        if limit <= count:
             from_host = sum(1 for c in self.connections.values() if c.peer.host == host)
+            from_host += sum(1 for each in self._handshakes.values() if each == host)
             if from_host >= limit:
                 return "max.connections.per.ip"
         return None
@@ -88,7 +120,10 @@ class Listener:
         self._accepting.stop()
 
     def close_connections(self) -> None:
-        """Close every open connection."""
+        """Close every open connection, and those that are coming."""
+        for handshake in list(self._handshakes):
+            handshake.cancel()
+        self._handshakes.clear()
         for connection in list(self.connections.values()):
             connection.close()
 

@@ -5,6 +5,7 @@ import socket
 from collections import deque
 
 from broker.log.file_region import FileRegion
+from broker.server.network.tls_socket import MAX_BYTES_PER_WRITE, TlsSocket
 
 MAX_PARTS_PER_SEND = 512  # below every system's IOV_MAX
 
@@ -17,7 +18,7 @@ class Unsent:
 
     __slots__ = ("_socket", "parts", "size_bytes")
 
-    def __init__(self, connected: socket.socket) -> None:
+    def __init__(self, connected: socket.socket | TlsSocket) -> None:
         self._socket = connected
         self.parts: deque[Part] = deque()
         self.size_bytes = 0
@@ -82,6 +83,24 @@ class Unsent:
         """Send nothing more."""
         self.parts.clear()
         self.size_bytes = 0
+
+
+class EncryptedUnsent(Unsent):
+    """Reads regions of files: the kernel cannot send them encrypted."""
+
+    __slots__ = ()
+
+    def _send_region(self, region: FileRegion) -> int:
+        length = min(region.length, MAX_BYTES_PER_WRITE)
+        data = FileRegion(region.file, region.position, length).read()
+        if len(data) < length:
+            raise ConnectionAbortedError("the log was truncated while it was being sent")
+        return self._socket.send(data)
+
+
+def unsent_of(connected: socket.socket | TlsSocket) -> Unsent:
+    """Return the queue of a connection of this kind."""
+    return EncryptedUnsent(connected) if isinstance(connected, TlsSocket) else Unsent(connected)
 
 
 def _without_start(part: Part, sent: int) -> Part:

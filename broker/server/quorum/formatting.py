@@ -20,8 +20,10 @@ from broker.log.meta_properties import InconsistentLogDirectory, read_meta_prope
 from broker.log.storage import Storage, read_file, replace_file
 from broker.metadata.features import FEATURES_AT_FORMAT, METADATA_VERSION, SUPPORTED_FEATURES
 from broker.model import OffsetAndEpoch
+from broker.protocol.message import Message
 from broker.protocol.records.metadata import (
     FeatureLevelRecord,
+    UserScramCredentialRecord,
     decode_metadata_record,
     encode_metadata_record,
 )
@@ -46,6 +48,8 @@ class FormatPlan:
     features: Mapping[str, int]
     metadata_directory_id: bytes
     voters: VotersRecord | None = None
+    credentials: tuple[UserScramCredentialRecord, ...] = ()
+    """Of users that the new cluster knows from its first moment."""
 
 
 @dataclass(slots=True)
@@ -112,6 +116,7 @@ def format_directory(
         for name, level in plan.features.items()
         if level
     ]
+    values += map(encode_metadata_record, plan.credentials)
     bootstrap = build_snapshot(values, 0, 0, timestamp_ms)
     replace_file(storage, f"{path}/{BOOTSTRAP_CHECKPOINT}", bootstrap)
     if is_metadata and plan.voters is not None:
@@ -138,16 +143,9 @@ def formatted_features(storage: Storage, path: str) -> dict[str, int]:
     no client will use them. Raises InconsistentLogDirectory for a metadata version of another
     release: the records it stands for are not what is written here.
     """
-    data = read_file(storage, f"{path}/{BOOTSTRAP_CHECKPOINT}")
-    if data is None:
+    records = _bootstrap_records(storage, path)
+    if not records:
         return dict(FEATURES_AT_FORMAT)
-    try:
-        records = [decode_metadata_record(value) for value in snapshot_values(data)]
-    except (CorruptBatch, DecodeError) as error:
-        raise InconsistentLogDirectory(
-            f"{path}/{BOOTSTRAP_CHECKPOINT} is damaged ({error}): restore it, or remove it, for "
-            "only a new cluster needs it, and without it begins with the default features"
-        ) from error
     features: dict[str, int] = {}
     for record in records:
         if not isinstance(record, FeatureLevelRecord):
@@ -163,3 +161,26 @@ def formatted_features(storage: Storage, path: str) -> dict[str, int]:
         else:
             log.info("left out: %s=%d is not supported", record.name, record.feature_level)
     return features or dict(FEATURES_AT_FORMAT)
+
+
+def formatted_credentials(storage: Storage, path: str) -> list[Message]:
+    """Return the SCRAM credentials that a new cluster begins with (KIP-900).
+
+    Raises InconsistentLogDirectory for a damaged file.
+    """
+    records = _bootstrap_records(storage, path)
+    return [record for record in records if isinstance(record, UserScramCredentialRecord)]
+
+
+def _bootstrap_records(storage: Storage, path: str) -> list[Message]:
+    """Read the file that formatting has left; without one there are no records."""
+    data = read_file(storage, f"{path}/{BOOTSTRAP_CHECKPOINT}")
+    if data is None:
+        return []
+    try:
+        return [decode_metadata_record(value) for value in snapshot_values(data)]
+    except (CorruptBatch, DecodeError) as error:
+        raise InconsistentLogDirectory(
+            f"{path}/{BOOTSTRAP_CHECKPOINT} is damaged ({error}): restore it, or remove it, for "
+            "only a new cluster needs it, and without it begins with the default features"
+        ) from error

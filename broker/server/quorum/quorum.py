@@ -33,6 +33,7 @@ from broker.raft.node import RaftNode
 from broker.raft.output import LeaderChange
 from broker.raft.quorum_state import NO_NODE
 from broker.records.errors import CorruptBatch
+from broker.server.authorization.guard import guard_of
 from broker.server.clock import Clock, Random, random_uuid
 from broker.server.network.client_connection import client_settings
 from broker.server.network.connection import Connection
@@ -99,7 +100,7 @@ class Quorum:
             controller_config(config, cluster_id, storage, self.incarnation_id), random_source
         )
         self._voters = {voter.node_id: voter for voter in config.voters}
-        settings = client_settings(config)
+        settings = client_settings(config, config.security.to_controllers)
         others = [voter for voter in config.voters if voter.node_id != config.node_id]
         peers = Peers(loop, others, settings, config.quorum.request_timeout_ms)
         self._machine = MetadataMachine()
@@ -139,7 +140,7 @@ class Quorum:
         self._probe = FailureProbe(
             loop, config.quorum.request_timeout_ms, lambda: self.image, self._lose_broker
         )
-        self._listeners = ControllerListeners(loop, config, self._dispatcher())
+        self._listeners = ControllerListeners(loop, config, self._dispatcher(), lambda: self.image)
 
     def _dispatcher(self) -> ControllerDispatcher:
         return ControllerDispatcher(
@@ -151,6 +152,7 @@ class Quorum:
                 applied_offset=lambda: self.applied_offset,
                 on_heartbeat=self._on_heartbeat,
                 on_closed=self._probe.on_closed,
+                guard=guard_of(self.config, self),
             )
         )
 

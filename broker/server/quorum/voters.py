@@ -110,7 +110,8 @@ async def _ask(
     topic = TopicData(
         topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=PARTITION_NUMBER)]
     )
-    connection = ClientConnection(loop, address, client_settings(config))
+    settings = client_settings(config, config.security.to_controllers)
+    connection = ClientConnection(loop, address, settings)
     version = API_VERSION_RANGES[ApiKey.DESCRIBE_QUORUM].max
     request = DescribeQuorumRequest(topics=[topic])
     try:

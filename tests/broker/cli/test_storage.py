@@ -1,6 +1,7 @@
 """`millrace storage`: what it writes, what it says, what it refuses."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -10,9 +11,12 @@ from broker.config.sources import parse_properties
 from broker.log.checkpoints import read_properties
 from broker.log.meta_properties import InconsistentLogDirectory
 from broker.log.storage import RealStorage
+from broker.metadata.controller import Controller, ControllerConfig, Moment
 from broker.metadata.features import FEATURES_AT_FORMAT
+from broker.metadata.image import MetadataImage
 from broker.protocol.records.metadata import FeatureLevelRecord, encode_metadata_record
-from broker.server.quorum.formatting import formatted_features
+from broker.security.credentials import SCRAM_SHA_512, credential_from, salted_password
+from broker.server.quorum.formatting import formatted_credentials, formatted_features
 from broker.server.quorum.raft.snapshot_format import build_snapshot
 from broker.server.quorum.voters import stored_voters, voters_of
 from broker.server.storage.cluster_id import find_cluster_id
@@ -211,3 +215,32 @@ def test_a_directory_in_use_is_not_formatted_anew(tmp_path, capsys):
     assert (
         "meta.properties is missing in a directory that has partitions" in capsys.readouterr().err
     )
+
+
+def test_a_cluster_begins_with_the_credentials_it_was_formatted_with(properties, tmp_path):
+    given = "SCRAM-SHA-512=[name=alice,password=a-secret,iterations=8192]"
+    assert format_with(properties, "--add-scram", given) == 0
+    (record,) = formatted_credentials(STORAGE, f"{tmp_path}/a")
+    salted = salted_password(SCRAM_SHA_512, "a-secret", record.salt, 8192)
+    expected = credential_from(SCRAM_SHA_512, salted, record.salt, 8192)
+    assert (record.name, record.mechanism) == ("alice", 2)
+    assert record.stored_key == expected.stored_key
+    config = ControllerConfig(credentials_at_format=(record,))
+    image = MetadataImage()
+    for each in Controller(image, config, Random(1)).activate(Moment(0, 0, 0)):
+        image.replay(each)
+    assert image.scram["alice", 2] == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("SCRAM-SHA-1=[name=a,password=b]", "not supported"),
+        ("SCRAM-SHA-256=[password=b]", "must supply 'name'"),
+        ("SCRAM-SHA-256=[name=a]", "either password or saltedpassword"),
+    ],
+)
+def test_a_wrong_credential_formats_nothing(properties, tmp_path, capsys, given, says):
+    assert format_with(properties, "--add-scram", given) == 1
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "a").exists()

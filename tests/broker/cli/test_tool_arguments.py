@@ -269,7 +269,7 @@ def test_client_settings_come_from_the_properties() -> None:
 
 @pytest.mark.parametrize(
     "properties",
-    [{}, {"bootstrap.servers": "a:1", "security.protocol": "SSL"}, {"bootstrap.servers": "a"}],
+    [{}, {"bootstrap.servers": "a:1", "security.protocol": "SASL_SSL"}, {"bootstrap.servers": "a"}],
 )
 def test_client_settings_that_cannot_be_followed_are_refused(properties: dict[str, str]) -> None:
     with pytest.raises(KafkaError):

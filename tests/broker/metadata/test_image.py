@@ -12,6 +12,7 @@ from broker.protocol.messages.controller_registration import (
     Listener,
 )
 from broker.protocol.records.metadata import (
+    AccessControlEntryRecord,
     ClearElrRecord,
     ClientQuotaRecord,
     ConfigRecord,
@@ -20,9 +21,12 @@ from broker.protocol.records.metadata import (
     PartitionChangeRecord,
     ProducerIdsRecord,
     QuotaEntity,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
     UnfenceBrokerRecord,
+    UserScramCredentialRecord,
     decode_metadata_record,
     encode_metadata_record,
 )
@@ -58,6 +62,12 @@ def rich_cluster() -> ControlledCluster:
         RemoveTopicRecord(topic_id=topics["gone"].topic_id),
         ClientQuotaRecord(entity=user, key="producer_byte_rate", value=7.5),
         ProducerIdsRecord(broker_id=1, broker_epoch=2, next_producer_id=3000),
+        rule(b"1" * 16, "User:alice"),
+        rule(b"2" * 16, "User:bob"),
+        RemoveAccessControlEntryRecord(id=b"2" * 16),
+        credential("alice"),
+        credential("bob"),
+        RemoveUserScramCredentialRecord(name="bob", mechanism=1),
         PartitionChangeRecord(
             topic_id=orders,
             partition_id=1,
@@ -85,6 +95,30 @@ def rich_cluster() -> ControlledCluster:
     return cluster
 
 
+def rule(acl_id: bytes, principal: str) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord(
+        id=acl_id,
+        resource_type=2,
+        resource_name="orders",
+        pattern_type=3,
+        principal=principal,
+        host="*",
+        operation=3,
+        permission_type=3,
+    )
+
+
+def credential(user: str, iterations: int = 4096) -> UserScramCredentialRecord:
+    return UserScramCredentialRecord(
+        name=user,
+        mechanism=1,
+        salt=b"salt",
+        stored_key=b"stored",
+        server_key=b"server",
+        iterations=iterations,
+    )
+
+
 def through_bytes(records: list[Message]) -> MetadataImage:
     image = MetadataImage()
     for record in records:
@@ -109,6 +143,9 @@ def test_images_differ_when_anything_differs() -> None:
         PartitionChangeRecord(topic_id=orders, partition_id=0, isr=[1]),
         FenceBrokerRecord(id=3),
         ProducerIdsRecord(next_producer_id=4000),
+        rule(b"3" * 16, "User:bob"),
+        RemoveAccessControlEntryRecord(id=b"1" * 16),
+        credential("alice", iterations=5000),
         ClientQuotaRecord(
             entity=[QuotaEntity(entity_type="user", entity_name=None)],
             key="producer_byte_rate",

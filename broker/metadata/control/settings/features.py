@@ -44,6 +44,7 @@ def bootstrap_records(view: ClusterView) -> list[Message]:
     records: list[Message] = [
         FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items()
     ]
+    records += view.config.credentials_at_format
     if levels.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0:
         records += agree_on_min_isr(view)
     return records

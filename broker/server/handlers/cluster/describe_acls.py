@@ -1,17 +1,55 @@
-"""DescribeAcls (key 29), versions 1-3: without an authorizer there are none to describe."""
+"""DescribeAcls (key 29), versions 0-3: the access rules that match a filter (KIP-140)."""
 
-from broker.errors import ErrorCode
-from broker.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
-from broker.server.network.dispatch import RequestContext
+from broker.config.broker_config import BrokerConfig
+from broker.errors import ErrorCode, KafkaError
+from broker.metadata.control.security.acls import filter_of
+from broker.protocol.messages.describe_acls import (
+    AclDescription,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+from broker.security.acls import Acl, ResourcePattern
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.network.dispatch import Answer, RequestContext
 
-NO_AUTHORIZER = "No Authorizer is configured."
+NO_AUTHORIZER = KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
 
 
 class DescribeAcls:
-    """Has no ACLs to describe."""
+    """Answers from the metadata image."""
 
-    def handle(self, context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
-        """Answer SECURITY_DISABLED, as Kafka does."""
+    def __init__(self, config: BrokerConfig, metadata: ClusterMetadata) -> None:
+        self._is_enabled = config.security.authorizer is not None
+        self._metadata = metadata
+
+    def handle(self, context: RequestContext, request: DescribeAclsRequest) -> Answer:
+        """Return the rules; raises SECURITY_DISABLED without an authorizer, INVALID_REQUEST."""
+        if not self._is_enabled:
+            raise NO_AUTHORIZER
+        wanted = filter_of(request)
+        found: dict[ResourcePattern, list[Acl]] = {}
+        for acl in self._metadata.image.acls.values():
+            if wanted.matches(acl):
+                found.setdefault(acl.pattern, []).append(acl)
         return DescribeAclsResponse(
-            error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER
+            error_message=None,
+            resources=[_described(pattern, acls) for pattern, acls in found.items()],
         )
+
+
+def _described(pattern: ResourcePattern, acls: list[Acl]) -> DescribeAclsResource:
+    return DescribeAclsResource(
+        resource_type=pattern.resource_type,
+        resource_name=pattern.name,
+        pattern_type=pattern.pattern_type,
+        acls=[
+            AclDescription(
+                principal=acl.principal,
+                host=acl.host,
+                operation=acl.operation,
+                permission_type=acl.permission_type,
+            )
+            for acl in acls
+        ],
+    )

@@ -29,6 +29,8 @@ from broker.protocol.messages.api_versions import (
 )
 from broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from broker.protocol.messages.describe_cluster import DescribeClusterRequest
+from broker.server.authorization.guard import Guard
+from broker.server.authorization.verdicts import Narrowed, Refused
 from broker.server.network.connection import Connection, Making
 from broker.server.network.dispatch import (
     Answer,
@@ -75,6 +77,8 @@ class ControllerParts(NamedTuple):
     applied_offset: Callable[[], int]
     on_heartbeat: Callable[[Connection, int], None]
     on_closed: Callable[[Connection], None]
+    guard: Guard | None
+    """None: every request is allowed."""
 
 
 class ControllerDispatcher:
@@ -103,9 +107,23 @@ class ControllerDispatcher:
         api_key = ApiKey(context.header.api_key)
         if api_key is ApiKey.API_VERSIONS:
             return self._api_versions(ErrorCode.NONE)
+        guard = self._parts.guard
+        verdict = (
+            None
+            if guard is None
+            else guard.controllers_verdict(context.connection, message, context.api_version)
+        )
+        if isinstance(verdict, Refused):
+            return verdict.response
+        response: Message = yield from self._answer(context, message)
+        if isinstance(verdict, Narrowed):
+            verdict.complete(response)
+        return response
+
+    def _answer(self, context: RequestContext, message: Message) -> Steps[Message]:
         if isinstance(message, DescribeClusterRequest):
             return self._parts.describe_cluster(message)
-        if api_key in RAFT_APIS:
+        if message.__api_key__ in RAFT_APIS:
             answered = self._parts.step(message)
         else:
             if isinstance(message, BrokerHeartbeatRequest):

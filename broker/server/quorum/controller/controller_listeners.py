@@ -1,11 +1,13 @@
 """The listeners of the controller role: sockets that other nodes connect to."""
 
 import asyncio
-import socket
+from collections.abc import Callable
 
 from broker.config.broker_config import BrokerConfig, Endpoint
+from broker.metadata.image import MetadataImage
 from broker.server.clock import monotonic_seconds
-from broker.server.network.connection import Connection, FrameSink, Making, Peer
+from broker.server.network.connection import Connection, FrameSink, Making
+from broker.server.network.door import Door
 from broker.server.network.listener import Listener, bind
 from broker.server.network.sending import Part
 from broker.server.network.shared import Shared
@@ -17,8 +19,13 @@ class ControllerListeners:
     """Listens on every controller listener of a node; frames go to one sink."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, config: BrokerConfig, sink: FrameSink
+        self,
+        loop: asyncio.AbstractEventLoop,
+        config: BrokerConfig,
+        sink: FrameSink,
+        image: Callable[[], MetadataImage],
     ) -> None:
+        self._image = image
         self._loop = loop
         self._config = config
         self._sink = sink
@@ -31,19 +38,10 @@ class ControllerListeners:
             self._open(endpoint)
 
     def _open(self, endpoint: Endpoint) -> None:
-        def accept(accepted: socket.socket, host: str) -> Connection:
-            return Connection(
-                self._shared,
-                accepted,
-                sink=self,
-                max_frame_bytes=self._config.max_frame_bytes,
-                peer=Peer(host, endpoint.name),
-            )
-
         listener = Listener(
             self._loop,
             bind(endpoint.host or ALL_INTERFACES, endpoint.port),
-            accept=accept,
+            door=Door(self._config, endpoint.name, self._shared, self, self._image),
             max_connections=self._config.max_connections,
             max_connections_per_ip=self._config.max_connections_per_ip,
         )

@@ -26,7 +26,6 @@ log = logging.getLogger("millrace.controller.registration")
 VERSION = 0
 TIMEOUT_MS = 30_000
 RETRY_MS = 1_000
-PLAINTEXT = 0
 
 
 class ControllerRegistration:
@@ -57,7 +56,7 @@ class ControllerRegistration:
                         name=endpoint.name,
                         host=endpoint.host or host_name(),
                         port=ports[endpoint.name],
-                        security_protocol=PLAINTEXT,
+                        security_protocol=self._config.security.protocol_of(endpoint.name).number,
                     )
                     for endpoint in self._config.controller_listeners
                 ],

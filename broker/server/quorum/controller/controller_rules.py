@@ -15,7 +15,7 @@ from broker.protocol.messages.create_topics import CreatableTopicConfigs
 from broker.server.clock import Random
 from broker.server.cluster.described_configs import describe_topic
 from broker.server.quorum.controller.active_controller import ControllerLike
-from broker.server.quorum.formatting import formatted_features
+from broker.server.quorum.formatting import formatted_credentials, formatted_features
 
 
 class ControllerRules(NamedTuple):
@@ -53,6 +53,7 @@ def controller_config(
         leader_imbalance_check_interval_ms=config.quorum.leader_imbalance_check_interval_ms,
         delete_topic=config.delete_topic,
         features_at_format=formatted_features(storage, config.metadata_log_dir),
+        credentials_at_format=tuple(formatted_credentials(storage, config.metadata_log_dir)),
         log=config.log,
         describe_topic_settings=describe,
         validate_broker_settings=validate_dynamic_settings,

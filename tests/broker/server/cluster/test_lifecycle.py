@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from broker.config.security_config import ListenerSecurity, SecurityConfig
 from broker.errors import ErrorCode
 from broker.metadata.delta import MetadataDelta
 from broker.protocol.message import Message
@@ -67,6 +68,7 @@ class Cluster:
             controlled_shutdown=True,
             heartbeat_interval_ms=HEARTBEAT_MS,
             session_timeout_ms=9_000,
+            security=SecurityConfig({"PLAINTEXT": ListenerSecurity()}),
         )
         clock: Any = SimpleNamespace(now_ms=lambda: self.timers.now_ms)
         self.brokers: dict[int, Any] = {}

@@ -193,10 +193,10 @@ def test_another_hosts_session_is_not_found_and_goes_on(
     node: InProcessNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session_id = open_session(node)
-    listener = node._listeners[BROKER]
-    accept = listener._accept
+    door = node._listeners[BROKER]._door
+    connect = door.connect
     with monkeypatch.context() as patched:
-        patched.setattr(listener, "_accept", lambda taken, host: accept(taken, "10.0.0.9"))
+        patched.setattr(door, "connect", lambda taken, host: connect(taken, "10.0.0.9"))
         for epoch in (1, 0, -1):
             stolen = fetch_request(node, 12, session_id=session_id, session_epoch=epoch)
             code = ErrorCode.FETCH_SESSION_ID_NOT_FOUND if epoch == 1 else ErrorCode.NONE

@@ -3,12 +3,13 @@
 import errno
 import socket
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from broker.server.network.connection import Peer
 from broker.server.network.listener import Listener
+from broker.server.network.peer import Peer
 from common.http import accepting
 from common.http.accepting import QUIET_SECONDS, RETRY_SECONDS
 
@@ -84,11 +85,13 @@ class Accepted:
 def listen(*outcomes: object) -> tuple[Listener, Loop, Listening]:
     loop, listening = Loop(), Listening(*outcomes)
     peer = Peer("127.0.0.1", "PLAINTEXT")
-    accept: Any = lambda accepted, host: type("Client", (), {"peer": peer})()  # noqa: E731
+    door: Any = SimpleNamespace(
+        has_handshake=False, connect=lambda accepted, host: SimpleNamespace(peer=peer)
+    )
     any_loop: Any = loop
     any_socket: Any = listening
     listener = Listener(
-        any_loop, any_socket, accept=accept, max_connections=3, max_connections_per_ip=3
+        any_loop, any_socket, door=door, max_connections=3, max_connections_per_ip=3
     )
     listener.start(5)
     return listener, loop, listening

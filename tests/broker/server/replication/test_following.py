@@ -93,7 +93,7 @@ class Pair:
             self.leader.loop,
             self.follower.clock,
             self.follower.config.replication,
-            client_settings(self.follower.config),
+            client_settings(self.follower.config, self.follower.config.security.to_brokers),
             FOLLOWER,
             broker_epoch=lambda: epoch_of(FOLLOWER),
             on_failed=lambda partition, error: pytest.fail(str(error)),

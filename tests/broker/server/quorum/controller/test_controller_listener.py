@@ -45,7 +45,9 @@ QUORUM = DescribeQuorumRequest(
 def connect(quorum: Quorum) -> ClientConnection:
     loop = asyncio.get_running_loop()
     address = ("127.0.0.1", quorum.controller_ports["CONTROLLER"])
-    return ClientConnection(loop, address, client_settings(quorum.config))
+    return ClientConnection(
+        loop, address, client_settings(quorum.config, quorum.config.security.to_brokers)
+    )
 
 
 async def ask_over(connection: ClientConnection, request: Message, version: int) -> Any:

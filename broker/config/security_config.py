@@ -1,0 +1,377 @@
+"""What each listener demands of a connection, and what authorisation demands of a request.
+
+A listener's own settings stand behind `listener.name.NAME.` and beat the general ones (KIP-103);
+those of one SASL mechanism stand behind `listener.name.NAME.MECHANISM.` (KIP-103, KIP-255). Nothing
+here reads a key or a certificate: `server/network/tls.py` does, again whenever a file changes.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from broker.config.sources import invalid
+from broker.config.values import Values
+from broker.security.credentials import SCRAM_SHA_256, SCRAM_SHA_512
+from broker.security.jaas import PLAIN_MODULE, SCRAM_MODULE, Login, parse_jaas
+from broker.security.principal import MappingRule, parse_mapping_rules, parse_super_users
+
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+PLAIN = "PLAIN"
+MODULE_OF = {
+    PLAIN: PLAIN_MODULE,
+    SCRAM_SHA_256.name: SCRAM_MODULE,
+    SCRAM_SHA_512.name: SCRAM_MODULE,
+}
+"""The mechanisms that are built, and the login module that configures each."""
+NOT_BUILT = frozenset({"GSSAPI", "OAUTHBEARER"})
+TLS_PROTOCOLS = ("TLSv1.2", "TLSv1.3")
+CLIENT_AUTH = ("none", "requested", "required")
+
+
+class SecurityProtocol(Enum):
+    """Whether a listener's bytes are encrypted, and whether its clients authenticate by SASL."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+    @property
+    def number(self) -> int:
+        """The number of this protocol in a broker's registration."""
+        return tuple(SecurityProtocol).index(self)
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether bytes are encrypted."""
+        return self in {SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}
+
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether clients authenticate by SASL."""
+        return self in {SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}
+
+
+class Store(NamedTuple):
+    """Where keys or certificates are: a file, or PEM text in the settings themselves."""
+
+    setting: str
+    location: str
+    pem: str
+    password: str
+
+
+@dataclass(frozen=True, slots=True)
+class TlsConfig:
+    """What one listener's TLS is made of."""
+
+    keystore: Store
+    truststore: Store | None
+    key_password: str
+    client_auth: str
+    protocols: tuple[str, ...]
+    ciphers: tuple[str, ...]
+    mapping_rules: tuple[MappingRule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SaslConfig:
+    """How clients of one listener authenticate."""
+
+    logins: Mapping[str, Login]
+    """By the enabled mechanism; the options of SCRAM say nothing about clients."""
+    max_receive_bytes: int
+    failure_delay_ms: int
+
+    @property
+    def mechanisms(self) -> list[str]:
+        """The enabled mechanisms, in the order of the setting."""
+        return list(self.logins)
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerSecurity:
+    """The security of one listener."""
+
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    tls: TlsConfig | None = None
+    sasl: SaslConfig | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSecurity:
+    """How a node of this cluster connects to one listener of another."""
+
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    keystore: Store | None = None
+    """Shown to a server that asks for a certificate."""
+    truststore: Store | None = None
+    """The authorities that are trusted; None: those of the machine."""
+    key_password: str = ""
+    tls_protocols: tuple[str, ...] = TLS_PROTOCOLS
+    ciphers: tuple[str, ...] = ()
+    verifies_host: bool = True
+    """Whether a server's certificate must name its host (ssl.endpoint.identification.algorithm)."""
+    mechanism: str = ""
+    user: str = ""
+    password: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizerConfig:
+    """The settings of the authorizer."""
+
+    super_users: frozenset[str] = frozenset()
+    allow_everyone_if_no_acl_found: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityConfig:
+    """The security of a node."""
+
+    listeners: Mapping[str, ListenerSecurity] = field(default_factory=dict)
+    to_brokers: ClientSecurity = field(default_factory=ClientSecurity)
+    to_controllers: ClientSecurity = field(default_factory=ClientSecurity)
+    max_session_ms: int = 0
+    """How long a SASL session lasts before it must authenticate again; 0: for ever."""
+    authorizer: AuthorizerConfig | None = None
+    """None: every request is allowed."""
+
+    def protocol_of(self, listener: str) -> SecurityProtocol:
+        """Return what a listener of this node speaks."""
+        return self.listeners[listener].protocol
+
+
+def read_security_config(
+    values: Values,
+    listeners: Iterable[str],
+    *,
+    inter_broker: str = "",
+    controller: str = "",
+) -> SecurityConfig:
+    """Read the security of every listener; raises KafkaError(INVALID_CONFIG).
+
+    `inter_broker` and `controller` name the listeners that this node connects to on others; none
+    where it has no peers.
+    """
+    protocols = _protocol_map(values)
+    found: dict[str, ListenerSecurity] = {}
+    for listener in listeners:
+        protocol = protocols.get(listener)
+        if protocol is None:
+            raise invalid(f"listeners: no security protocol is defined for listener {listener}")
+        own = values.of_listener(listener)
+        found[listener] = ListenerSecurity(
+            protocol,
+            _tls_config(own, listener) if protocol.uses_tls else None,
+            _sasl_config(own, listener) if protocol.uses_sasl else None,
+        )
+    between = "sasl.mechanism.inter.broker.protocol"
+    return SecurityConfig(
+        listeners=found,
+        to_brokers=_client_security(values, protocols, inter_broker, between),
+        to_controllers=_client_security(
+            values, protocols, controller, "sasl.mechanism.controller.protocol"
+        ),
+        max_session_ms=values.integer("connections.max.reauth.ms", 0),
+        authorizer=_authorizer_config(values),
+    )
+
+
+def _client_security(
+    values: Values, protocols: Mapping[str, SecurityProtocol], listener: str, setting: str
+) -> ClientSecurity:
+    if not listener:
+        return ClientSecurity()
+    protocol = protocols.get(listener)
+    if protocol is None:
+        raise invalid(f"listeners: no security protocol is defined for listener {listener}")
+    own = values.of_listener(listener)
+    mechanism, login = "", Login("", {})
+    if protocol.uses_sasl:
+        mechanism = _client_mechanism(setting, own.text(setting))
+        login = _login(own, listener, mechanism)
+        _check_credentials(
+            f"listener.name.{listener.lower()}.{mechanism.lower()}.sasl.jaas.config", login
+        )
+    return _client(own, listener, protocol, mechanism, login)
+
+
+def read_client_security(properties: Mapping[str, str]) -> ClientSecurity:
+    """Read the security of a client's file (`--command-config`); raises KafkaError."""
+    name = properties.get("security.protocol", "PLAINTEXT").upper()
+    try:
+        protocol = SecurityProtocol(name)
+    except ValueError:
+        raise invalid(f"security.protocol={name}: no security protocol") from None
+    mechanism, login = "", Login("", {})
+    if protocol.uses_sasl:
+        mechanism = _client_mechanism("sasl.mechanism", properties.get("sasl.mechanism", "GSSAPI"))
+        try:
+            login = parse_jaas(properties.get("sasl.jaas.config", ""))
+        except ValueError as error:
+            raise invalid(f"sasl.jaas.config: {error}") from error
+        _check_credentials("sasl.jaas.config", login)
+    return _client(Values(properties), "of this tool", protocol, mechanism, login)
+
+
+def _client_mechanism(setting: str, name: str) -> str:
+    if name.upper() not in MODULE_OF:
+        raise invalid(f"{setting}={name}: there are {', '.join(MODULE_OF)}")
+    return name.upper()
+
+
+def _check_credentials(setting: str, login: Login) -> None:
+    if not login.options.get("username") or not login.options.get("password"):
+        raise invalid(f"{setting} needs username and password, to authenticate with")
+
+
+def _client(
+    values: Values, listener: str, protocol: SecurityProtocol, mechanism: str, login: Login
+) -> ClientSecurity:
+    user, password = login.options.get("username", ""), login.options.get("password", "")
+    if not protocol.uses_tls:
+        return ClientSecurity(protocol, mechanism=mechanism, user=user, password=password)
+    return ClientSecurity(
+        protocol,
+        keystore=_store(values, "keystore", listener),
+        truststore=_store(values, "truststore", listener),
+        key_password=values.text("ssl.key.password"),
+        tls_protocols=_tls_protocols(values),
+        ciphers=tuple(values.items("ssl.cipher.suites")),
+        verifies_host=values.text("ssl.endpoint.identification.algorithm") != "",
+        mechanism=mechanism,
+        user=user,
+        password=password,
+    )
+
+
+def _protocol_map(values: Values) -> dict[str, SecurityProtocol]:
+    # Kafka maps the controller listener by default; a map that was given replaces that.
+    protocols = {"CONTROLLER": SecurityProtocol.PLAINTEXT}
+    setting = "listener.security.protocol.map"
+    for item in values.items(setting):
+        name, _, protocol = item.partition(":")
+        try:
+            protocols[name.strip().upper()] = SecurityProtocol(protocol.strip().upper())
+        except ValueError:
+            raise invalid(f"{setting}: {item!r} names no security protocol") from None
+    return protocols
+
+
+def _tls_config(values: Values, listener: str) -> TlsConfig:
+    keystore = _store(values, "keystore", listener)
+    if keystore is None:
+        raise invalid(
+            f"listener {listener} needs ssl.keystore.location, or ssl.keystore.key and "
+            "ssl.keystore.certificate.chain"
+        )
+    truststore = _store(values, "truststore", listener)
+    client_auth = values.text("ssl.client.auth").lower()
+    if client_auth not in CLIENT_AUTH:
+        raise invalid(f"ssl.client.auth={client_auth}: must be one of {', '.join(CLIENT_AUTH)}")
+    if client_auth != "none" and truststore is None:
+        raise invalid(
+            f"ssl.client.auth={client_auth} needs ssl.truststore.location or "
+            "ssl.truststore.certificates: the authorities whose clients are let in"
+        )
+    return TlsConfig(
+        keystore=keystore,
+        truststore=truststore,
+        key_password=values.text("ssl.key.password"),
+        client_auth=client_auth,
+        protocols=_tls_protocols(values),
+        ciphers=tuple(values.items("ssl.cipher.suites")),
+        mapping_rules=_mapping_rules(values),
+    )
+
+
+def _store(values: Values, kind: str, listener: str) -> Store | None:
+    location = values.text(f"ssl.{kind}.location")
+    if kind == "keystore":
+        key = values.text("ssl.keystore.key")
+        chain = values.text("ssl.keystore.certificate.chain")
+        if bool(key) != bool(chain):
+            raise invalid(
+                f"listener {listener}: ssl.keystore.key and ssl.keystore.certificate.chain "
+                "go together"
+            )
+        pem = f"{key}\n{chain}" if key else ""
+    else:
+        pem = values.text("ssl.truststore.certificates")
+    if not location and not pem:
+        return None
+    if location and pem:
+        raise invalid(f"listener {listener}: the {kind} is either a file or PEM text, not both")
+    return Store(f"ssl.{kind}.location", location, pem, values.text(f"ssl.{kind}.password"))
+
+
+def _tls_protocols(values: Values) -> tuple[str, ...]:
+    protocols = tuple(values.items("ssl.enabled.protocols"))
+    if not protocols or not set(protocols) <= set(TLS_PROTOCOLS):
+        raise invalid(f"ssl.enabled.protocols: there are {', '.join(TLS_PROTOCOLS)}")
+    return protocols
+
+
+def _mapping_rules(values: Values) -> tuple[MappingRule, ...]:
+    try:
+        return tuple(parse_mapping_rules(values.text("ssl.principal.mapping.rules")))
+    except ValueError as error:
+        raise invalid(f"ssl.principal.mapping.rules: {error}") from error
+
+
+def _sasl_config(values: Values, listener: str) -> SaslConfig:
+    mechanisms = [name.upper() for name in values.items("sasl.enabled.mechanisms")]
+    if not mechanisms:
+        raise invalid(f"listener {listener} needs sasl.enabled.mechanisms")
+    for mechanism in mechanisms:
+        if mechanism in NOT_BUILT:
+            raise invalid(
+                f"sasl.enabled.mechanisms={mechanism} on listener {listener}: not supported yet; "
+                f"there are {', '.join(MODULE_OF)}"
+            )
+        if mechanism not in MODULE_OF:
+            raise invalid(f"sasl.enabled.mechanisms: unknown mechanism {mechanism}")
+    return SaslConfig(
+        logins={mechanism: _login(values, listener, mechanism) for mechanism in mechanisms},
+        max_receive_bytes=values.integer("sasl.server.max.receive.size", 1),
+        failure_delay_ms=values.integer("connection.failed.authentication.delay.ms", 0),
+    )
+
+
+def _login(values: Values, listener: str, mechanism: str) -> Login:
+    name = f"{mechanism.lower()}.sasl.jaas.config"
+    text = values.given.get(name) or values.text("sasl.jaas.config")
+    setting = f"listener.name.{listener.lower()}.{name}"
+    if not text:
+        if mechanism == PLAIN:
+            raise invalid(f'PLAIN on listener {listener} needs {setting} with user_NAME="..."')
+        return Login(MODULE_OF[mechanism], {})
+    try:
+        login = parse_jaas(text)
+    except ValueError as error:
+        raise invalid(f"{setting}: {error}") from error
+    if login.module != MODULE_OF[mechanism]:
+        raise invalid(f"{setting}: {mechanism} takes {MODULE_OF[mechanism]}")
+    return login
+
+
+def _authorizer_config(values: Values) -> AuthorizerConfig | None:
+    name = values.text("authorizer.class.name")
+    given = values.given
+    if not name:
+        for setting in ("super.users", "allow.everyone.if.no.acl.found"):
+            if setting in given:
+                raise invalid(f"{setting} needs authorizer.class.name={STANDARD_AUTHORIZER}")
+        return None
+    if name != STANDARD_AUTHORIZER:
+        raise invalid(f"authorizer.class.name={name}: there is {STANDARD_AUTHORIZER}")
+    try:
+        super_users = parse_super_users(given.get("super.users", ""))
+    except ValueError as error:
+        raise invalid(f"super.users: {error}") from error
+    is_open = given.get("allow.everyone.if.no.acl.found", "false").strip().lower()
+    if is_open not in {"true", "false"}:
+        raise invalid(f"allow.everyone.if.no.acl.found={is_open}: must be true or false")
+    return AuthorizerConfig(super_users, is_open == "true")

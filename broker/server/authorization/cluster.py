@@ -1,0 +1,141 @@
+"""Settings, and what is asked of the cluster as a whole."""
+
+from collections.abc import Callable
+from typing import Any
+
+from broker.errors import ErrorCode, KafkaError
+from broker.metadata.control.refusals import refuse
+from broker.metadata.parts.configs import GROUP_RESOURCE, TOPIC_RESOURCE
+from broker.protocol.message import Message
+from broker.protocol.messages.alter_configs import (
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+from broker.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from broker.protocol.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from broker.protocol.messages.describe_configs import (
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from broker.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse as IncrementalResourceResponse,
+)
+from broker.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from broker.security.acls import AclOperation, ResourceType
+from broker.server.authorization.access import CLUSTER, GROUP, TOPIC, Access
+from broker.server.authorization.verdicts import Check, Narrowed, Refused, Verdict, divide
+
+CLUSTER_DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+CONFIG_KINDS: dict[int, tuple[ResourceType, ErrorCode]] = {
+    TOPIC_RESOURCE: (TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    GROUP_RESOURCE: (GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+}
+"""The resources that have rules of their own; settings of others are the cluster's."""
+
+
+def decided_by_controller(operation: AclOperation) -> Check:
+    """Return the check of a request that the controller decides: one right on the cluster."""
+
+    def check(access: Access, request: Message, api_version: int) -> Verdict:
+        if access.may(operation, CLUSTER):
+            return None
+        error = KafkaError(CLUSTER_DENIED, "Authorization failed.")
+        return Refused(refuse(request, api_version, error))
+
+    return check
+
+
+def check_describe_cluster(
+    access: Access, request: DescribeClusterRequest, api_version: int
+) -> Verdict:
+    """Tell everybody, and the allowed operations to those who ask."""
+    if not request.include_cluster_authorized_operations:
+        return None
+
+    def complete(answer: DescribeClusterResponse) -> None:
+        can_describe = access.can_see(AclOperation.DESCRIBE, CLUSTER)
+        answer.cluster_authorized_operations = access.operations(CLUSTER) if can_describe else 0
+
+    return Narrowed(complete)
+
+
+def check_alter_replica_log_dirs(
+    access: Access, request: AlterReplicaLogDirsRequest, api_version: int
+) -> Verdict:
+    """ALTER on the cluster."""
+    if access.may(AclOperation.ALTER, CLUSTER):
+        return None
+    return Refused(
+        AlterReplicaLogDirsResponse(
+            results=[
+                AlterReplicaLogDirTopicResult(
+                    topic_name=topic.name,
+                    partitions=[
+                        AlterReplicaLogDirPartitionResult(
+                            partition_index=index, error_code=CLUSTER_DENIED
+                        )
+                        for index in topic.partitions
+                    ],
+                )
+                for directory in request.dirs
+                for topic in directory.topics
+            ]
+        )
+    )
+
+
+def _on_settings(
+    operation: AclOperation,
+    response: type[Message],
+    answers: str,
+    refusal: Callable[..., Any],
+) -> Check:
+    """Return the check of settings, each resource for itself."""
+
+    def check(access: Access, request: Any, api_version: int) -> Verdict:
+        def may(resource: Any) -> bool:
+            kind, _ = CONFIG_KINDS.get(resource.resource_type, (CLUSTER, None))
+            if kind is CLUSTER:
+                return access.may(operation, CLUSTER)
+            return access.may(operation, kind, resource.resource_name)
+
+        allowed, denied = divide(request.resources, may)
+        if not denied:
+            return None
+        refusals = [
+            refusal(
+                error_code=CONFIG_KINDS.get(each.resource_type, (CLUSTER, CLUSTER_DENIED))[1],
+                error_message=None,
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+            )
+            for each in denied
+        ]
+        if not allowed:
+            return Refused(response(**{answers: refusals}))
+        request.resources = allowed
+        return Narrowed(lambda answer: getattr(answer, answers).extend(refusals))
+
+    return check
+
+
+check_describe_configs = _on_settings(
+    AclOperation.DESCRIBE_CONFIGS, DescribeConfigsResponse, "results", DescribeConfigsResult
+)
+check_alter_configs = _on_settings(
+    AclOperation.ALTER_CONFIGS, AlterConfigsResponse, "responses", AlterConfigsResourceResponse
+)
+check_incremental_alter_configs = _on_settings(
+    AclOperation.ALTER_CONFIGS,
+    IncrementalAlterConfigsResponse,
+    "responses",
+    IncrementalResourceResponse,
+)

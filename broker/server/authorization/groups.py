@@ -1,0 +1,236 @@
+"""Groups: membership, committed offsets, descriptions."""
+
+from typing import Any
+
+from broker.errors import ErrorCode
+from broker.protocol.message import Message
+from broker.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from broker.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumers
+from broker.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from broker.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
+from broker.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsResponse
+from broker.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from broker.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from broker.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from broker.security.acls import AclOperation
+from broker.server.authorization.access import CLUSTER, GROUP, TOPIC, Access
+from broker.server.authorization.data import DENIED, may_on_topic, topic_name
+from broker.server.authorization.verdicts import (
+    Check,
+    Narrowed,
+    OnEach,
+    Refused,
+    Verdict,
+    divide,
+    with_code,
+)
+
+GROUP_DENIED = ErrorCode.GROUP_AUTHORIZATION_FAILED
+HIDDEN_TOPICS = "The group uses topics that the client is not authorized to describe."
+
+
+def of_member(response: type[Message]) -> Check:
+    """Return the check of a member's request: READ on its group."""
+
+    def check(access: Access, request: Any, api_version: int) -> Verdict:
+        if access.may(AclOperation.READ, GROUP, request.group_id):
+            return None
+        return with_code(response, GROUP_DENIED)
+
+    return check
+
+
+def check_consumer_group_heartbeat(
+    access: Access, request: ConsumerGroupHeartbeatRequest, api_version: int
+) -> Verdict:
+    """READ on the group, DESCRIBE on each topic that is subscribed to by name."""
+    if not access.may(AclOperation.READ, GROUP, request.group_id):
+        return with_code(ConsumerGroupHeartbeatResponse, GROUP_DENIED)
+    for name in request.subscribed_topic_names or ():
+        if not access.may(AclOperation.DESCRIBE, TOPIC, name):
+            return with_code(ConsumerGroupHeartbeatResponse, DENIED)
+    return None
+
+
+def check_list_groups(access: Access, request: ListGroupsRequest, api_version: int) -> Verdict:
+    """DESCRIBE on the cluster for all groups, else those that may be described."""
+    if access.can_see(AclOperation.DESCRIBE, CLUSTER):
+        return None
+
+    def complete(answer: ListGroupsResponse) -> None:
+        answer.groups = [
+            group
+            for group in answer.groups
+            if access.can_see(AclOperation.DESCRIBE, GROUP, group.group_id)
+        ]
+
+    return Narrowed(complete)
+
+
+def _with_operations(check: Check, groups: str = "groups") -> Check:
+    """Add the authorised operations to a description, if they are asked for."""
+
+    def checked(access: Access, request: Any, api_version: int) -> Verdict:
+        verdict = check(access, request, api_version)
+        if isinstance(verdict, Refused) or not request.include_authorized_operations:
+            return verdict
+        first = verdict
+
+        def complete(answer: Any) -> None:
+            for group in getattr(answer, groups):
+                if group.error_code == ErrorCode.NONE:
+                    group.authorized_operations = access.operations(GROUP, group.group_id)
+            if isinstance(first, Narrowed):
+                first.complete(answer)
+
+        return Narrowed(complete)
+
+    return checked
+
+
+check_describe_groups = _with_operations(
+    OnEach(
+        entries="groups",
+        operation=AclOperation.DESCRIBE,
+        kind=GROUP,
+        response=DescribeGroupsResponse,
+        answers="groups",
+        name_of=str,
+        refuse=lambda name: DescribedGroup(
+            group_id=name, error_code=GROUP_DENIED, error_message=None
+        ),
+    )
+)
+
+check_delete_groups = OnEach(
+    entries="groups_names",
+    operation=AclOperation.DELETE,
+    kind=GROUP,
+    response=DeleteGroupsResponse,
+    answers="results",
+    name_of=str,
+    refuse=lambda name: DeletableGroupResult(group_id=name, error_code=GROUP_DENIED),
+)
+
+_describe_consumer_groups = _with_operations(
+    OnEach(
+        entries="group_ids",
+        operation=AclOperation.DESCRIBE,
+        kind=GROUP,
+        response=ConsumerGroupDescribeResponse,
+        answers="groups",
+        name_of=str,
+        refuse=lambda name: DescribedConsumers(
+            group_id=name, error_code=GROUP_DENIED, error_message=None
+        ),
+    )
+)
+
+
+def check_consumer_group_describe(
+    access: Access, request: ConsumerGroupDescribeRequest, api_version: int
+) -> Verdict:
+    """DESCRIBE on each group, and on every topic that the group's members use."""
+    verdict = _describe_consumer_groups(access, request, api_version)
+    if isinstance(verdict, Refused):
+        return verdict
+    first = verdict
+
+    def complete(answer: ConsumerGroupDescribeResponse) -> None:
+        answer.groups = [_without_hidden_topics(access, group) for group in answer.groups]
+        if isinstance(first, Narrowed):
+            first.complete(answer)
+
+    return Narrowed(complete)
+
+
+def _without_hidden_topics(access: Access, group: DescribedConsumers) -> DescribedConsumers:
+    names = {
+        name
+        for member in group.members
+        for name in (
+            *member.subscribed_topic_names,
+            *(each.topic_name for each in member.assignment.topic_partitions),
+            *(each.topic_name for each in member.target_assignment.topic_partitions),
+        )
+    }
+    if all(access.can_see(AclOperation.DESCRIBE, TOPIC, name) for name in sorted(names)):
+        return group
+    return DescribedConsumers(
+        group_id=group.group_id, error_code=DENIED, error_message=HIDDEN_TOPICS
+    )
+
+
+# --- offsets ---
+
+
+def check_offset_commit(access: Access, request: OffsetCommitRequest, api_version: int) -> Verdict:
+    """READ on the group and on each topic."""
+    if not access.may(AclOperation.READ, GROUP, request.group_id):
+        return Refused(
+            OffsetCommitResponse(topics=[_not_committed(t, GROUP_DENIED) for t in request.topics])
+        )
+    allowed, denied = divide(
+        request.topics,
+        lambda topic: may_on_topic(
+            access, AclOperation.READ, topic_name(access, topic.name, topic.topic_id)
+        ),
+    )
+    if not denied:
+        return None
+    refusals = [_not_committed(topic, DENIED) for topic in denied]
+    if not allowed:
+        return Refused(OffsetCommitResponse(topics=refusals))
+    request.topics = allowed
+    return Narrowed(lambda answer: answer.topics.extend(refusals))
+
+
+def _not_committed(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+            for each in topic.partitions
+        ],
+    )
+
+
+_delete_offsets = OnEach(
+    entries="topics",
+    operation=AclOperation.READ,
+    kind=TOPIC,
+    response=OffsetDeleteResponse,
+    answers="topics",
+    refuse=lambda topic: OffsetDeleteResponseTopic(
+        name=topic.name,
+        partitions=[
+            OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=DENIED)
+            for each in topic.partitions
+        ],
+    ),
+)
+
+
+def check_offset_delete(access: Access, request: OffsetDeleteRequest, api_version: int) -> Verdict:
+    """DELETE on the group, READ on each topic."""
+    if not access.may(AclOperation.DELETE, GROUP, request.group_id):
+        return with_code(OffsetDeleteResponse, GROUP_DENIED)
+    return _delete_offsets(access, request, api_version)

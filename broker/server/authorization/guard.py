@@ -1,0 +1,97 @@
+"""A handler with the check of its API before it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from broker.config.broker_config import BrokerConfig
+from broker.errors import ErrorCode
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.framing import response_class
+from broker.protocol.message import Message
+from broker.security.acls import AclOperation
+from broker.security.authorizer import Requester
+from broker.server.authorization.access import CLUSTER, Access, Topics
+from broker.server.authorization.rules import ImageRules, ImageTopics
+from broker.server.authorization.table import CHECKS
+from broker.server.authorization.verdicts import Closed, Narrowed, Refused, Verdict, with_code
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.network.connection import Connection
+from broker.server.network.dispatch import NO_RESPONSE, Answer, Handler, RequestContext
+from broker.server.network.later import Steps
+
+
+class Guard:
+    """Puts checks before handlers, by the rules as they are and what there is of topics."""
+
+    def __init__(self, rules: ImageRules, topics: Topics) -> None:
+        self._rules = rules
+        self._topics = topics
+
+    def access(self, connection: Connection, api: str) -> Access:
+        """Return the rights of whoever is at the other end of a connection."""
+        requester = Requester(connection.peer.principal, connection.peer.host)
+        return Access(self._rules.current(), self._topics, requester, api)
+
+    def guarded(self, api_key: int, handler: Handler) -> Handler:
+        """Return the handler with its check before it; an API without one is a bug."""
+        key = ApiKey(api_key)
+        check, name = CHECKS[key], key.name
+
+        def handle(context: RequestContext, request: Any) -> Answer | Steps[Answer]:
+            access = self.access(context.connection, name)
+            match check(access, request, context.api_version):
+                case None:
+                    return handler(context, request)
+                case Refused(response):
+                    return response
+                case Closed():
+                    context.connection.close()
+                    return NO_RESPONSE
+                case Narrowed(complete):
+                    return _completed(handler(context, request), complete)
+
+        return handle
+
+    def controllers_verdict(
+        self, connection: Connection, request: Message, api_version: int
+    ) -> Verdict:
+        """Check a request to a controller.
+
+        CLUSTER_ACTION is for the cluster's own nodes: they may ask everything, for a broker has
+        checked what it passes on. Others need the rights that they would need at a broker.
+        """
+        key = ApiKey(request.__api_key__)
+        access = self.access(connection, key.name)
+        if access.can_see(AclOperation.CLUSTER_ACTION, CLUSTER):
+            return None
+        if key in CHECKS and key is not ApiKey.FETCH:
+            return CHECKS[key](access, request, api_version)
+        access.may(AclOperation.CLUSTER_ACTION, CLUSTER)
+        return with_code(response_class(key), ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+
+def _completed(
+    answer: Answer | Steps[Answer], complete: Callable[[Any], None]
+) -> Answer | Steps[Answer]:
+    """Change an answer as the check wants it, also one that comes later."""
+    if isinstance(answer, Message):
+        complete(answer)
+        return answer
+    return answer if answer is NO_RESPONSE else _completed_later(answer, complete)
+
+
+def _completed_later(steps: Steps[Answer], complete: Callable[[Any], None]) -> Steps[Answer]:
+    answer = yield from steps
+    if isinstance(answer, Message):
+        complete(answer)
+    return answer
+
+
+def guard_of(config: BrokerConfig, metadata: ClusterMetadata) -> Guard | None:
+    """Return the guard of a node, None if its configuration has no authorizer."""
+    authorizer = config.security.authorizer
+    if authorizer is None:
+        return None
+    rules = ImageRules(authorizer, lambda: metadata.image)
+    topics = ImageTopics(lambda: metadata.image, creates_topics=config.auto_create_topics)
+    return Guard(rules, topics)

@@ -1,0 +1,139 @@
+"""OffsetFetch: DESCRIBE on each group and on each topic.
+
+A topic that is asked for and denied is answered with its error; of all topics, the denied ones are
+left out. Before v8 a request is about one group, and its fields stand at the top level.
+"""
+
+from typing import Any
+
+from broker.errors import ErrorCode
+from broker.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from broker.security.acls import AclOperation
+from broker.server.authorization.access import GROUP, TOPIC, Access
+from broker.server.authorization.data import DENIED, may_on_topic, topic_name
+from broker.server.authorization.verdicts import Narrowed, Refused, Verdict, divide, joined
+
+FIRST_VERSION_WITH_GROUPS = 8
+FIRST_VERSION_WITH_ERROR = 2
+GROUP_DENIED = ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+def check_offset_fetch(access: Access, request: OffsetFetchRequest, api_version: int) -> Verdict:
+    """See the module."""
+    if api_version < FIRST_VERSION_WITH_GROUPS:
+        return _check_one(access, request, api_version)
+    allowed, denied = divide(
+        request.groups, lambda group: access.may(AclOperation.DESCRIBE, GROUP, group.group_id)
+    )
+    refusals = [
+        OffsetFetchResponseGroup(group_id=group.group_id, error_code=GROUP_DENIED)
+        for group in denied
+    ]
+    if not allowed:
+        return Refused(OffsetFetchResponse(groups=refusals)) if refusals else None
+    request.groups = allowed
+    verdicts = [_narrow_group(access, group) for group in allowed]
+    if refusals:
+        verdicts.append(Narrowed(lambda answer: answer.groups.extend(refusals)))
+    return joined(*verdicts)
+
+
+def _narrow_group(access: Access, group: OffsetFetchRequestGroup) -> Verdict:
+    group_id = group.group_id
+    if group.topics is None:
+        return Narrowed(lambda answer: _hide(access, _answer_of(answer, group_id)))
+    allowed, denied = divide(
+        group.topics,
+        lambda topic: may_on_topic(
+            access, AclOperation.DESCRIBE, topic_name(access, topic.name, topic.topic_id)
+        ),
+    )
+    if not denied:
+        return None
+    group.topics = allowed
+    refusals = [
+        OffsetFetchResponseTopics(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=[
+                OffsetFetchResponsePartitions(
+                    partition_index=index,
+                    committed_offset=-1,
+                    committed_leader_epoch=-1,
+                    metadata="",
+                    error_code=DENIED,
+                )
+                for index in topic.partition_indexes
+            ],
+        )
+        for topic in denied
+    ]
+
+    def complete(answer: OffsetFetchResponse) -> None:
+        found = _answer_of(answer, group_id)
+        if found.error_code == ErrorCode.NONE:
+            found.topics.extend(refusals)
+
+    return Narrowed(complete)
+
+
+def _answer_of(answer: OffsetFetchResponse, group_id: str) -> OffsetFetchResponseGroup:
+    return next(group for group in answer.groups if group.group_id == group_id)
+
+
+def _hide(access: Access, answer: Any) -> None:
+    """Leave out the topics that may not be described."""
+    answer.topics = [
+        topic
+        for topic in answer.topics
+        if access.can_see(
+            AclOperation.DESCRIBE,
+            TOPIC,
+            topic_name(access, topic.name, getattr(topic, "topic_id", bytes(16))) or "",
+        )
+    ]
+
+
+def _check_one(access: Access, request: OffsetFetchRequest, api_version: int) -> Verdict:
+    if not access.may(AclOperation.DESCRIBE, GROUP, request.group_id):
+        topics = [_refused(topic, GROUP_DENIED) for topic in request.topics or ()]
+        has_error = api_version >= FIRST_VERSION_WITH_ERROR
+        code = GROUP_DENIED if has_error else ErrorCode.NONE
+        return Refused(OffsetFetchResponse(topics=[] if has_error else topics, error_code=code))
+    if request.topics is None:
+        return Narrowed(lambda answer: _hide(access, answer))
+    allowed, denied = divide(
+        request.topics, lambda topic: access.may(AclOperation.DESCRIBE, TOPIC, topic.name)
+    )
+    if not denied:
+        return None
+    refusals = [_refused(topic, DENIED) for topic in denied]
+    if not allowed:
+        return Refused(OffsetFetchResponse(topics=refusals))
+    request.topics = allowed
+    return Narrowed(lambda answer: answer.topics.extend(refusals))
+
+
+def _refused(topic: Any, code: ErrorCode) -> OffsetFetchResponseTopic:
+    return OffsetFetchResponseTopic(
+        name=topic.name,
+        partitions=[
+            OffsetFetchResponsePartition(
+                partition_index=index,
+                committed_offset=-1,
+                committed_leader_epoch=-1,
+                metadata="",
+                error_code=code,
+            )
+            for index in topic.partition_indexes
+        ],
+    )

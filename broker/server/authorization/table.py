@@ -1,0 +1,129 @@
+"""The check of every API that a broker serves (KIP-11 and those after it)."""
+
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages.describe_acls import DescribeAclsResponse
+from broker.protocol.messages.describe_log_dirs import DescribeLogDirsResponse
+from broker.protocol.messages.describe_quorum import DescribeQuorumResponse
+from broker.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsResponse,
+)
+from broker.protocol.messages.heartbeat import HeartbeatResponse
+from broker.protocol.messages.join_group import JoinGroupResponse
+from broker.protocol.messages.leave_group import LeaveGroupResponse
+from broker.protocol.messages.list_config_resources import ListConfigResourcesResponse
+from broker.protocol.messages.sync_group import SyncGroupResponse
+from broker.security.acls import AclOperation
+from broker.server.authorization.cluster import (
+    check_alter_configs,
+    check_alter_replica_log_dirs,
+    check_describe_cluster,
+    check_describe_configs,
+    check_incremental_alter_configs,
+    decided_by_controller,
+)
+from broker.server.authorization.data import (
+    check_delete_records,
+    check_describe_producers,
+    check_fetch,
+    check_list_offsets,
+    check_offset_for_leader_epoch,
+    check_produce,
+)
+from broker.server.authorization.groups import (
+    check_consumer_group_describe,
+    check_consumer_group_heartbeat,
+    check_delete_groups,
+    check_describe_groups,
+    check_list_groups,
+    check_offset_commit,
+    check_offset_delete,
+    of_member,
+)
+from broker.server.authorization.offset_fetch import check_offset_fetch
+from broker.server.authorization.topics import (
+    check_create_partitions,
+    check_create_topics,
+    check_delete_topics,
+    check_describe_topic_partitions,
+    check_metadata,
+)
+from broker.server.authorization.transactions import (
+    check_add_offsets_to_txn,
+    check_add_partitions_to_txn,
+    check_describe_transactions,
+    check_end_txn,
+    check_find_coordinator,
+    check_init_producer_id,
+    check_list_transactions,
+    check_txn_offset_commit,
+    check_write_txn_markers,
+)
+from broker.server.authorization.verdicts import Check, always, on_cluster
+
+CHECKS: dict[ApiKey, Check] = {
+    ApiKey.API_VERSIONS: always,
+    ApiKey.SASL_HANDSHAKE: always,
+    ApiKey.SASL_AUTHENTICATE: always,
+    ApiKey.PRODUCE: check_produce,
+    ApiKey.FETCH: check_fetch,
+    ApiKey.LIST_OFFSETS: check_list_offsets,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: check_offset_for_leader_epoch,
+    ApiKey.DELETE_RECORDS: check_delete_records,
+    ApiKey.DESCRIBE_PRODUCERS: check_describe_producers,
+    # Groups.
+    ApiKey.JOIN_GROUP: of_member(JoinGroupResponse),
+    ApiKey.SYNC_GROUP: of_member(SyncGroupResponse),
+    ApiKey.HEARTBEAT: of_member(HeartbeatResponse),
+    ApiKey.LEAVE_GROUP: of_member(LeaveGroupResponse),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: check_consumer_group_heartbeat,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: check_consumer_group_describe,
+    ApiKey.DESCRIBE_GROUPS: check_describe_groups,
+    ApiKey.LIST_GROUPS: check_list_groups,
+    ApiKey.DELETE_GROUPS: check_delete_groups,
+    ApiKey.OFFSET_COMMIT: check_offset_commit,
+    ApiKey.OFFSET_FETCH: check_offset_fetch,
+    ApiKey.OFFSET_DELETE: check_offset_delete,
+    # Transactions.
+    ApiKey.FIND_COORDINATOR: check_find_coordinator,
+    ApiKey.INIT_PRODUCER_ID: check_init_producer_id,
+    ApiKey.ADD_PARTITIONS_TO_TXN: check_add_partitions_to_txn,
+    ApiKey.ADD_OFFSETS_TO_TXN: check_add_offsets_to_txn,
+    ApiKey.END_TXN: check_end_txn,
+    ApiKey.TXN_OFFSET_COMMIT: check_txn_offset_commit,
+    ApiKey.WRITE_TXN_MARKERS: check_write_txn_markers,
+    ApiKey.DESCRIBE_TRANSACTIONS: check_describe_transactions,
+    ApiKey.LIST_TRANSACTIONS: check_list_transactions,
+    # Topics.
+    ApiKey.METADATA: check_metadata,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: check_describe_topic_partitions,
+    ApiKey.CREATE_TOPICS: check_create_topics,
+    ApiKey.DELETE_TOPICS: check_delete_topics,
+    ApiKey.CREATE_PARTITIONS: check_create_partitions,
+    # Settings.
+    ApiKey.DESCRIBE_CONFIGS: check_describe_configs,
+    ApiKey.ALTER_CONFIGS: check_alter_configs,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: check_incremental_alter_configs,
+    ApiKey.LIST_CONFIG_RESOURCES: on_cluster(
+        AclOperation.DESCRIBE_CONFIGS, ListConfigResourcesResponse
+    ),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: decided_by_controller(AclOperation.DESCRIBE_CONFIGS),
+    ApiKey.ALTER_CLIENT_QUOTAS: decided_by_controller(AclOperation.ALTER_CONFIGS),
+    # Security.
+    ApiKey.DESCRIBE_ACLS: on_cluster(AclOperation.DESCRIBE, DescribeAclsResponse),
+    ApiKey.CREATE_ACLS: decided_by_controller(AclOperation.ALTER),
+    ApiKey.DELETE_ACLS: decided_by_controller(AclOperation.ALTER),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: on_cluster(
+        AclOperation.DESCRIBE, DescribeUserScramCredentialsResponse
+    ),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: decided_by_controller(AclOperation.ALTER),
+    # The cluster.
+    ApiKey.DESCRIBE_CLUSTER: check_describe_cluster,
+    ApiKey.DESCRIBE_QUORUM: on_cluster(AclOperation.DESCRIBE, DescribeQuorumResponse),
+    ApiKey.DESCRIBE_LOG_DIRS: on_cluster(AclOperation.DESCRIBE, DescribeLogDirsResponse),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: check_alter_replica_log_dirs,
+    ApiKey.ELECT_LEADERS: decided_by_controller(AclOperation.ALTER),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: decided_by_controller(AclOperation.ALTER),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: decided_by_controller(AclOperation.DESCRIBE),
+    ApiKey.UPDATE_FEATURES: decided_by_controller(AclOperation.ALTER),
+    ApiKey.UNREGISTER_BROKER: decided_by_controller(AclOperation.ALTER),
+}

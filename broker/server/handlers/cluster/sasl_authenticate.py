@@ -1,0 +1,19 @@
+"""SaslAuthenticate (key 36), versions 0-2, where it has no place: see `sasl_handshake.py`."""
+
+from broker.errors import ErrorCode
+from broker.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from broker.server.network.dispatch import Answer, RequestContext
+
+
+class SaslAuthenticate:
+    """Refuses, as Kafka does."""
+
+    def handle(self, context: RequestContext, request: SaslAuthenticateRequest) -> Answer:
+        """Answer ILLEGAL_SASL_STATE."""
+        return SaslAuthenticateResponse(
+            error_code=ErrorCode.ILLEGAL_SASL_STATE,
+            error_message="SaslAuthenticate request received after successful authentication",
+        )

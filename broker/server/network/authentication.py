@@ -1,0 +1,181 @@
+"""The frames of a connection that has to authenticate by SASL before anything else.
+
+Until it has, only ApiVersions, SaslHandshake and SaslAuthenticate are answered
+(`broker/security/sasl_session.py` has the table); everything else closes the connection. After that
+frames go to the dispatcher, and a client may authenticate again (KIP-368). A client that failed is
+told so after `connection.failed.authentication.delay.ms`, and then loses its connection: this slows
+down the guessing of passwords (KIP-306).
+"""
+
+import asyncio
+import logging
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+from broker.errors import ErrorCode
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.framing import (
+    DecodeError,
+    RequestHeader,
+    UnsupportedVersion,
+    begin_request,
+)
+from broker.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from broker.security.errors import AuthenticationFailed
+from broker.security.sasl_session import SaslSession
+from broker.server.network.connection import Connection, FrameSink, Making
+from broker.server.network.dispatch import close_malformed, encode
+from broker.server.network.later import Later
+from broker.server.network.sending import Part
+
+log = logging.getLogger("millrace.authentication")
+
+SASL_APIS = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
+FAILURE = "Authentication failed: Invalid username or password"
+_read_api_key = struct.Struct(">h").unpack_from
+
+
+class SessionLimits(NamedTuple):
+    """What a session may do, and for how long."""
+
+    max_frame_bytes: int
+    """Of a request after authentication."""
+    failure_delay_ms: int
+    """connection.failed.authentication.delay.ms"""
+    max_session_ms: int
+    """connections.max.reauth.ms; 0: for ever."""
+
+
+class AuthenticatingSink:
+    """Owns the authentication of one connection, and hands on its other frames."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        session: SaslSession,
+        sink: FrameSink,
+        limits: SessionLimits,
+        now: Callable[[], float],
+    ) -> None:
+        self._loop = loop
+        self._session = session
+        self._sink = sink
+        self._limits = limits
+        self._now = now
+        self._ends_at = 0.0
+        """When the session ends if `connections.max.reauth.ms` is set, in seconds."""
+
+    def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Making | None:
+        """Answer what authentication is about, and everything else once it is complete."""
+        if not self._session.is_complete:
+            return self._authenticating(connection, frame)
+        if _read_api_key(frame)[0] in SASL_APIS:
+            return self._sasl_request(connection, frame)
+        if self._limits.max_session_ms and self._now() >= self._ends_at:
+            self._close(connection, "the session has ended")
+            return None
+        return self._sink.on_frame(connection, frame)
+
+    def _authenticating(
+        self, connection: Connection, frame: memoryview
+    ) -> list[Part] | Making | None:
+        if self._session.has_failed:
+            self._close(connection, "a request after a failed authentication")
+            return None
+        if self._session.takes_bare_tokens:
+            return self._bare_token(connection, bytes(frame))
+        if _read_api_key(frame)[0] == ApiKey.API_VERSIONS:
+            return self._sink.on_frame(connection, frame)
+        return self._sasl_request(connection, frame)
+
+    def _sasl_request(
+        self, connection: Connection, frame: memoryview
+    ) -> list[Part] | Making | None:
+        try:
+            header, message = begin_request(frame)
+        except UnsupportedVersion:
+            self._close(connection, "an unknown request before authentication")
+            return None
+        except DecodeError as error:
+            close_malformed(connection, error)
+            return None
+        if isinstance(message, SaslHandshakeRequest):
+            return self._handshake(connection, header, message)
+        if isinstance(message, SaslAuthenticateRequest):
+            return self._authenticate(connection, header, message)
+        self._close(connection, "a request before authentication")
+        return None
+
+    def on_closed(self, connection: Connection) -> None:
+        """Pass on that the connection is gone."""
+        self._sink.on_closed(connection)
+
+    def _handshake(
+        self, connection: Connection, header: RequestHeader, request: SaslHandshakeRequest
+    ) -> list[Part] | Making | None:
+        try:
+            is_enabled = self._session.handshake(request.mechanism, header.api_version)
+        except AuthenticationFailed as failed:
+            self._close(connection, str(failed))
+            return None
+        answer = SaslHandshakeResponse(mechanisms=list(self._session.mechanisms))
+        if is_enabled:
+            return encode(header, answer)
+        answer.error_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        why = f"mechanism {request.mechanism!r} is not enabled"
+        return self._refused(connection, encode(header, answer), why)
+
+    def _authenticate(
+        self, connection: Connection, header: RequestHeader, request: SaslAuthenticateRequest
+    ) -> list[Part] | Making | None:
+        if not self._session.is_under_way:
+            self._close(connection, "a SASL token without a SaslHandshake")
+            return None
+        try:
+            answer = self._session.authenticate(bytes(request.auth_bytes))
+        except AuthenticationFailed as failed:
+            refusal = SaslAuthenticateResponse(
+                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=FAILURE
+            )
+            return self._refused(connection, encode(header, refusal), str(failed))
+        self._note(connection)
+        response = SaslAuthenticateResponse(auth_bytes=answer, error_message=None)
+        if self._session.is_complete:
+            response.session_lifetime_ms = self._limits.max_session_ms
+        return encode(header, response)
+
+    def _bare_token(self, connection: Connection, token: bytes) -> list[Part] | None:
+        """Answer a token that is a frame of its own, as after SaslHandshake v0 (KIP-43)."""
+        try:
+            answer = self._session.authenticate(token)
+        except AuthenticationFailed as failed:
+            self._close(connection, str(failed))
+            return None
+        self._note(connection)
+        return [struct.pack(">i", len(answer)) + answer]
+
+    def _note(self, connection: Connection) -> None:
+        """Let the connection have its principal once the client has proved it."""
+        principal = self._session.principal
+        if self._session.is_complete and principal is not None:
+            connection.peer = connection.peer._replace(principal=principal)
+            connection.max_frame_bytes = self._limits.max_frame_bytes
+            self._ends_at = self._now() + self._limits.max_session_ms / 1000
+
+    def _refused(self, connection: Connection, refusal: list[Part], why: str) -> Making:
+        """Send a refusal after the delay, and close the connection behind it."""
+        log.info("authentication failed host=%s listener=%s reason=%s", *connection.peer[:2], why)
+        delay = Later()
+        self._loop.call_later(self._limits.failure_delay_ms / 1000, delay.done)
+        yield delay
+        self._loop.call_soon(connection.close)
+        return refusal
+
+    def _close(self, connection: Connection, why: str) -> None:
+        log.info("closed: %s host=%s listener=%s", why, *connection.peer[:2])
+        connection.close()

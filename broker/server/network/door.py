@@ -1,0 +1,114 @@
+"""How clients come in through one listener: a plain socket, TLS, SASL, or both.
+
+A connection is made when the TLS handshake is done, if there is one; its principal is then that of
+the client's certificate. With SASL it begins with its authentication (`authentication.py`), until
+which its frames are small.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+
+from broker.config.broker_config import BrokerConfig
+from broker.config.security_config import SaslConfig
+from broker.metadata.image import MetadataImage
+from broker.security.credentials import SCRAM_MECHANISMS
+from broker.security.plain import PlainServer
+from broker.security.principal import ANONYMOUS, principal_of_subject
+from broker.security.sasl_session import MechanismServer, SaslSession
+from broker.security.scram import ScramServer
+from broker.server.clock import monotonic_seconds, random_uuid
+from broker.server.network.authentication import AuthenticatingSink, SessionLimits
+from broker.server.network.certificate_names import subject_text
+from broker.server.network.connection import Connection, FrameSink
+from broker.server.network.peer import Peer
+from broker.server.network.shared import Shared
+from broker.server.network.tls_contexts import TlsContexts
+from broker.server.network.tls_socket import Shaken, TlsHandshake, TlsSocket
+
+log = logging.getLogger("millrace.listener")
+
+_SCRAM_BY_NAME = {mechanism.name: mechanism for mechanism in SCRAM_MECHANISMS.values()}
+
+
+class Door:
+    """Makes the connections of one listener."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        listener_name: str,
+        shared: Shared,
+        sink: FrameSink,
+        image: Callable[[], MetadataImage],
+    ) -> None:
+        """Read the keys of TLS; raises KafkaError(INVALID_CONFIG)."""
+        self._config = config
+        self._listener_name = listener_name
+        self._security = config.security.listeners[listener_name]
+        self._shared = shared
+        self._loop: asyncio.AbstractEventLoop = shared.turns.loop
+        self._sink = sink
+        self._image = image
+        tls = self._security.tls
+        self._tls = None if tls is None else TlsContexts(tls, monotonic_seconds)
+
+    @property
+    def has_handshake(self) -> bool:
+        """Whether `shake_hands` comes before `connect`."""
+        return self._tls is not None
+
+    def shake_hands(
+        self, accepted: socket.socket, on_done: Callable[[Shaken], None]
+    ) -> TlsHandshake:
+        """Begin the TLS handshake of an accepted socket; raises OSError if it is gone already."""
+        assert self._tls is not None, self._listener_name
+        wrapped = self._tls.current().wrap_socket(
+            accepted, server_side=True, do_handshake_on_connect=False
+        )
+        return TlsHandshake(self._loop, wrapped, on_done)
+
+    def connect(self, connected: socket.socket | TlsSocket, host: str) -> Connection:
+        """Make the connection of a client; raises ValueError if it may not have one."""
+        principal = self._certified(connected)
+        sasl = self._security.sasl
+        sink = self._sink if sasl is None else self._authenticating(sasl)
+        limit = self._config.max_frame_bytes
+        return Connection(
+            self._shared,
+            connected,
+            sink=sink,
+            max_frame_bytes=limit if sasl is None else min(limit, sasl.max_receive_bytes),
+            peer=Peer(host, self._listener_name, principal),
+        )
+
+    def _certified(self, connected: socket.socket | TlsSocket) -> str:
+        """Return the principal that a certificate proves; SASL's comes later."""
+        tls = self._security.tls
+        if not isinstance(connected, TlsSocket) or tls is None or self._security.sasl is not None:
+            return ANONYMOUS
+        subject = connected.peer_subject()
+        if subject is None:
+            return ANONYMOUS
+        return principal_of_subject(subject_text(subject), list(tls.mapping_rules))
+
+    def _authenticating(self, sasl: SaslConfig) -> AuthenticatingSink:
+        def make_server(name: str) -> MechanismServer:
+            mechanism = _SCRAM_BY_NAME.get(name)
+            if mechanism is None:
+                return PlainServer(sasl.logins[name].passwords)
+            number = mechanism.number
+            return ScramServer(
+                mechanism,
+                lambda user: self._image().scram.get((user, number)),
+                random_uuid().hex,
+            )
+
+        limits = SessionLimits(
+            self._config.max_frame_bytes,
+            sasl.failure_delay_ms,
+            self._config.security.max_session_ms,
+        )
+        session = SaslSession(sasl.mechanisms, make_server)
+        return AuthenticatingSink(self._loop, session, self._sink, limits, monotonic_seconds)

@@ -1,0 +1,180 @@
+"""The security of listeners, from settings in Kafka's spelling."""
+
+from typing import Any
+
+import pytest
+
+from broker.config.broker_config import BrokerConfig
+from broker.config.security_config import STANDARD_AUTHORIZER, SecurityProtocol
+from broker.config.sources import collect_settings, parse_properties
+from broker.errors import KafkaError
+from broker.security.jaas import PLAIN_MODULE, SCRAM_MODULE
+
+
+def read(**given: str) -> BrokerConfig:
+    return BrokerConfig.from_settings(
+        {name.replace("__", "."): each for name, each in given.items()}
+    )
+
+
+def from_text(text: str) -> BrokerConfig:
+    settings = parse_properties(text)
+    overrides = [f"{name}={value}" for name, value in settings.items()]
+    return BrokerConfig.from_settings(
+        collect_settings(file=None, environment={}, overrides=overrides)
+    )
+
+
+KAFKAS_OWN = f"""
+node.id=1
+process.roles=broker,controller
+listeners=INTERNAL://:9091,CLIENT://:9092,SECURE://:9094,CONTROLLER://:9093
+advertised.listeners=INTERNAL://h:9091,CLIENT://h:9092,SECURE://h:9094
+controller.listener.names=CONTROLLER
+controller.quorum.voters=1@localhost:9093
+inter.broker.listener.name=INTERNAL
+listener.security.protocol.map=INTERNAL:PLAINTEXT,CLIENT:SASL_PLAINTEXT,SECURE:SASL_SSL,CONTROLLER:PLAINTEXT
+sasl.enabled.mechanisms=SCRAM-SHA-512
+listener.name.client.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
+listener.name.client.plain.sasl.jaas.config={PLAIN_MODULE} required \\
+    username="admin" password="admin-secret" \\
+    user_admin="admin-secret" user_alice="alice-secret";
+listener.name.secure.scram-sha-512.sasl.jaas.config={SCRAM_MODULE} required;
+listener.name.secure.ssl.keystore.location=/certificates/broker.pem
+listener.name.secure.ssl.keystore.type=PEM
+ssl.truststore.location=/certificates/ca.pem
+listener.name.secure.ssl.client.auth=required
+ssl.principal.mapping.rules=RULE:^CN=(.*?),.*$/$1/,DEFAULT
+authorizer.class.name={STANDARD_AUTHORIZER}
+super.users=User:admin;User:CN=broker
+"""
+
+
+def test_a_file_as_kafkas_documentation_shows_it() -> None:
+    config = from_text(KAFKAS_OWN).security
+    client, secure = config.listeners["CLIENT"], config.listeners["SECURE"]
+    assert config.listeners["INTERNAL"].protocol is SecurityProtocol.PLAINTEXT
+    assert client.tls is None
+    assert client.sasl is not None
+    assert client.sasl.mechanisms == ["PLAIN", "SCRAM-SHA-256"]
+    assert client.sasl.logins["PLAIN"].passwords["alice"] == "alice-secret"
+    assert secure.sasl is not None
+    assert secure.sasl.mechanisms == ["SCRAM-SHA-512"]
+    assert secure.tls is not None
+    assert secure.tls.keystore.location == "/certificates/broker.pem"
+    assert secure.tls.truststore is not None
+    assert (secure.tls.client_auth, len(secure.tls.mapping_rules)) == ("required", 2)
+    assert config.authorizer is not None
+    assert config.authorizer.super_users == {"User:admin", "User:CN=broker"}
+
+
+def test_a_node_without_security_settings_has_none() -> None:
+    config = read().security
+    assert config.authorizer is None
+    assert {each.protocol for each in config.listeners.values()} == {SecurityProtocol.PLAINTEXT}
+
+
+def test_a_lone_node_needs_no_listener_for_other_brokers() -> None:
+    jaas = f'{PLAIN_MODULE} required user_a="b";'
+    config = read(
+        listeners="SASL_PLAINTEXT://127.0.0.1:0",
+        sasl__enabled__mechanisms="PLAIN",
+        sasl__jaas__config=jaas,
+    )
+    assert config.security.listeners["SASL_PLAINTEXT"].protocol.uses_sasl
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"listeners": "SSL://:1"}, "ssl.keystore.location"),
+        ({"listeners": "OTHER://:1"}, "no security protocol"),
+        (
+            {"listeners": "SASL_PLAINTEXT://:1"},
+            "GSSAPI on listener SASL_PLAINTEXT: not supported yet",
+        ),
+        (
+            {"listeners": "SASL_PLAINTEXT://:1", "sasl.enabled.mechanisms": "PLAIN"},
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config",
+        ),
+        (
+            {
+                "listeners": "SASL_PLAINTEXT://:1",
+                "sasl.enabled.mechanisms": "PLAIN",
+                "sasl.jaas.config": f"{SCRAM_MODULE} required;",
+            },
+            "PLAIN takes",
+        ),
+        ({"listeners": "SASL_PLAINTEXT://:1", "sasl.enabled.mechanisms": "DIGEST"}, "unknown"),
+        ({"authorizer.class.name": "com.example.Authorizer"}, "there is org.apache.kafka"),
+        ({"super.users": "User:a"}, "needs authorizer.class.name"),
+        (
+            {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "alice"},
+            "type:name",
+        ),
+        (
+            {
+                "listeners": "SSL://:1",
+                "ssl.keystore.location": "x",
+                "ssl.client.auth": "required",
+            },
+            "ssl.truststore.location",
+        ),
+        (
+            {"listeners": "SSL://:1", "ssl.keystore.key": "x"},
+            "go together",
+        ),
+        (
+            {
+                "listeners": "SSL://:1",
+                "ssl.keystore.location": "x",
+                "ssl.enabled.protocols": "TLSv1.1",
+            },
+            "there are TLSv1.2",
+        ),
+        (
+            {
+                "listeners": "SASL_PLAINTEXT://:1,CONTROLLER://:2",
+                "controller.quorum.voters": "1@localhost:2",
+                "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+                "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
+            },
+            "needs username and password",
+        ),
+        (
+            {
+                "listeners": "SASL_PLAINTEXT://:1,CONTROLLER://:2",
+                "controller.quorum.voters": "1@localhost:2",
+                "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+            },
+            "sasl.mechanism.inter.broker.protocol=GSSAPI",
+        ),
+        ({"listener.security.protocol.map": "PLAINTEXT:TLS"}, "names no security protocol"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(KafkaError) as raised:
+        BrokerConfig.from_settings(changes)
+    assert said in str(raised.value.message)
+
+
+def test_what_a_node_shows_to_the_others() -> None:
+    config = from_text(
+        KAFKAS_OWN.replace(
+            "inter.broker.listener.name=INTERNAL", "inter.broker.listener.name=SECURE"
+        )
+        .replace("SECURE.scram", "secure.scram")
+        .replace(f"{SCRAM_MODULE} required;", f'{SCRAM_MODULE} required username="b" password="p";')
+        + "sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512\n"
+    ).security
+    assert config.to_controllers.protocol is SecurityProtocol.PLAINTEXT
+    others = config.to_brokers
+    assert (others.protocol, others.mechanism) == (SecurityProtocol.SASL_SSL, "SCRAM-SHA-512")
+    assert (others.user, others.password, others.verifies_host) == ("b", "p", True)
+    assert others.truststore is not None
+
+
+def test_a_misspelt_setting_of_a_listener_is_refused() -> None:
+    for name in ("listener.name.client.ssl.keystor.location", "listener.name.client.plain.x.jaas"):
+        with pytest.raises(KafkaError, match="unknown setting"):
+            collect_settings(file=None, environment={}, overrides=[f"{name}=x"])

@@ -1,0 +1,169 @@
+"""CreateAcls, DeleteAcls and AlterUserScramCredentials: what the controller decides."""
+
+from typing import Any
+
+import pytest
+
+from broker.errors import ErrorCode
+from broker.metadata.control.limits import MAX_RECORDS_PER_REQUEST
+from broker.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from broker.protocol.messages.create_acls import AclCreation, CreateAclsRequest
+from broker.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from broker.security.credentials import SCRAM_SHA_256, credential_from, salted_password
+from tests.lib.controlled_cluster import ControlledCluster
+
+INVALID = int(ErrorCode.INVALID_REQUEST)
+
+
+def creation(**changes: Any) -> AclCreation:
+    given: dict[str, Any] = {
+        "resource_type": 2,
+        "resource_name": "orders",
+        "resource_pattern_type": 3,
+        "principal": "User:alice",
+        "host": "*",
+        "operation": 3,
+        "permission_type": 3,
+    }
+    return AclCreation(**{**given, **changes})
+
+
+def create(cluster: ControlledCluster, *creations: AclCreation) -> list[int]:
+    answer = cluster.ask(CreateAclsRequest(creations=list(creations)))
+    return [int(result.error_code) for result in answer.results]
+
+
+def delete(cluster: ControlledCluster, **wanted: Any) -> tuple[int, list[str]]:
+    given: dict[str, Any] = {
+        "resource_type_filter": 1,
+        "resource_name_filter": None,
+        "pattern_type_filter": 1,
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": 1,
+        "permission_type": 1,
+    }
+    request = DeleteAclsRequest(filters=[DeleteAclsFilter(**{**given, **wanted})])
+    (result,) = cluster.ask(request).filter_results
+    return int(result.error_code), sorted(acl.principal for acl in result.matching_acls)
+
+
+def principals(cluster: ControlledCluster) -> list[str]:
+    return sorted(acl.principal for acl in cluster.image.acls.values())
+
+
+def test_a_rule_is_added_once_and_the_image_has_another_version() -> None:
+    cluster = ControlledCluster(1)
+    version = cluster.image.acls.version
+    assert create(cluster, creation(), creation(principal="User:bob"), creation()) == [0, 0, 0]
+    assert create(cluster, creation()) == [0]
+    assert principals(cluster) == ["User:alice", "User:bob"]
+    assert cluster.image.acls.version == version + 2
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"resource_type": 0},
+        {"resource_type": 1},
+        {"resource_type": 99},
+        {"resource_pattern_type": 1},
+        {"resource_pattern_type": 2},
+        {"operation": 1},
+        {"operation": 77},
+        {"permission_type": 1},
+        {"resource_name": ""},
+        {"resource_type": 4, "resource_name": "orders"},
+        {"principal": "alice"},
+        {"principal": ""},
+        {"principal": ":alice"},
+    ],
+)
+def test_a_rule_that_cannot_be_is_refused_and_the_others_are_added(changes: Any) -> None:
+    cluster = ControlledCluster(1)
+    assert create(cluster, creation(**changes), creation()) == [INVALID, 0]
+    assert principals(cluster) == ["User:alice"]
+
+
+def test_filters_delete_what_they_match_once() -> None:
+    cluster = ControlledCluster(1)
+    users = [f"User:{name}" for name in ("alice", "bob", "carol")]
+    create(cluster, *(creation(principal=user) for user in users))
+    assert delete(cluster, principal_filter="User:bob") == (0, ["User:bob"])
+    assert delete(cluster, resource_name_filter="other") == (0, [])
+    assert delete(cluster, pattern_type_filter=0) == (INVALID, [])
+    assert delete(cluster, resource_type_filter=2) == (0, ["User:alice", "User:carol"])
+    assert principals(cluster) == []
+
+
+def test_too_many_rules_at_once_are_refused_whole() -> None:
+    cluster = ControlledCluster(1)
+    many = [creation(resource_name=f"t{n}") for n in range(MAX_RECORDS_PER_REQUEST + 1)]
+    assert set(create(cluster, *many)) == {int(ErrorCode.POLICY_VIOLATION)}
+    assert principals(cluster) == []
+
+
+def upsertion(user: str = "alice", **changes: Any) -> ScramCredentialUpsertion:
+    salted = salted_password(SCRAM_SHA_256, "secret", b"salt", 4096)
+    given: dict[str, Any] = {
+        "name": user,
+        "mechanism": 1,
+        "iterations": 4096,
+        "salt": b"salt",
+        "salted_password": salted,
+    }
+    return ScramCredentialUpsertion(**{**given, **changes})
+
+
+def alter(
+    cluster: ControlledCluster,
+    *upsertions: ScramCredentialUpsertion,
+    deletions: tuple[tuple[str, int], ...] = (),
+) -> dict[str, int]:
+    request = AlterUserScramCredentialsRequest(
+        upsertions=list(upsertions),
+        deletions=[ScramCredentialDeletion(name=name, mechanism=each) for name, each in deletions],
+    )
+    return {result.user: int(result.error_code) for result in cluster.ask(request).results}
+
+
+def test_a_credential_is_stored_without_the_password() -> None:
+    cluster = ControlledCluster(1)
+    assert alter(cluster, upsertion(), upsertion(mechanism=2)) == {"alice": 0}
+    salted = salted_password(SCRAM_SHA_256, "secret", b"salt", 4096)
+    expected = credential_from(SCRAM_SHA_256, salted, b"salt", 4096)
+    assert cluster.image.scram["alice", 1] == expected
+    assert alter(cluster, deletions=(("alice", 1),)) == {"alice": 0}
+    assert list(cluster.image.scram) == [("alice", 2)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"user": ""}, ErrorCode.UNACCEPTABLE_CREDENTIAL),
+        ({"mechanism": 0}, ErrorCode.UNSUPPORTED_SASL_MECHANISM),
+        ({"mechanism": 3}, ErrorCode.UNSUPPORTED_SASL_MECHANISM),
+        ({"iterations": 4095}, ErrorCode.UNACCEPTABLE_CREDENTIAL),
+        ({"iterations": 16_385}, ErrorCode.UNACCEPTABLE_CREDENTIAL),
+        ({"salt": b""}, ErrorCode.UNACCEPTABLE_CREDENTIAL),
+        ({"salted_password": b""}, ErrorCode.UNACCEPTABLE_CREDENTIAL),
+    ],
+)
+def test_a_wrong_credential_is_refused_and_others_are_stored(changes: Any, code: int) -> None:
+    cluster = ControlledCluster(1)
+    user = changes.get("user", "alice")
+    assert alter(cluster, upsertion(**changes), upsertion("bob")) == {user: int(code), "bob": 0}
+    assert list(cluster.image.scram) == [("bob", 1)]
+
+
+def test_twice_in_one_request_and_a_deletion_of_nothing_are_refused() -> None:
+    cluster = ControlledCluster(1)
+    twice = int(ErrorCode.DUPLICATE_RESOURCE)
+    assert alter(cluster, upsertion(), deletions=(("alice", 1),)) == {"alice": twice}
+    missing = int(ErrorCode.RESOURCE_NOT_FOUND)
+    assert alter(cluster, deletions=(("alice", 1),)) == {"alice": missing}
+    assert not cluster.image.scram

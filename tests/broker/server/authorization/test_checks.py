@@ -1,0 +1,270 @@
+"""The check of every API: without the right nothing is done and nothing is told."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from broker.errors import ErrorCode
+from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from broker.protocol.framing import request_class, response_class
+from broker.protocol.message import Message, Struct
+from broker.protocol.structs import encode_struct
+from broker.security.acls import (
+    Acl,
+    AclOperation,
+    PatternType,
+    PermissionType,
+    ResourcePattern,
+    ResourceType,
+)
+from broker.security.authorizer import Authorizer, Requester
+from broker.server.apis import SERVED_APIS
+from broker.server.authorization.access import Access
+from broker.server.authorization.table import CHECKS
+from broker.server.authorization.verdicts import Closed, Narrowed, Refused, Verdict, always
+from tests.lib.protocol_messages import sample
+
+ALICE = Requester("User:alice", "127.0.0.1")
+NAME = "grün"
+"""Every name in a sample."""
+DENIALS = {
+    int(code)
+    for code in ErrorCode
+    if code.name.endswith("AUTHORIZATION_FAILED") or code == ErrorCode.OPERATION_NOT_ATTEMPTED
+}
+UNCHECKED = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+OPEN_TO_ALL = {*UNCHECKED, ApiKey.DESCRIBE_CLUSTER}
+SHORTENED = {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS}
+"""Lists leave out what the requester may not see, without a word."""
+
+
+class EveryTopic:
+    """All ids are of the topic with the name of the samples."""
+
+    creates_topics = True
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        return NAME
+
+    def exists(self, name: str) -> bool:
+        return False
+
+
+def access(*rules: tuple[ResourceType, str, AclOperation]) -> Access:
+    acls = [
+        Acl(
+            ResourcePattern(kind, name, PatternType.LITERAL),
+            "User:alice",
+            "*",
+            operation,
+            PermissionType.ALLOW,
+        )
+        for kind, name, operation in rules
+    ]
+    return Access(Authorizer(acls), EveryTopic(), ALICE, "Test")
+
+
+def everything() -> Access:
+    kinds = (
+        ResourceType.TOPIC,
+        ResourceType.GROUP,
+        ResourceType.CLUSTER,
+        ResourceType.TRANSACTIONAL_ID,
+    )
+    return access(*((kind, "*", AclOperation.ALL) for kind in kinds))
+
+
+def served() -> Iterator[tuple[ApiKey, int]]:
+    for key in sorted(CHECKS):
+        versions = API_VERSION_RANGES[key]
+        for version in range(versions.served_min, versions.max + 1):
+            yield key, version
+
+
+def codes_in(value: Any) -> Iterator[int]:
+    """Give every error code in a message."""
+    if isinstance(value, Struct):
+        for name in value.__fields__:
+            part = getattr(value, name)
+            if name.endswith("error_code"):
+                yield int(part)
+            else:
+                yield from codes_in(part)
+    elif isinstance(value, list):
+        for each in value:
+            yield from codes_in(each)
+
+
+def ask(key: ApiKey, version: int, rights: Access) -> tuple[Message, Verdict]:
+    request = sample(request_class(key), version)
+    if key == ApiKey.FETCH:
+        request.session_epoch = 0
+    return request, CHECKS[key](rights, request, version)
+
+
+def test_every_served_api_has_a_check() -> None:
+    assert set(CHECKS) >= SERVED_APIS
+    assert {key for key, check in CHECKS.items() if check is always} == UNCHECKED
+
+
+@pytest.mark.parametrize(("key", "version"), list(served()), ids=str)
+def test_without_rights_nothing_is_done_and_nothing_is_told(key: ApiKey, version: int) -> None:
+    request, verdict = ask(key, version, access())
+    if isinstance(verdict, Refused):
+        codes = list(codes_in(verdict.response))
+        assert set(codes) & DENIALS
+        assert set(codes) <= {*DENIALS, 0}
+        encode_struct(verdict.response, version)
+    elif isinstance(verdict, Narrowed):
+        answer = response_class(key)()
+        verdict.complete(answer)
+        assert set(codes_in(answer)) <= {*DENIALS, 0}
+        if key in {*SHORTENED, *OPEN_TO_ALL}:
+            return
+        assert key == ApiKey.METADATA, key
+        assert not request.topics  # type: ignore[attr-defined]
+        assert set(codes_in(answer)) & DENIALS
+    else:
+        assert key in OPEN_TO_ALL, verdict
+
+
+@pytest.mark.parametrize(("key", "version"), list(served()), ids=str)
+def test_with_all_rights_the_request_is_left_alone(key: ApiKey, version: int) -> None:
+    request, verdict = ask(key, version, everything())
+    untouched, _ = sample(request_class(key), version), None
+    if key == ApiKey.FETCH:
+        untouched.session_epoch = 0
+    assert request == untouched
+    assert verdict is None or isinstance(verdict, Narrowed)
+    if isinstance(verdict, Narrowed):
+        answer = sample(response_class(key), version)
+        verdict.complete(answer)
+        encode_struct(answer, version)
+
+
+def test_a_request_that_wants_no_answer_ends_its_connection() -> None:
+    request = sample(request_class(ApiKey.PRODUCE), 9)
+    request.acks = 0
+    assert CHECKS[ApiKey.PRODUCE](access(), request, 9) == Closed()
+
+
+W, R, D = AclOperation.WRITE, AclOperation.READ, AclOperation.DESCRIBE
+T, G, X, C = (
+    ResourceType.TOPIC,
+    ResourceType.GROUP,
+    ResourceType.TRANSACTIONAL_ID,
+    ResourceType.CLUSTER,
+)
+CLUSTER = "kafka-cluster"
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "rights"),
+    [
+        (ApiKey.PRODUCE, 9, [(T, W), (X, W)]),
+        (ApiKey.PRODUCE, 13, [(T, W), (X, W)]),
+        (ApiKey.LIST_OFFSETS, 10, [(T, D)]),
+        (ApiKey.DELETE_RECORDS, 2, [(T, AclOperation.DELETE)]),
+        (ApiKey.DESCRIBE_PRODUCERS, 0, [(T, R)]),
+        (ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, [(T, D)]),
+        (ApiKey.JOIN_GROUP, 9, [(G, R)]),
+        (ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, [(G, R), (T, D)]),
+        (ApiKey.OFFSET_COMMIT, 9, [(G, R), (T, R)]),
+        (ApiKey.OFFSET_FETCH, 9, [(G, D), (T, D)]),
+        (ApiKey.OFFSET_FETCH, 7, [(G, D), (T, D)]),
+        (ApiKey.OFFSET_DELETE, 0, [(G, AclOperation.DELETE), (T, R)]),
+        (ApiKey.DELETE_GROUPS, 2, [(G, AclOperation.DELETE)]),
+        (ApiKey.INIT_PRODUCER_ID, 5, [(X, W)]),
+        (ApiKey.ADD_PARTITIONS_TO_TXN, 3, [(X, W), (T, W)]),
+        (ApiKey.ADD_OFFSETS_TO_TXN, 4, [(X, W), (G, R)]),
+        (ApiKey.END_TXN, 5, [(X, W)]),
+        (ApiKey.TXN_OFFSET_COMMIT, 5, [(X, W), (G, R), (T, R)]),
+        (ApiKey.CREATE_TOPICS, 7, [(T, AclOperation.CREATE)]),
+        (ApiKey.CREATE_TOPICS, 7, [(C, AclOperation.CREATE)]),
+        (ApiKey.DELETE_TOPICS, 6, [(T, AclOperation.DELETE)]),
+        (ApiKey.CREATE_PARTITIONS, 3, [(T, AclOperation.ALTER)]),
+        (ApiKey.METADATA, 13, [(T, D), (T, AclOperation.CREATE)]),
+        (ApiKey.WRITE_TXN_MARKERS, 1, [(C, AclOperation.CLUSTER_ACTION)]),
+        (ApiKey.ELECT_LEADERS, 2, [(C, AclOperation.ALTER)]),
+        (ApiKey.CREATE_ACLS, 3, [(C, AclOperation.ALTER)]),
+        (ApiKey.DESCRIBE_ACLS, 3, [(C, D)]),
+    ],
+    ids=str,
+)
+def test_exactly_these_rights_are_enough_and_one_fewer_is_not(
+    key: ApiKey, version: int, rights: list[tuple[ResourceType, AclOperation]]
+) -> None:
+    named = [(kind, CLUSTER if kind is C else NAME, operation) for kind, operation in rights]
+    request, verdict = ask(key, version, access(*named))
+    assert not isinstance(verdict, Refused), verdict
+    untouched = sample(request_class(key), version)
+    assert request == untouched
+    for missing in range(len(named)):
+        _, verdict = ask(key, version, access(*named[:missing], *named[missing + 1 :]))
+        answer = response_class(key)()
+        if isinstance(verdict, Refused):
+            answer = verdict.response
+        elif isinstance(verdict, Narrowed):
+            if key == ApiKey.OFFSET_FETCH:
+                continue  # its answer is looked for by group: test_offset_fetch
+            verdict.complete(answer)
+        assert set(codes_in(answer)) & DENIALS, (key, named[missing])
+
+
+def test_only_a_follower_needs_cluster_action_to_fetch() -> None:
+    request = sample(request_class(ApiKey.FETCH), 12)
+    request.replica_id, request.session_epoch = 5, 0
+    verdict = CHECKS[ApiKey.FETCH](access((T, NAME, R)), request, 12)
+    assert isinstance(verdict, Refused)
+    request.replica_id = -1
+    assert CHECKS[ApiKey.FETCH](access((T, NAME, R)), request, 12) is None
+
+
+def test_a_session_forgets_no_right_that_was_taken_away() -> None:
+    request = sample(request_class(ApiKey.FETCH), 12)
+    request.replica_id, request.session_epoch, request.topics = -1, 7, []
+    verdict = CHECKS[ApiKey.FETCH](access(), request, 12)
+    assert isinstance(verdict, Narrowed)
+    answer = sample(response_class(ApiKey.FETCH), 12)
+    verdict.complete(answer)
+    for topic in answer.responses:
+        for partition in topic.partitions:
+            assert partition.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            assert partition.records == b""
+
+
+def test_offset_fetch_answers_what_is_allowed_and_what_is_not() -> None:
+    request = sample(request_class(ApiKey.OFFSET_FETCH), 9)
+    request.groups = request.groups[:1]
+    request.groups[0].topics = deepcopy(request.groups[0].topics[:1]) + request.groups[0].topics[:1]
+    request.groups[0].topics[0].name = "other"
+    verdict = CHECKS[ApiKey.OFFSET_FETCH](access((G, NAME, D), (T, NAME, D)), request, 9)
+    assert isinstance(verdict, Narrowed)
+    assert [topic.name for topic in request.groups[0].topics] == [NAME]
+    answer = sample(response_class(ApiKey.OFFSET_FETCH), 9)
+    answer.groups = answer.groups[:1]
+    answer.groups[0].error_code = 0
+    verdict.complete(answer)
+    assert [topic.name for topic in answer.groups[0].topics] == [NAME, NAME, "other"]
+
+
+def test_a_list_of_all_topics_is_shortened() -> None:
+    request = request_class(ApiKey.METADATA)(topics=None)  # type: ignore[call-arg]
+    verdict = CHECKS[ApiKey.METADATA](access(), request, 12)
+    assert isinstance(verdict, Narrowed)
+    answer = sample(response_class(ApiKey.METADATA), 12)
+    verdict.complete(answer)
+    assert answer.topics == []
+
+
+def test_what_is_denied_is_written_to_the_audit_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", logger="millrace.authorizer"):
+        access().may(R, T, "a\nb")
+        access((T, "a", R)).may(R, T, "a")
+    (line,) = caplog.messages
+    assert line == (
+        "denied principal='User:alice' host=127.0.0.1 operation=READ "
+        "resource=TOPIC:'a\\nb' api=Test"
+    )
