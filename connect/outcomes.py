@@ -17,7 +17,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Final
 
-from millrace.connect import ConfigException, ConfigValue
+from millrace.connect import ConfigDef, ConfigException, ConfigValue
 
 
 class Outcome(Enum):
@@ -53,6 +53,15 @@ def warned(sentence: str, *names: str) -> list[Setting]:
     return [Setting(name, Outcome.WARNED, sentence) for name in names]
 
 
+_OF_CONNECT: Final = frozenset({"name", "topics", "topics.regex", "transforms", "predicates"})
+_PREFIXES_OF_CONNECT: Final = (
+    *("connector.", "tasks.", "task.", "errors.", "config.", "plugin.", "offsets."),
+    *("key.converter", "value.converter", "header.converter", "transforms.", "predicates."),
+    *("producer.", "consumer.", "admin.", "topic.creation.", "exactly.once.", "transaction.b"),
+)
+"""What Connect itself, converters, transformations and clients may be told."""
+
+
 class Outcomes:
     """The table of one connector."""
 
@@ -82,6 +91,17 @@ class Outcomes:
             f"{name} has no effect: {row.sentence}"
             for name in settings
             if (row := self.of(name)) is not None and row.outcome is Outcome.WARNED
+        ]
+
+    def unknown(self, settings: Mapping[str, str | None], config: ConfigDef) -> list[str]:
+        """Return a sentence for each setting that neither Connect nor the connector knows."""
+        return [
+            f"{name} has no effect: nobody knows it."
+            for name in settings
+            if self.of(name) is None
+            and name not in config.keys
+            and name not in _OF_CONNECT
+            and not name.startswith(_PREFIXES_OF_CONNECT)
         ]
 
     def refuse(

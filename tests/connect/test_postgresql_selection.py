@@ -74,6 +74,7 @@ def test_an_expression_matches_the_whole_name_in_any_case() -> None:
         ({"topic.prefix": "a b"}, "topic.prefix", "Letters"),
         ({"time.precision.mode": "structured"}, "time.precision.mode", "one of"),
         ({"signal.data.collection": "a.b"}, "signal.data.collection", "signals"),
+        ({"table.whitelist": "public.a"}, "table.whitelist", "called table.include.list"),
         ({"plugin.name": "decoderbufs"}, "plugin.name", "pgoutput"),
     ],
 )

@@ -59,7 +59,8 @@ NAMES = st.text(
     st.sampled_from(string.ascii_letters + string.digits + " _-.:%$\"'\u00e9\u00df\U0001f600"),
     min_size=1,
     max_size=12,
-)
+    # Lists of names in settings have no blanks around theirs.
+).filter(lambda name: name == name.strip())
 
 
 class Column(NamedTuple):

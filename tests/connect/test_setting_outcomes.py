@@ -17,7 +17,7 @@ from connect.connectors.postgresql.outcomes import TABLE as POSTGRESQL
 from connect.converters.outcomes import OUTCOMES as KAFKA_CONVERTERS
 from connect.outcomes import Outcome, Outcomes, refused, same, warned
 from connect.registry_converters.outcomes import AVRO, JSON_SCHEMA, PROTOBUF
-from millrace.connect import ConfigException
+from millrace.connect import ConfigDef, ConfigException
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent.parent
@@ -58,6 +58,8 @@ def test_each_outcome() -> None:
     assert SAMPLE.refusals(given) == {"signals": "signals is not supported: there are no signals."}
     assert SAMPLE.warnings(given) == ["queue.size has no effect: it only sizes a queue."]
     assert [name for name in given if SAMPLE.of(name) is None] == ["own"]
+    more = {**given, "name": "x", "transforms.a.type": "b", "topics": "c", "tasks.max": "1"}
+    assert SAMPLE.unknown(more, ConfigDef()) == ["own has no effect: nobody knows it."]
     assert not SAMPLE.refusals({"signals": " None "})
     values = SAMPLE.refuse(given, {})
     assert list(values) == ["signals"]

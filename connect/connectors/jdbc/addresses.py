@@ -179,7 +179,7 @@ def _for_libpq(name: str, value: str, told: Mapping[str, str]) -> dict[str, str]
             found = {"target_session_attrs": _SERVERS[value]}
         case "loadBalanceHosts":
             found = {"load_balance_hosts": "random" if value == "true" else "disable"}
-        case "readOnly" if value.lower() == "false":
+        case "readOnly" | "useSSL" if value.lower() == "false":
             pass
         case _:
             found = {_SAME[name]: value} if name in _SAME else None

@@ -95,10 +95,16 @@ def url_of(settings: Mapping[str, Any]) -> "URL":
 
 def address_mistake(settings: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return what is wrong with the address of a database."""
+    from sqlalchemy.exc import NoSuchModuleError
+
     try:
-        address_in(settings)
+        url = address_in(settings).url
     except ConfigException as error:
         return "connection.url", str(error)
+    try:
+        url.get_dialect().import_dbapi()
+    except (NoSuchModuleError, ModuleNotFoundError) as error:
+        return "connection.url", f"connection.url: no driver for {url.drivername} is there: {error}"
     return None
 
 

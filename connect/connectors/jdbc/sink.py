@@ -46,7 +46,7 @@ class JdbcSinkConnector(SinkConnector):
 
     def start(self, settings: Settings) -> None:
         SINK.require(settings)
-        for sentence in SINK.warnings(settings):
+        for sentence in (*SINK.warnings(settings), *SINK.unknown(settings, SINK_CONFIG)):
             log.warning("setting is without effect: %s", sentence)
         wrong = mistake_in(SINK_CONFIG.parse(settings))
         if wrong is not None:

@@ -62,7 +62,7 @@ class JdbcSourceConnector(SourceConnector):
     def start(self, settings: Settings) -> None:
         super().start(settings)
         SOURCE.require(settings)
-        for sentence in SOURCE.warnings(settings):
+        for sentence in (*SOURCE.warnings(settings), *SOURCE.unknown(settings, SOURCE_CONFIG)):
             log.warning("setting is without effect: %s", sentence)
         self._parsed = SOURCE_CONFIG.parse(settings)
         wrong = mistake_in(self._parsed)

@@ -33,6 +33,7 @@ from connect.connectors.jdbc.source_settings import (
 )
 from connect.connectors.jdbc.table_schemas import (
     ReadColumn,
+    Reader,
     Reading,
     column_of,
     mark_row_id,
@@ -55,6 +56,9 @@ from millrace.connect.data.schema import TIMESTAMP as TIMESTAMP_NAME
 log = logging.getLogger(__name__)
 
 _SHOWN: Final = 80
+_WRONG: Final = (ValueError, ArithmeticError, DataException)
+_NONE: Final = type(None)
+_KINDS_LIMIT: Final = 1000
 _OF_MILLISECONDS: Final = (TIME_NAME, TIMESTAMP_NAME)
 _NANOS: Final = "timestamp_nanos"
 _VIEW: Final = "millrace_connect_query"
@@ -84,6 +88,7 @@ class TableReader:
         self._table: sa.Table | None = None
         self._is_among_equals = False
         """Whether more rows of the last one's timestamp follow."""
+        self._by_kinds: dict[tuple[type, ...], list[tuple[int, Reader]]] = {}
         self._columns: list[tuple[str, ReadColumn]] = []
         """Of each field: its name, and how it is asked for and read."""
         self.cut: set[str] = set()
@@ -135,6 +140,7 @@ class TableReader:
         mark_row_id(connection, table)
         reading = Reading.of(connection.dialect.name, self._zone, self._parsed)
         self._columns = [(column.name, column_of(column, reading)) for column in table.columns]
+        self._by_kinds.clear()
         fields = {name: column.schema for name, column in self._columns}
         self._schema = Schema.struct(fields, name=self.name or None)
         self._table = table
@@ -217,18 +223,16 @@ class TableReader:
             self._offset[_NANOS] = utc.microsecond * 1000
 
     def _record(self, row: Any) -> SourceRecord:
-        values = []
-        for value, (name, column) in zip(row, self._columns, strict=False):
-            try:
-                made = None if value is None else column.read(value)
-            except (ValueError, ArithmeticError, DataException, UnicodeError) as error:
-                raise DataException(
-                    f"Table {self.name or '(query)'}, column {name}, value "
-                    f"{str(value)[:_SHOWN]!r}: {error}"
-                ) from None
-            if made is not None and column.schema.name in _OF_MILLISECONDS:
-                self._look_at_fraction(name, made)
-            values.append(made)
+        values = list(row)
+        if self._timestamps:
+            del values[-1]
+        kinds = tuple(map(type, values))
+        to_read = self._by_kinds.get(kinds)
+        try:
+            for place, read in self._to_read(kinds) if to_read is None else to_read:
+                values[place] = read(values[place])
+        except _WRONG:
+            raise self._refusal(row) from None
         struct = Struct.of_valid(self._schema, values)
         return SourceRecord(
             topic=self.topic,
@@ -238,10 +242,42 @@ class TableReader:
             source_offset=None if self._mode == BULK else dict(self._offset),
         )
 
-    def _look_at_fraction(self, name: str, made: datetime.datetime | datetime.time) -> None:
-        """Note a column whose values are finer than its schema, which cuts them."""
-        if made.microsecond % 1000:
-            self.cut.add(f"{self.name}.{name}" if self.name else name)
+    def _to_read(self, kinds: tuple[type, ...]) -> list[tuple[int, Reader]]:
+        """Return which values of a row are not yet Connect's, by the types that it has of values.
+
+        Most are: rows of the same types are looked at once.
+        """
+        if len(self._by_kinds) >= _KINDS_LIMIT:
+            self._by_kinds.clear()
+        found = self._by_kinds[kinds] = [
+            (place, self._reader_of(name, column))
+            for place, (kind, (name, column)) in enumerate(zip(kinds, self._columns, strict=False))
+            if kind is not column.plain and kind is not _NONE
+        ]
+        return found
+
+    def _refusal(self, row: Any) -> DataException:
+        """Return what is wrong with a row."""
+        for value, (name, column) in zip(row, self._columns, strict=False):
+            try:
+                _ = None if value is None else column.read(value)
+            except _WRONG as error:
+                where = f"Table {self.name or '(query)'}, column {name}"
+                return DataException(f"{where}, value {str(value)[:_SHOWN]!r}: {error}")
+        raise AssertionError(row)
+
+    def _reader_of(self, name: str, column: ReadColumn) -> Reader:
+        """Return how a column is read; one of moments notes when its schema cuts them."""
+        if column.schema.name not in _OF_MILLISECONDS:
+            return column.read
+
+        def read(value: Any) -> Any:
+            made = column.read(value)
+            if made.microsecond % 1000:
+                self.cut.add(f"{self.name}.{name}" if self.name else name)
+            return made
+
+        return read
 
     def _statement(self, connection: sa.Connection) -> "sa.Select[Any]":
         statement, suffix = self._selected(connection), self._parsed["query.suffix"]

@@ -54,6 +54,8 @@ class ReadColumn(NamedTuple):
     asked: "sa.ColumnElement[Any]"
     """What is selected."""
     read: Reader
+    plain: type | None = None
+    """A driver's values of this very type are Connect's as they are."""
 
 
 def column_of(column: "sa.Column[Any]", reading: Reading) -> ReadColumn:
@@ -64,9 +66,9 @@ def column_of(column: "sa.Column[Any]", reading: Reading) -> ReadColumn:
     found = _typed(kind, reading, optional=optional)
     if found is None:
         asked = sa.type_coerce(sa.cast(column, types.Text), types.NullType())
-        return ReadColumn(Schema.string(optional=optional), asked, _text)
+        return ReadColumn(Schema.string(optional=optional), asked, _text, str)
     schema, read = found
-    return ReadColumn(schema, raw, read)
+    return ReadColumn(schema, raw, read, _PLAIN.get(read))
 
 
 def _typed(
@@ -180,6 +182,14 @@ def _text(value: Any) -> str:
     return str(value)
 
 
+_PLAIN: Final[dict[Reader, type]] = {
+    _whole: int,
+    _double: float,
+    _boolean: bool,
+    _date: datetime.date,
+    _bytes: bytes,
+    _text: str,
+}
 _Schemas = tuple[tuple[type, Callable[..., Schema], Reader], ...]
 _SQLITE: Final[_Schemas] = (
     (types.Integer, Schema.int64, _whole),

@@ -67,6 +67,16 @@ TABLE: Final = Outcomes(
     same(_MORE + "test_a_replica_identity_is_set", "replica.identity.autoset.values"),
     same(_MORE + "test_more_tables_than_allowed",
          "guardrail.collections.max", "guardrail.collections.limit.action"),
+    # Of earlier versions of the original: ignored, they would let through what they left out.
+    *(refused(f"{kind}.{word}", f"it is called {kind}.{new}.list.", "")
+      for kind in ("schema", "table", "column")
+      for word, new in (("whitelist", "include"), ("blacklist", "exclude"))),
+    refused("toasted.value.placeholder", "it is called unavailable.value.placeholder.", ""),
+    refused("sanitize.field.names", "it is called field.name.adjustment.mode.", "", "false"),
+    refused("slot.drop_on_stop", "it is called slot.drop.on.stop.", "", "false"),
+    warned("topic.prefix is the name that topics begin with.", "database.server.name"),
+    warned("no history of schemas is kept: the database has it.", "database.history.*",
+           "schema.history.internal.*"),
     refused("slot.drop.on.stop", "a slot that goes with its task loses what changes until the task "
             "is back.", "", "false"),
     refused("slot.failover", "slots are made without failover: make the slot yourself, with "

@@ -48,7 +48,7 @@ class PostgresSourceConnector(SourceConnector):
         TABLE.require(settings)
         if wrong := mistakes_in(settings, CONFIG.parse(settings)):
             raise ConfigException(" ".join(f"{name}: {said}" for name, said in wrong.items()))
-        for sentence in TABLE.warnings(settings):
+        for sentence in (*TABLE.warnings(settings), *TABLE.unknown(settings, CONFIG)):
             log.warning("setting is without effect: %s", sentence)
         super().start(settings)
 
