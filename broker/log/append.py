@@ -34,6 +34,7 @@ from broker.records.header import (
 )
 from broker.records.record import parse_records
 from broker.records.validation import (
+    UnpackBudget,
     read_single_batch,
     refusal_of,
     validate_header,
@@ -72,13 +73,14 @@ class Accepted(NamedTuple):
     unpacked_bytes: int
 
 
-def append_as_leader(
+def append_as_leader(  # noqa: PLR0913, PLR0917 - one call for each append, without an object for it
     log: LocalLog,
     records: BytesLike,
     leader_epoch: int,
     timestamp_ms: int,
     origin: AppendOrigin,
     transaction: TransactionAppend = NO_TRANSACTION,
+    budget: UnpackBudget | None = None,
 ) -> AppendInfo:
     """Append one batch at the end of the log; raise KafkaError, with nothing changed, to refuse.
 
@@ -90,7 +92,7 @@ def append_as_leader(
         raise _too_large(ErrorCode.MESSAGE_TOO_LARGE, header, limits.max_message_bytes)
     if is_client:
         accepted = log.place.validator.validate_client_batch(
-            header, records, limits.timestamps, timestamp_ms
+            header, records, limits.timestamps, timestamp_ms, budget
         )
         if accepted is not records:
             records, header = accepted, read_single_batch(accepted)

@@ -114,17 +114,38 @@ def _mismatch_refusal(records: BytesLike, size_bytes: int) -> KafkaError:
     return _invalid("Produce requests must have exactly one record batch per partition")
 
 
+class UnpackBudget:
+    """How much the batches of one request may unpack to, together."""
+
+    __slots__ = ("left_bytes",)
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.left_bytes = limit_bytes
+
+    def spend(self, size_bytes: int) -> None:
+        """Count what was unpacked; the last batch may exceed the limit."""
+        self.left_bytes -= size_bytes
+
+    @property
+    def is_spent(self) -> bool:
+        """True if no further batch may be unpacked."""
+        return self.left_bytes < 0
+
+
 class BatchValidator:
     """Checks the batches of one thread, and keeps the layouts of the last ones."""
 
     def __init__(self) -> None:
-        self.unpacked_bytes = 0
-        """The total of decompressed bytes, so that a request's share can be limited."""
         self._scratch = Scratch()
         self._layouts = Layouts()
 
     def validate_client_batch(
-        self, header: BatchHeader, records: BytesLike, limits: TimestampLimits, timestamp_ms: int
+        self,
+        header: BatchHeader,
+        records: BytesLike,
+        limits: TimestampLimits,
+        timestamp_ms: int,
+        budget: UnpackBudget | None = None,
     ) -> BytesLike:
         """Check a client's batch; return it in the form to store; raise KafkaError to refuse it.
 
@@ -139,7 +160,8 @@ class BatchValidator:
         try:
             if codec:
                 payload = decompress(codec, payload, self._scratch)
-                self.unpacked_bytes += len(payload)
+                if budget is not None:
+                    budget.spend(len(payload))
             walked = self._walk(header.record_count, payload)
             latest = _validate_timestamps(header, payload, walked, limits, timestamp_ms)
         except CorruptBatch as error:

@@ -23,6 +23,7 @@ from broker.log.producers.verification import NO_TRANSACTION, TransactionAppend
 from broker.metadata.image import NO_LEADER, PartitionImage
 from broker.model import TopicPartition
 from broker.protocol.messages.fetch import ReplicaState
+from broker.records.validation import UnpackBudget
 from broker.replication.fetch_session.session import PartitionKey
 from broker.replication.isr import IsrChange
 from broker.replication.leader import PartitionLeader
@@ -256,7 +257,7 @@ class Partitions:
 
     # --- append, and wake who waited for it ---
 
-    def append(
+    def append(  # noqa: PLR0913 - one call for each append, without an object for it
         self,
         partition: Partition,
         records: memoryview | bytes,
@@ -265,6 +266,7 @@ class Partitions:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         transaction: TransactionAppend = NO_TRANSACTION,
         is_awaited: bool = True,
+        budget: UnpackBudget | None = None,
     ) -> AppendInfo:
         """Append batches as leader; raises KafkaError, OSError.
 
@@ -275,7 +277,7 @@ class Partitions:
         assert leader is not None, partition.topic_partition
         before = log.log_end_offset
         info = append_as_leader(
-            log, records, leader.leader_epoch, timestamp_ms, origin, transaction
+            log, records, leader.leader_epoch, timestamp_ms, origin, transaction, budget
         )
         if log.place.flushes.waiting:
             self._on_flush_wanted()

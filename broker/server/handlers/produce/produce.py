@@ -39,6 +39,7 @@ from broker.protocol.messages.produce import (
 )
 from broker.records.compression import limit_for
 from broker.records.errors import TooMuchAtOnce
+from broker.records.validation import UnpackBudget
 from broker.server.cluster.current_leaders import endpoints_of, find_leader
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.coordinators.transaction_verifier import TransactionVerifier
@@ -67,6 +68,9 @@ ALL_IN_SYNC_REPLICAS = -1
 ACKS = (ALL_IN_SYNC_REPLICAS, 1, 0)
 UNPACKED_PER_REQUEST_BYTE = 10
 """Of the largest request that is taken; with its default, 100 MiB, that is a gigabyte."""
+
+_CLIENT, _CHECKED = AppendOrigin.CLIENT, AppendOrigin.CHECKED_CLIENT
+"""A look into an enum is a call."""
 
 REFUSED_BEFORE_VALIDATION = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -101,7 +105,7 @@ class Produce:
         verifier: TransactionVerifier,
     ) -> None:
         self._verifier = verifier
-        self._max_unpacked_bytes = UNPACKED_PER_REQUEST_BYTE * config.max_frame_bytes
+        self._max_request_bytes = config.max_frame_bytes
         self._large_batches = LargeBatches()
         self._partitions, self._clock = led_logs.partitions, led_logs.clock
         self._failures = led_logs.failures
@@ -151,7 +155,8 @@ class Produce:
         except KafkaError as error:
             responses = yield from each(topics, partial(_refused_topic, error))
         else:
-            batches = _Batches(request.acks, guarded, uncommitted)
+            budget = UnpackBudget(UNPACKED_PER_REQUEST_BYTE * self._max_request_bytes)
+            batches = _Batches(request.acks, guarded, uncommitted, budget)
             responses = []
             for topic in topics:
                 responses.append((yield from self._append_to_topic(context, topic, batches)))
@@ -219,42 +224,28 @@ class Produce:
         self, topic: str, data: PartitionProduceData, batches: "_Batches"
     ) -> Steps[PartitionProduceResponse]:
         """Append one batch of many, or one that is large."""
-        refusal = batches.guarded.refusals.get(TopicPartition(topic, data.index))
+        place = TopicPartition(topic, data.index)
+        refusal = batches.guarded.refusals.get(place)
+        if refusal is None and batches.budget.is_spent:
+            refusal = KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE, "The batches of this request unpack to too much"
+            )
         if refusal is not None:
             return _refused(data.index, refusal)
-        transaction = batches.guarded.appends.get(TopicPartition(topic, data.index), NO_TRANSACTION)
         try:
-            if batches.unpacked_bytes > self._max_unpacked_bytes:
-                raise KafkaError(
-                    ErrorCode.MESSAGE_TOO_LARGE, "The batches of this request unpack to too much"
-                )
-            log_of = self._partitions.get(topic, data.index).log
-        except KafkaError as error:
-            return self._refuse(topic, data, error)
-        before = log_of.place.validator.unpacked_bytes
-        try:
-            return self._append(topic, data, batches.acks, batches.uncommitted, transaction)
+            return self._append(topic, data, batches.acks, batches.uncommitted, batches)
         except TooMuchAtOnce:
-            pass
-        finally:
-            batches.unpacked_bytes += log_of.place.validator.unpacked_bytes - before
-        assert data.records is not None, "nothing is not too much"
+            assert data.records is not None, "nothing is not too much"
+        log_of = self._partitions.get(topic, data.index).log
         stamp = self._clock.timestamp_ms()
         try:
             accepted = yield from self._large_batches.accept(log_of, data.records, stamp)
         except KafkaError as error:
-            batches.unpacked_bytes += limit_for(len(data.records))  # At most.
+            batches.budget.spend(limit_for(len(data.records)))  # At most.
             return self._refuse(topic, data, error)
-        batches.unpacked_bytes += accepted.unpacked_bytes
+        batches.budget.spend(accepted.unpacked_bytes)
         checked = PartitionProduceData(index=data.index, records=memoryview(accepted.records))
-        return self._append(
-            topic,
-            checked,
-            batches.acks,
-            batches.uncommitted,
-            transaction,
-            AppendOrigin.CHECKED_CLIENT,
-        )
+        return self._append(topic, checked, batches.acks, batches.uncommitted, batches, _CHECKED)
 
     # --- one batch ---
 
@@ -264,10 +255,10 @@ class Produce:
         data: PartitionProduceData,
         acks: int,
         uncommitted: list[_Uncommitted],
-        transaction: TransactionAppend = NO_TRANSACTION,
-        origin: AppendOrigin = AppendOrigin.CLIENT,
+        batches: "_Batches | None" = None,
+        origin: AppendOrigin = _CLIENT,
     ) -> PartitionProduceResponse:
-        """Append one batch and return its answer; raises TooMuchAtOnce."""
+        """Append one batch, alone or of many, and return its answer; raises TooMuchAtOnce."""
         is_for_all = acks == ALL_IN_SYNC_REPLICAS
         try:
             partition = self._partitions.get(topic, data.index)
@@ -281,7 +272,8 @@ class Produce:
                 data.records,
                 timestamp_ms=self._clock.timestamp_ms(),
                 origin=origin,
-                transaction=transaction,
+                transaction=NO_TRANSACTION if batches is None else batches.of(topic, data.index),
+                budget=None if batches is None else batches.budget,
             )
         except KafkaError as error:
             return self._refuse(topic, data, error)
@@ -362,14 +354,23 @@ class Produce:
 class _Batches:
     """What all batches of one request have in common."""
 
-    __slots__ = ("acks", "guarded", "uncommitted", "unpacked_bytes")
+    __slots__ = ("acks", "budget", "guarded", "uncommitted")
 
-    def __init__(self, acks: int, guarded: Guarded, uncommitted: list[_Uncommitted]) -> None:
+    def __init__(
+        self,
+        acks: int,
+        guarded: Guarded,
+        uncommitted: list[_Uncommitted],
+        budget: UnpackBudget,
+    ) -> None:
         self.acks = acks
         self.guarded = guarded
         self.uncommitted = uncommitted
-        self.unpacked_bytes = 0
-        """By those that were appended or refused so far."""
+        self.budget = budget
+
+    def of(self, topic: str, index: int) -> TransactionAppend:
+        """Return what the append to a partition brings."""
+        return self.guarded.appends.get(TopicPartition(topic, index), NO_TRANSACTION)
 
 
 def _validate_request(context: RequestContext, request: ProduceRequest) -> None:
