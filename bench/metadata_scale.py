@@ -143,7 +143,7 @@ def measure_restart(folder: Path, expected: MetadataImage) -> None:
         snapshots.advance(0, 0)
     slices.append(time.process_time())
     longest = max(after - before for before, after in pairwise(slices))
-    log = quorum.raft_log
+    log = quorum.raft.log
     (snapshot_id,) = log.snapshot_ids()
     data = log.read_snapshot(snapshot_id, 0, 1 << 30)
     quorum.begin_stop()

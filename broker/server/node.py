@@ -41,7 +41,7 @@ from broker.server.quorum.metadata_log import (
     METADATA_TOPIC_ID,
     metadata_log_config,
 )
-from broker.server.quorum.quorum import Quorum
+from broker.server.quorum.quorum import MetadataDisk, Quorum
 from broker.server.quorum.voters import with_voters
 from broker.server.replication.parked_fetches import answer_impatient
 from broker.server.storage.cluster_id import find_cluster_id
@@ -191,10 +191,7 @@ class Node:
         )
         return Quorum(
             self._config,
-            log=metadata,
-            directory=metadata.directory,
-            storage=RealStorage(),
-            cluster_id=self.cluster_id,
+            MetadataDisk(metadata, metadata.directory, RealStorage(), self.cluster_id),
             clock=clock,
             random_source=system_random(),
             loop=loop,
@@ -215,7 +212,7 @@ class Node:
             quorum=quorum,
             loop=loop,
         )
-        quorum.on_change = broker.on_metadata_change
+        quorum.machine.on_change = broker.on_metadata_change
         config = self._config
         dispatcher = Dispatcher(
             partial(make_handler, broker),

@@ -34,7 +34,7 @@ from broker.raft.config import NEVER_MS
 from broker.server.clock import SystemClock
 from broker.server.quorum.controller.controller_rules import ControllerRules
 from broker.server.quorum.metadata_log import METADATA_PARTITION, metadata_log_config
-from broker.server.quorum.quorum import Quorum
+from broker.server.quorum.quorum import MetadataDisk, Quorum
 from millrace import cluster_layout
 
 CLUSTER_ID = "quorum-test-cluster-id"
@@ -96,12 +96,10 @@ def open_quorum(
     clock = SystemClock()
     hints = OpenHints(timestamp_ms=clock.timestamp_ms())
     log_config = metadata_log_config(config.quorum.segment_bytes)
+    log = open_partition_log(METADATA_PARTITION, directory, log_config, place, hints)
     return Quorum(
         config,
-        log=open_partition_log(METADATA_PARTITION, directory, log_config, place, hints),
-        directory=directory,
-        storage=storage,
-        cluster_id=CLUSTER_ID,
+        MetadataDisk(log, directory, storage, CLUSTER_ID),
         clock=clock,
         random_source=Random(config.node_id),
         loop=asyncio.get_running_loop(),
@@ -163,7 +161,7 @@ class Nodes:
 
     def leader(self) -> Quorum | None:
         serving = [quorum for quorum in self.running.values() if quorum.is_serving]
-        return max(serving, key=lambda quorum: quorum.leader_epoch, default=None)
+        return max(serving, key=lambda quorum: quorum.node.leader_epoch, default=None)
 
     async def find_leader(self) -> Quorum:
         """Wait for a leader that all who run agree on."""
@@ -175,7 +173,8 @@ class Nodes:
     def _agree(self) -> bool:
         leader = self.leader()
         return leader is not None and all(
-            (quorum.leader_id, quorum.leader_epoch) == (leader.node_id, leader.leader_epoch)
+            (quorum.leader_id, quorum.node.leader_epoch)
+            == (leader.node_id, leader.node.leader_epoch)
             for quorum in self.running.values()
         )
 

@@ -11,33 +11,26 @@ that fails, or a record that cannot be replayed, ends the node (`on_fatal`); not
 
 import asyncio
 import logging
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable
+from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode, KafkaError
+from broker.errors import KafkaError
 from broker.log.partition_log import PartitionLog
 from broker.log.storage import Storage
-from broker.metadata.control.view import Moment
-from broker.metadata.delta import Elections, MetadataDelta
 from broker.metadata.image import MetadataImage
 from broker.protocol.message import Message
-from broker.protocol.messages.broker_registration import (
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-)
 from broker.protocol.messages.describe_cluster import DescribeClusterRequest
 from broker.protocol.messages.describe_quorum import DescribeQuorumRequest
 from broker.protocol.wire import DecodeError
 from broker.raft.config import NEVER_MS, RaftConfig
 from broker.raft.node import RaftNode
-from broker.raft.output import LeaderChange
 from broker.raft.quorum_state import NO_NODE
 from broker.records.errors import CorruptBatch
 from broker.server.authorization.guard import guard_of
 from broker.server.clock import Clock, Random, random_uuid
 from broker.server.network.client_connection import client_settings
-from broker.server.network.connection import Connection
-from broker.server.quorum.controller.active_controller import ActiveController, OnResponse, Shell
+from broker.server.quorum.controller.active_controller import OnResponse
 from broker.server.quorum.controller.controller_channel import ChannelParts, ControllerChannel
 from broker.server.quorum.controller.controller_dispatch import (
     ControllerDispatcher,
@@ -54,12 +47,10 @@ from broker.server.quorum.controller.describe import (
     describe_controllers,
     describe_quorum,
 )
-from broker.server.quorum.controller.failure_probe import FailureProbe
+from broker.server.quorum.controller.leadership import Leadership
 from broker.server.quorum.election_times import ElectionTimes, Latencies
-from broker.server.quorum.metadata_batches import batch_in_steps
 from broker.server.quorum.metadata_machine import MetadataMachine
 from broker.server.quorum.metadata_snapshots import MetadataSnapshots
-from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
 from broker.server.quorum.raft.peers import Peers
 from broker.server.quorum.raft.raft_shell import RaftParts, RaftShell
 from broker.server.quorum.voters import stored_voters
@@ -71,22 +62,29 @@ MANY_RECORDS = 1_000
 each for some milliseconds, and the loop looks at everybody else in between."""
 
 
-class Quorum:
-    """See the module. Set `on_change`, `on_leader_change`, `on_fatal`; then call `start` once."""
+class MetadataDisk(NamedTuple):
+    """Where a node keeps the metadata log of its cluster."""
 
-    def __init__(  # noqa: PLR0913 - everything a node brings from outside, named by the caller
+    log: PartitionLog
+    directory: str
+    storage: Storage
+    cluster_id: str
+
+
+class Quorum:
+    """See the module. Set `machine.on_change`, `on_leader_change`, `on_fatal`; then `start` it."""
+
+    def __init__(
         self,
         config: BrokerConfig,
+        disk: MetadataDisk,
         *,
-        log: PartitionLog,
-        directory: str,
-        storage: Storage,
-        cluster_id: str,
         clock: Clock,
         random_source: Random,
         loop: asyncio.AbstractEventLoop,
         rules: ControllerRules | None = None,
     ) -> None:
+        log, directory, storage, cluster_id = disk
         self.config = config
         self.node_id = config.node_id
         self.cluster_id = cluster_id
@@ -103,21 +101,21 @@ class Quorum:
         settings = client_settings(config, config.security.to_controllers)
         others = [voter for voter in config.voters if voter.node_id != config.node_id]
         peers = Peers(loop, others, settings, config.quorum.request_timeout_ms)
-        self._machine = MetadataMachine()
+        self.machine = MetadataMachine()
         self._directory = directory
         try:
-            self._raft = RaftShell(
+            self.raft = RaftShell(
                 _raft_config(config, cluster_id),
                 RaftParts(log, directory, storage, clock, random_source, peers, loop),
-                self._machine,
+                self.machine,
                 detects_failures_fast=config.quorum.detects_failures_fast,
             )
         except CorruptBatch as error:
             raise _unreadable(directory, error) from error
-        self._raft.on_input = self._pump
+        self.raft.on_input = self._pump
         self.snapshots = MetadataSnapshots(
-            self._raft.log,
-            self._machine,
+            self.raft.log,
+            self.machine,
             config.quorum,
             now_ms=clock.now_ms(),
             voters=stored_voters(storage, directory),
@@ -125,7 +123,6 @@ class Quorum:
         self.elections = ElectionTimes()
         self.partition_election_times = Latencies()
         """Of decisions by which partitions got leaders: until they were committed."""
-        self._active: ActiveController | None = None
         self._told = (NO_NODE, -1, False)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = NEVER_MS
@@ -137,21 +134,27 @@ class Quorum:
         self.channel = ControllerChannel(
             ChannelParts(loop, clock.now_ms, self, self._voters, settings, self._rules.refuse)
         )
-        self._probe = FailureProbe(
-            loop, config.quorum.request_timeout_ms, lambda: self.image, self._lose_broker
+        self._leadership = Leadership(
+            config,
+            self._rules,
+            self.raft,
+            image=lambda: self.image,
+            clock=clock,
+            loop=loop,
+            pump=self._pump,
         )
         self._listeners = ControllerListeners(loop, config, self._dispatcher(), lambda: self.image)
 
     def _dispatcher(self) -> ControllerDispatcher:
         return ControllerDispatcher(
             ControllerParts(
-                step=self._raft.step,
+                step=self.raft.step,
                 submit=self.submit,
                 describe_cluster=self._describe_cluster,
                 image=lambda: self.image,
                 applied_offset=lambda: self.applied_offset,
-                on_heartbeat=self._on_heartbeat,
-                on_closed=self._probe.on_closed,
+                on_heartbeat=self._leadership.on_heartbeat,
+                on_closed=self._leadership.on_closed,
                 guard=guard_of(self.config, self),
             )
         )
@@ -161,41 +164,17 @@ class Quorum:
     @property
     def image(self) -> MetadataImage:
         """The cluster's metadata, committed and applied."""
-        return self._machine.image
-
-    @property
-    def on_change(self) -> Callable[[MetadataDelta], None]:
-        """Gets what changed, before those are answered who waited for it."""
-        return self._machine.on_change
-
-    @on_change.setter
-    def on_change(self, on_change: Callable[[MetadataDelta], None]) -> None:
-        self._machine.on_change = on_change
-
-    @property
-    def partition_elections(self) -> Elections:
-        """How often partitions got another leader since this node has started."""
-        return self._machine.elections
+        return self.machine.image
 
     @property
     def node(self) -> RaftNode:
         """The Raft node, to look at."""
-        return self._raft.node
+        return self.raft.node
 
     @property
     def applied_offset(self) -> int:
         """Up to where the log is applied."""
-        return self._raft.applied_offset
-
-    @property
-    def raft_log(self) -> PartitionRaftLog:
-        """This node's copy of the metadata log, with its snapshots, to look at."""
-        return self._raft.log
-
-    @property
-    def end_offset(self) -> int:
-        """The offset of the next record in this node's log."""
-        return self._raft.log.end_offset
+        return self.raft.applied_offset
 
     @property
     def leader_id(self) -> int:
@@ -203,19 +182,9 @@ class Quorum:
         return self.node.leader_id
 
     @property
-    def leader_epoch(self) -> int:
-        """The epoch this node is in."""
-        return self.node.leader_epoch
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether this node leads the quorum."""
-        return self.node.is_leader
-
-    @property
     def is_serving(self) -> bool:
         """Whether the active controller is here, and ready."""
-        return self._active is not None and self._active.is_serving
+        return self._leadership.is_serving
 
     @property
     def controller_ports(self) -> dict[str, int]:
@@ -240,9 +209,9 @@ class Quorum:
         """
         self._is_pumping = True
         try:
-            self._raft.start()
+            self.raft.start()
             self._go_on()
-            while self._raft.is_applying:
+            while self.raft.is_applying:
                 self._go_on()
         except (CorruptBatch, DecodeError, KafkaError) as error:
             raise _unreadable(self._directory, error) from error
@@ -259,7 +228,7 @@ class Quorum:
             return
         self.channel.close()
         self._loop.call_later(self.config.quorum.request_timeout_ms / 1000, self._close)
-        self._raft.stop()
+        self.raft.stop()
 
     async def wait_stopped(self) -> None:
         """Return when `has_stopped`."""
@@ -270,12 +239,11 @@ class Quorum:
         if self.has_stopped:
             return
         self.has_stopped = True
-        self._end_leadership()
+        self._leadership.close()
         if self._timer is not None:
             self._timer.cancel()
-        self._probe.close()
         self._listeners.close()
-        self._raft.close()
+        self.raft.close()
         self.channel.close()
         if self._stopped is not None and not self._stopped.done():
             self._stopped.set_result(None)
@@ -286,45 +254,18 @@ class Quorum:
         """Hand a request to the active controller; NOT_CONTROLLER when that is not here."""
         if isinstance(request, DescribeQuorumRequest):
             on_response(self.describe(request, api_version))
-        elif self._active is None or not self._active.is_serving:
-            error = KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the active controller.")
-            on_response(self._rules.refuse(request, api_version, error))
         else:
-            if isinstance(request, BrokerRegistrationRequest):
-                on_response = self._watch_registration(request.broker_id, on_response)
-            self._active.submit(request, api_version, on_response)
-            self._pump()
-
-    def _watch_registration(self, broker_id: int, on_response: OnResponse) -> OnResponse:
-        """Look after the broker that has an id which another process wants."""
-
-        def watched(response: Message) -> None:
-            on_response(response)
-            assert isinstance(response, BrokerRegistrationResponse), response
-            is_taken = response.error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
-            if is_taken and self.config.quorum.detects_failures_fast:
-                self._probe.look_after(broker_id)
-
-        return watched
-
-    def _on_heartbeat(self, connection: Connection, broker_id: int) -> None:
-        if self.is_serving and self.config.quorum.detects_failures_fast:
-            self._probe.on_heartbeat(connection, broker_id)
-
-    def _lose_broker(self, broker_id: int) -> None:
-        if self._active is not None:
-            self._active.lose_broker(broker_id)
-            self._pump()
+            self._leadership.submit(request, api_version, on_response)
 
     def _on_timer(self) -> None:
         self._timer, self._timer_ms = None, NEVER_MS
-        self._raft.tick()
+        self.raft.tick()
 
     def _set_timer(self) -> None:
         """Be woken when something is due; a timer that comes too early does no harm."""
         due_ms = min(
             self.node.next_deadline_ms(),
-            self._active.next_deadline_ms() if self._active is not None else NEVER_MS,
+            self._leadership.next_deadline_ms(),
             self.snapshots.next_deadline_ms(),
         )
         if due_ms >= self._timer_ms:
@@ -378,23 +319,22 @@ class Quorum:
         After very much the rest has a turn of the loop of its own.
         """
         applied_offset = self.applied_offset
-        self._raft.run()
+        self.raft.run()
         if self.applied_offset - applied_offset >= MANY_RECORDS:
             self._pump_soon()
             return False
         self._tell_of_metadata()
         self._take_leader_changes()
-        end_offset = self.end_offset
-        if self._active is not None:
-            self._active.advance(self.applied_offset, self._clock.now_ms())
+        end_offset = self.raft.log.end_offset
+        self._leadership.advance()
         self._tell_of_leader()
-        if self._raft.is_applying or self.end_offset - end_offset >= MANY_RECORDS:
+        if self.raft.is_applying or self.raft.log.end_offset - end_offset >= MANY_RECORDS:
             self._pump_soon()
             return False
-        return self._raft.has_work or (self._active is not None and self._active.has_work)
+        return self.raft.has_work or self._leadership.has_work
 
     def _tell_of_metadata(self) -> None:
-        machine = self._machine
+        machine = self.machine
         count = machine.elections.all_count
         machine.tell()
         if self.is_serving and machine.elections.all_count > count:
@@ -403,58 +343,20 @@ class Quorum:
             self.partition_election_times.add(max(latency_ms, 0))
 
     def _take_leader_changes(self) -> None:
-        changes, self._machine.leader_changes = self._machine.leader_changes, []
+        changes, self.machine.leader_changes = self.machine.leader_changes, []
         for change in changes:
             _log.info("leader leader_id=%s leader_epoch=%d", change.leader_id, change.leader_epoch)
             self.elections.note(change, self._clock.now_ms())
-            self._end_leadership()
-            if change.leader_id == self.node_id:
-                self._begin_leadership(change)
-
-    def _begin_leadership(self, change: LeaderChange) -> None:
-        if not self.node.is_leader or self.node.leader_epoch != change.leader_epoch:
-            return
-        shell = Shell(self._moment, self._append, self._rules.refuse, self._soon)
-        controller = self._rules.new_controller(self.image)
-        self._active = ActiveController(controller, change.leader_epoch, shell)
-
-    def _end_leadership(self) -> None:
-        active, self._active = self._active, None
-        if active is not None:
-            active.end()
+            self._leadership.take(change)
 
     def _tell_of_leader(self) -> None:
-        news = (self.leader_id, self.leader_epoch, self.is_serving)
+        news = (self.leader_id, self.node.leader_epoch, self.is_serving)
         if news != self._told:
             self._told = news
             if self.is_serving:
-                self._look_after_brokers()
+                self._leadership.look_after_brokers()
             self.on_leader_change()
             self.channel.on_leader_change()
-
-    def _look_after_brokers(self) -> None:
-        """A new controller has heard of nobody yet, and maybe a broker died with the one before."""
-        if self.config.quorum.detects_failures_fast:
-            for broker_id in self.image.brokers:
-                if broker_id != self.node_id:
-                    self._probe.look_after(broker_id)
-
-    # What the active controller needs.
-
-    def _moment(self) -> Moment:
-        clock = self._clock
-        return Moment(clock.now_ms(), clock.timestamp_ms(), self._raft.log.end_offset)
-
-    def _soon(self, work: Callable[[], None]) -> None:
-        def go_on() -> None:
-            work()
-            self._pump()
-
-        self._loop.call_soon(go_on)
-
-    def _append(self, records: Sequence[Message]) -> Generator[None, None, int]:
-        batch = yield from batch_in_steps(records, self._clock.timestamp_ms())
-        return self._raft.append(batch).offset
 
 
 def _raft_config(config: BrokerConfig, cluster_id: str) -> RaftConfig:

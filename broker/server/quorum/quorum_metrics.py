@@ -59,14 +59,16 @@ class QuorumCollector:
             _gauge(
                 "raft_metrics_current_leader", "Leader of the quorum, -1 for none", quorum.leader_id
             ),
-            _gauge("raft_metrics_current_epoch", "Epoch of the quorum", quorum.leader_epoch),
+            _gauge("raft_metrics_current_epoch", "Epoch of the quorum", quorum.node.leader_epoch),
             _gauge(
                 "raft_metrics_high_watermark",
                 "First metadata offset not committed",
                 node.high_watermark,
             ),
             _gauge(
-                "raft_metrics_log_end_offset", "Next offset of the metadata log", quorum.end_offset
+                "raft_metrics_log_end_offset",
+                "Next offset of the metadata log",
+                quorum.raft.log.end_offset,
             ),
             _gauge(
                 "metadata_last_applied_offset",
@@ -106,7 +108,7 @@ class QuorumCollector:
         """Count since this node has started, whoever was the active controller."""
         from prometheus_client.core import CounterMetricFamily
 
-        elections = self._quorum.partition_elections
+        elections = self._quorum.machine.elections
         counts = {
             "leader_elections": elections.all_count,
             "unclean_leader_elections": elections.unclean_count,

@@ -37,7 +37,7 @@ def test_a_node_that_has_failed_stops_at_once(tmp_path: Path, caplog: Any) -> No
             raise AssertionError("a bug")
 
         quorum.node.tick = fail  # type: ignore[method-assign, assignment]
-        quorum._raft.tick()
+        quorum.raft.tick()
         assert stop.failure == "the metadata log failed: AssertionError('a bug')"
         await asyncio.wait_for(node.stop(), PATIENCE_S)
         assert "stopping without the controller" not in caplog.text

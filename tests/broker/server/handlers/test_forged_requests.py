@@ -62,7 +62,7 @@ def state_of(node: InProcessNode) -> list[Any]:
         for topic in image.topics.by_name.values()
         for partition in topic.partitions.values()
     ]
-    return [here, registered, led, node.quorum.leader_epoch]
+    return [here, registered, led, node.quorum.node.leader_epoch]
 
 
 def ask(node: InProcessNode, request: Message, version: int) -> Any:

@@ -23,15 +23,15 @@ TOPIC_ID = b"t" * 16
 
 
 def commit(quorum: Quorum, *records) -> None:
-    for _ in quorum._append(records):
+    for _ in quorum._leadership._append(records):
         pass
     quorum._pump()
-    while quorum._raft.is_applying:
+    while quorum.raft.is_applying:
         quorum._pump()
 
 
 def image_in(quorum: Quorum, snapshot_id: OffsetAndEpoch) -> MetadataImage:
-    log, image = quorum.raft_log, MetadataImage()
+    log, image = quorum.raft.log, MetadataImage()
     for value in snapshot_values(log.read_snapshot(snapshot_id, 0, 1 << 30)):
         image.replay(decode_metadata_record(value))
     return image
@@ -46,7 +46,7 @@ def test_a_snapshot_is_of_one_moment_though_it_is_written_bit_by_bit(tmp_path: P
             for i in range(1_200)
         ]
         commit(quorum, TopicRecord(name="large", topic_id=TOPIC_ID), *partitions)
-        then = OffsetAndEpoch(quorum.applied_offset, quorum.leader_epoch)
+        then = OffsetAndEpoch(quorum.applied_offset, quorum.node.leader_epoch)
         snapshots = quorum.snapshots
         snapshots.begin(0, 0)
         commit(
@@ -55,7 +55,7 @@ def test_a_snapshot_is_of_one_moment_though_it_is_written_bit_by_bit(tmp_path: P
         assert await create_topic(quorum, "later") == 0
         while snapshots.is_writing:
             snapshots.advance(0, 0)
-        assert quorum.raft_log.snapshot_ids() == [then]
+        assert quorum.raft.log.snapshot_ids() == [then]
         image = image_in(quorum, then)
         assert list(image.topics.by_name) == ["large"]
         assert image.topics.by_name["large"].partitions[1_100].leader == 1
@@ -71,9 +71,9 @@ def test_the_records_before_the_former_snapshot_go_and_a_restart_goes_on(tmp_pat
         quorum.start()
         for name in "abcd":
             assert await create_topic(quorum, name) == 0
-        ids = quorum.raft_log.snapshot_ids()
+        ids = quorum.raft.log.snapshot_ids()
         assert len(ids) == 2
-        assert quorum.raft_log.start_offset == ids[0].offset
+        assert quorum.raft.log.start_offset == ids[0].offset
         assert ids[1].offset == quorum.applied_offset
         assert image_in(quorum, ids[1]) == quorum.image
         quorum._close()
@@ -92,9 +92,9 @@ def test_age_alone_makes_one_due_only_when_something_was_committed(tmp_path: Pat
         snapshots = quorum.snapshots
         due_ms = snapshots.next_deadline_ms()
         snapshots.advance(due_ms - 1, 0)
-        assert quorum.raft_log.snapshot_ids() == []
+        assert quorum.raft.log.snapshot_ids() == []
         snapshots.advance(due_ms, 0)
-        assert len(quorum.raft_log.snapshot_ids()) == 1
+        assert len(quorum.raft.log.snapshot_ids()) == 1
         assert snapshots.next_deadline_ms() == NEVER_MS
         assert await create_topic(quorum, "a") == 0
         assert snapshots.next_deadline_ms() < NEVER_MS
@@ -107,12 +107,12 @@ def test_an_own_snapshot_goes_when_the_leader_sent_a_later_one(tmp_path: Path) -
     async def scenario() -> None:
         quorum = open_quorum(tmp_path, NEVER)
         quorum.start()
-        log, snapshots = quorum.raft_log, quorum.snapshots
+        log, snapshots = quorum.raft.log, quorum.snapshots
         snapshots.begin(0, 0)
         early, snapshots._unfinished = snapshots._unfinished, None
         for name in "abc":
             assert await create_topic(quorum, name) == 0
-        later = OffsetAndEpoch(quorum.applied_offset, quorum.leader_epoch)
+        later = OffsetAndEpoch(quorum.applied_offset, quorum.node.leader_epoch)
         store_snapshot(log, later, b"")
         log.delete_before_snapshot(later)
         snapshots._write_slice(early)

@@ -77,7 +77,7 @@ def test_one_node_alone_answers_before_ask_returns(tmp_path: Path) -> None:
     async def scenario() -> None:
         quorum = open_quorum(tmp_path, {})
         told: list[str] = []
-        quorum.on_change = lambda delta: told.append(f"change {len(delta.created_topics)}")
+        quorum.machine.on_change = lambda delta: told.append(f"change {len(delta.created_topics)}")
         quorum.on_leader_change = lambda: told.append(f"leader {quorum.leader_id}")
         quorum.start()
         assert quorum.is_serving
@@ -101,14 +101,14 @@ def test_what_writes_very_much_is_written_applied_and_followed_in_turns(tmp_path
         registered = await register(quorum)
         await beat(quorum, registered.broker_epoch)
         told: list[int] = []
-        quorum.on_change = lambda delta: told.append(len(delta.changed_partitions))
+        quorum.machine.on_change = lambda delta: told.append(len(delta.changed_partitions))
         topic = CreatableTopic(name="a", num_partitions=MANY_RECORDS, replication_factor=1)
         answers: list[Message] = []
         request = CreateTopicsRequest(topics=[topic])
         quorum.channel.ask(request, 7, answers.append, timeout_ms=10_000)
         seen = []
         while not answers:
-            seen.append((quorum.end_offset, quorum.applied_offset, len(told)))
+            seen.append((quorum.raft.log.end_offset, quorum.applied_offset, len(told)))
             await asyncio.sleep(0)
         before = seen[0][0]
         after = before + 1 + MANY_RECORDS
@@ -135,10 +135,10 @@ def test_nobody_sees_a_part_of_a_large_batch_and_no_turn_has_all_of_it(tmp_path:
         topic = CreatePartitionsTopic(name="a", count=1 + MANY_PARTITIONS, assignments=None)
         request = CreatePartitionsRequest(topics=[topic])
         quorum.channel.ask(request, 3, answers.append, timeout_ms=60_000)
-        position, seen = quorum._machine.position, []
+        position, seen = quorum.machine.position, []
         while not answers:
-            is_applied = quorum._machine.position != position
-            seen.append((quorum.end_offset - position.offset, len(partitions), is_applied))
+            is_applied = quorum.machine.position != position
+            seen.append((quorum.raft.log.end_offset - position.offset, len(partitions), is_applied))
             await asyncio.sleep(0)
         assert list(dict.fromkeys(seen)) == [
             (0, 1, False),
@@ -170,7 +170,7 @@ def test_a_node_that_stops_amid_a_large_batch_has_all_of_it_when_it_is_back(
         answers: list[Message] = []
         request = CreateTopicsRequest(topics=[topic])
         quorum.channel.ask(request, 7, answers.append, timeout_ms=60_000)
-        while not quorum._raft.is_applying:
+        while not quorum.raft.is_applying:
             await asyncio.sleep(0)
         if clean:
             quorum.begin_stop()
@@ -199,7 +199,7 @@ def test_a_large_batch_that_cannot_be_read_changes_nothing_and_ends_the_node(
         quorum.on_fatal = failed.append
         good = encode_metadata_record(TopicRecord(name="a", topic_id=bytes(15) + b"a"))
         values = [*[good] * RECORDS_PER_STEP, b"\x01\x7f\x00"]
-        quorum._raft.append(build_batch([(None, value, (), 0) for value in values]))
+        quorum.raft.append(build_batch([(None, value, (), 0) for value in values]))
         quorum._pump()
         assert not failed
         while not failed:
@@ -216,19 +216,19 @@ def test_a_follower_reads_a_large_batch_in_steps_before_it_appends_it(tmp_path: 
         nodes = Nodes(tmp_path, 3)
         nodes.start_all()
         leader, follower = await nodes.find_leader(), nodes.follower()
-        await until(lambda: follower.end_offset == leader.end_offset)
-        before = follower.end_offset
-        reading, read_ahead = [], follower.raft_log.read_ahead
+        await until(lambda: follower.raft.log.end_offset == leader.raft.log.end_offset)
+        before = follower.raft.log.end_offset
+        reading, read_ahead = [], follower.raft.log.read_ahead
 
         def watched(records: Any) -> Iterator[None]:
             for _ in read_ahead(records):
-                reading.append(follower.end_offset)
+                reading.append(follower.raft.log.end_offset)
                 yield
 
-        follower.raft_log.read_ahead = watched  # type: ignore[method-assign]
+        follower.raft.log.read_ahead = watched  # type: ignore[method-assign]
         names = [f"a-{number}" for number in range(1_000)]
         topics = [TopicRecord(name=name, topic_id=name.zfill(16).encode()) for name in names]
-        for _ in leader._append(topics):
+        for _ in leader._leadership._append(topics):
             pass
         leader._pump()
         await until(lambda: len(follower.image.topics.by_name) == len(names))
@@ -270,7 +270,7 @@ def test_what_was_acknowledged_survives_the_leader(tmp_path: Path) -> None:
             code = await create_topic(follower, name)
             assert code in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}
         second = await nodes.find_leader()
-        assert second.leader_epoch > first.leader_epoch
+        assert second.node.leader_epoch > first.node.leader_epoch
         assert sorted(second.image.topics.by_name) == sorted(names)
         again = nodes.start(first.node_id)
         await until(lambda: sorted(again.image.topics.by_name) == sorted(names))
@@ -360,7 +360,7 @@ def test_a_broker_of_its_own_follows_and_asks(tmp_path: Path) -> None:
         await nodes.find_leader()
         assert await create_topic(observer, "a") == ErrorCode.NONE
         await until(lambda: "a" in observer.image.topics.by_name)
-        assert not observer.is_leader
+        assert not observer.node.is_leader
         nodes.kill(1)
         nodes.start(1)
         assert await create_topic(observer, "b") == ErrorCode.NONE
@@ -382,10 +382,10 @@ def test_a_node_that_was_away_is_told_what_a_snapshot_changed(tmp_path: Path) ->
         nodes.kill(away.node_id)
         for number in range(5):
             assert await create_topic(leader, f"topic-{number}") == ErrorCode.NONE
-        assert leader.raft_log.start_offset > away.applied_offset
+        assert leader.raft.log.start_offset > away.applied_offset
         back = open_quorum(tmp_path / str(away.node_id), nodes.settings_of(away.node_id))
         created: set[bytes] = set()
-        back.on_change = lambda delta: created.update(delta.created_topics)
+        back.machine.on_change = lambda delta: created.update(delta.created_topics)
         back.start()
         await until(lambda: len(back.image.topics.by_name) == 6)
         assert created == set(back.image.topics.by_id)
@@ -406,7 +406,7 @@ def test_a_log_from_before_there_was_a_quorum_opens(tmp_path: Path) -> None:
         quorum = open_quorum(tmp_path, {})
         quorum.start()
         assert quorum.is_serving
-        assert quorum.leader_epoch == 2
+        assert quorum.node.leader_epoch == 2
         assert list(quorum.image.topics.by_name) == ["old"]
         quorum._close()
 
@@ -423,7 +423,7 @@ def test_a_disk_that_fails_ends_the_node(tmp_path: Path) -> None:
         def fail() -> None:
             raise OSError(5, "Input/output error")
 
-        quorum._raft.log.flush = fail
+        quorum.raft.log.flush = fail
         answers: list[Message] = []
         request = CreateTopicsRequest(topics=[CreatableTopic(name="a")])
         quorum.channel.ask(request, 7, answers.append, timeout_ms=60_000)
@@ -439,8 +439,8 @@ def test_what_cannot_be_read_is_told_at_the_start(tmp_path: Path) -> None:
     async def scenario() -> None:
         quorum = open_quorum(tmp_path, {})
         quorum.start()
-        quorum._raft.append(build_batch([(None, b"\x01\x7f\x00", (), 0)]))
-        quorum._raft.log.flush()
+        quorum.raft.append(build_batch([(None, b"\x01\x7f\x00", (), 0)]))
+        quorum.raft.log.flush()
         quorum._close()
         with pytest.raises(OSError, match="unknown metadata record type 127"):
             open_quorum(tmp_path, {}).start()
@@ -456,8 +456,8 @@ def test_a_voter_of_another_cluster_is_named_once(tmp_path: Path, caplog: Any) -
         nodes = Nodes(tmp_path, 2)
         nodes.start(1)
         stranger = nodes.start(2)
-        stranger._raft.node._state.config = replace(
-            stranger._raft.node._state.config, cluster_id="another"
+        stranger.raft.node._state.config = replace(
+            stranger.raft.node._state.config, cluster_id="another"
         )
         await until(lambda: "another cluster" in caplog.text)
         for quorum in nodes.running.values():

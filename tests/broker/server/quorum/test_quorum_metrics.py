@@ -25,14 +25,21 @@ def test_a_node_alone(tmp_path: Path) -> None:
         numbers = numbers_of(quorum)
         assert numbers["kafka_server_raft_metrics_current_leader"] == 1
         assert numbers["kafka_server_raft_metrics_current_epoch"] == 1
-        assert numbers["kafka_server_raft_metrics_high_watermark"] == quorum.end_offset
-        assert numbers["kafka_server_raft_metrics_log_end_offset"] == quorum.end_offset
-        assert numbers["kafka_server_metadata_last_applied_offset"] == quorum.end_offset - 1
+        assert numbers["kafka_server_raft_metrics_high_watermark"] == quorum.raft.log.end_offset
+        assert numbers["kafka_server_raft_metrics_log_end_offset"] == quorum.raft.log.end_offset
+        assert (
+            numbers["kafka_server_metadata_last_applied_offset"] == quorum.raft.log.end_offset - 1
+        )
         assert numbers['kafka_server_raft_metrics_current_state{state="leader"}'] == 1
         assert numbers['kafka_server_raft_metrics_current_state{state="follower"}'] == 0
         assert numbers["kafka_controller_active_controller_count"] == 1
-        assert numbers["kafka_controller_last_applied_record_offset"] == quorum.end_offset - 1
-        assert numbers["kafka_controller_last_committed_record_offset"] == quorum.end_offset - 1
+        assert (
+            numbers["kafka_controller_last_applied_record_offset"] == quorum.raft.log.end_offset - 1
+        )
+        assert (
+            numbers["kafka_controller_last_committed_record_offset"]
+            == quorum.raft.log.end_offset - 1
+        )
         assert numbers["kafka_controller_global_topic_count"] == 1
         assert numbers["kafka_controller_active_broker_count"] == 0
         assert numbers["kafka_controller_controlled_shutdown_broker_count"] == 0

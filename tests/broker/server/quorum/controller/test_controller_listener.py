@@ -111,7 +111,10 @@ async def check_quorum_of_leader(nodes: Nodes, leader: Quorum) -> None:
     described = await ask_once(leader, QUORUM, 2)
     partition = described.topics[0].partitions[0]
     assert partition.error_code == ErrorCode.NONE
-    assert (partition.leader_id, partition.leader_epoch) == (leader.node_id, leader.leader_epoch)
+    assert (partition.leader_id, partition.leader_epoch) == (
+        leader.node_id,
+        leader.node.leader_epoch,
+    )
     assert [voter.replica_id for voter in partition.current_voters] == [1, 2, 3]
     assert all(voter.last_fetch_timestamp > 0 for voter in partition.current_voters)
     assert [(node.node_id, node.listeners[0].port) for node in described.nodes] == list(
@@ -128,13 +131,13 @@ def test_a_broker_whose_port_refuses_is_lost_and_one_that_listens_is_not(tmp_pat
         ports = {7: dead_port, 8: int(listening.getsockname()[1])}
         for broker_id, port in ports.items():
             quorum.image.replay(registration(broker_id, port))
-        controller = quorum._active._controller
+        controller = quorum._leadership._active._controller
         assert isinstance(controller, TopicNames)
         connections = {broker_id: connect(quorum) for broker_id in ports}
         for broker_id, connection in connections.items():
             answer = BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=1)
             connection.ask(answer, 1, PATIENCE_S * 1000, lambda response: None)
-        probe = quorum._probe
+        probe = quorum._leadership._probe
         await until(lambda: sorted(probe._heard_on) == [7, 8])
         connections[8].close()
         await until(lambda: 8 not in probe._heard_on and 8 not in probe._probes)

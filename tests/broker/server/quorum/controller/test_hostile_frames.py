@@ -35,7 +35,7 @@ def test_a_leader_that_is_no_voter_is_not_believed(node, leader_id, version):
         resigned = end_epoch_request(cluster_id, leader_id, epoch, [])
         for request in (announced, resigned):
             assert refusal(node, request, version) != ErrorCode.NONE
-    assert node.quorum.is_leader
-    assert node.quorum.leader_epoch == 1
+    assert node.quorum.node.is_leader
+    assert node.quorum.node.leader_epoch == 1
     node.create_topic(f"still-there-{leader_id}-{version}")
     assert f"still-there-{leader_id}-{version}" in node.quorum.image.topics.by_name
