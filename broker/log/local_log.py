@@ -64,7 +64,7 @@ class AppendLimits:
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """What the logs of one log directory share."""
+    """The state that the logs of one log directory share."""
 
     storage: Storage
     deletion: DelayedDeletion

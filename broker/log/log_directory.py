@@ -104,7 +104,7 @@ class LogDirectory:
 
     @property
     def place(self) -> LogPlace:
-        """What the logs of this directory share."""
+        """The state that the logs of this directory share."""
         return LogPlace(
             self._storage,
             self.deletion,

@@ -18,7 +18,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OpenHints:
-    """What the checkpoints contain for a partition, and how to open it."""
+    """The checkpointed values of a partition, and the way to open its log."""
 
     is_clean: bool = False
     recovery_point: int = 0

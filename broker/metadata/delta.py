@@ -36,7 +36,7 @@ class Elections:
 
 @dataclass(slots=True)
 class MetadataDelta:
-    """What the replayed records have changed; the image has the present values.
+    """The changes of the replayed records; the image has the current values.
 
     A topic that was created and deleted in between is only in `deleted_ids`. A topic that was
     deleted and created again under its name is in `deleted_topics` with its old id and in

@@ -33,7 +33,7 @@ class LeaderChange(NamedTuple):
 
 @dataclass(slots=True)
 class Output:
-    """What the shell must do after an input, in the order of the fields; see the package."""
+    """The work of the shell after an input, in the order of the fields; see the package."""
 
     quorum_state: QuorumState | None = None
     """The state to save durably, before all else."""

@@ -46,7 +46,7 @@ class ClassicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
-    """What a member sends about itself."""
+    """The fields that a member sends about itself."""
 
     instance_id: str | None = None
     rack_id: str | None = None

@@ -1,7 +1,7 @@
 """AlterClientQuotas and DescribeClientQuotas: quotas of users, clients and addresses (KIP-546).
 
-A quota that brokers do not enforce cannot be set: whoever sets one counts on it. One that is stored
-already, by an older node or another program, is described and can be taken away.
+A quota that brokers do not enforce cannot be set, because its user would rely on it. If an older
+node or another program has stored one, it is described and can be removed.
 """
 
 from ipaddress import ip_address
