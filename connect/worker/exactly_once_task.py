@@ -82,7 +82,7 @@ class ExactlyOnceWork(SourceWork):
 
     # --- its life ---
 
-    def _made_producer(self) -> Producer:
+    def _make_producer(self) -> Producer:
         client, task = self._parts.producer, self._thread.task
         producer = begin_transactions(client, self._transactions.transactional_id, self._may_try)
         # It may have waited for long, and shut out one that is newer: then it is to write nothing.
@@ -95,17 +95,17 @@ class ExactlyOnceWork(SourceWork):
 
     def go_on(self) -> None:
         self._boundary.begin(now_ms())
-        self._go_on()
+        self._run()
         self._end_with(self._boundary.at_end())
 
-    def _hold(self) -> None:
-        # A transaction that is held is ended by the brokers in a while, and the task with it.
+    def _before_hold(self) -> None:
+        # The brokers would abort a transaction that is open for long, and fence the task.
         self._end_with(self._boundary.at_end())
-        super()._hold()
+
+    def _after_hold(self) -> None:
         self._boundary.begin(now_ms())
 
-    def end(self) -> None:
-        self._stop_task()
+    def _give_up(self) -> None:
         if self._is_open and self._producer is not None:
             self._is_aborting = True
             try:
@@ -113,7 +113,6 @@ class ExactlyOnceWork(SourceWork):
             except KafkaException as error:
                 # Whoever begins with this id next ends it.
                 log.info("transaction is left open task=%s error=%s", self._thread.task, error)
-        super().end()
 
     # --- records ---
 

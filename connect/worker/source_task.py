@@ -1,13 +1,12 @@
-"""A source's task: poll, transform, convert, send, and keep the offsets of what is stored.
+"""What both kinds of source tasks do: poll, transform, convert, send.
 
-An offset is kept when its record and all before it of its partition are stored
-(`connect.herder.submitted_records`), so that a crash repeats records and loses none.
+`at_least_once_task` and `exactly_once_task` say when offsets are written.
 """
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import KafkaException, Producer
@@ -15,7 +14,6 @@ from confluent_kafka import KafkaException, Producer
 from connect.clock import now_ms
 from connect.converters.primitives import ByteArrayConverter
 from connect.errors.tolerance import Stage
-from connect.herder.submitted_records import SubmittedRecord, SubmittedRecords
 from connect.worker.kafka_offset_store import ConnectorOffsets
 from connect.worker.offset_store import OffsetStore, Reader
 from connect.worker.own_metrics import OwnMetrics
@@ -26,7 +24,6 @@ from connect.worker.task_thread import TaskCounts, TaskThread
 from connect.worker.topics import TopicCreation
 from millrace.connect.connectors import (
     RecordMetadata,
-    SourceOffset,
     SourcePartition,
     SourceTask,
     TransactionContext,
@@ -78,8 +75,12 @@ class _Context:
         self.transaction_context = transactions
 
 
-class SourceWork:
-    """Owns the producer and what is on its way. All of it lives in one thread."""
+class SourceWork(ABC):
+    """What source tasks share: polling, converting, producing. All of it lives in one thread.
+
+    The two kinds, at least once and exactly once, differ in when offsets are written: in the
+    methods of the last section.
+    """
 
     def __init__(self, thread: TaskThread, parts: SourceParts, counts: TaskCounts) -> None:
         self.counts = counts
@@ -91,9 +92,6 @@ class SourceWork:
         self._parts = parts
         self._task = parts.task
         self._producer: Producer | None = None
-        self._submitted = SubmittedRecords()
-        self._kept: dict[str, tuple[SourcePartition, SourceOffset]] = {}
-        """Offsets that may be kept and are not yet."""
         self._send_error: Exception | None = None
         self._is_started = False
         self._is_stopped = False
@@ -113,7 +111,7 @@ class SourceWork:
     def begin(self) -> str:
         reader = Reader(self._parts.offsets, self._thread.task.connector)
         self._task.context = _Context(self._parts.config, reader, self._transaction_context)
-        self._producer = self._made_producer()
+        self._producer = self._make_producer()
         if self._parts.own_offsets is not None:
             self._parts.own_offsets.start()
         self._is_started = True
@@ -123,19 +121,8 @@ class SourceWork:
         self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
         return type(self._task).version()
 
-    def _made_producer(self) -> Producer:
-        return Producer(self._parts.producer)
-
-    def go_on(self) -> None:
-        try:
-            self._go_on()
-        except BaseException:
-            # What is stored by now need not come again.
-            self._commit_last()
-            raise
-        self._commit_last()
-
-    def _go_on(self) -> None:
+    def _run(self) -> None:
+        """Poll, send and serve until the task is to stop."""
         while not self._control.is_stopping:
             if self._control.is_paused or self._is_held:
                 self._hold()
@@ -149,6 +136,7 @@ class SourceWork:
 
     def end(self) -> None:
         self._stop_task()
+        self._give_up()
         if self._producer is not None:
             self._producer.purge()
             self._producer = None
@@ -168,6 +156,7 @@ class SourceWork:
             self._call(self._task.stop)
 
     def _hold(self) -> None:
+        self._before_hold()
         if not self._is_held:
             self._is_held = True
             self._thread.held(True)
@@ -176,6 +165,7 @@ class SourceWork:
         if not self._control.is_stopping:
             self._is_held = False
             self._thread.held(False)
+        self._after_hold()
 
     # --- records ---
 
@@ -211,18 +201,6 @@ class SourceWork:
             return
         parts.topics.ensure(record.topic)
         self._hand_on(message, polled)
-
-    def _dropped(self, polled: SourceRecord) -> None:
-        self._commit_record(polled, None)
-
-    def _hand_on(self, message: Message, polled: SourceRecord) -> None:
-        submitted = self._submit(polled)
-        self._produce(message, partial(self._delivered, polled, submitted))
-
-    def _submit(self, record: SourceRecord) -> SubmittedRecord | None:
-        if record.source_partition is None or record.source_offset is None:
-            return None
-        return self._submitted.submit(record.source_partition, record.source_offset)
 
     def _converted(self, record: SourceRecord, polled: SourceRecord) -> Message | None:
         """Give what the producer is told, None when the record is left out."""
@@ -319,18 +297,6 @@ class SourceWork:
 
     # --- what becomes of them ---
 
-    def _delivered(
-        self, record: SourceRecord, submitted: SubmittedRecord | None, error: Any, message: Any
-    ) -> None:
-        if error is not None:
-            self._not_delivered(record, submitted, KafkaException(error))
-            return
-        if submitted is not None:
-            submitted.is_stored = True
-        metadata = self._count_stored(message)
-        if metadata is not None:
-            self._commit_record(record, metadata)
-
     def _count_stored(self, message: Any) -> RecordMetadata | None:
         """Take note of a stored record; says where it is when the task wants to know."""
         self.counts.source_record_write_total += 1
@@ -342,17 +308,6 @@ class SourceWork:
             return None
         _, timestamp = message.timestamp()
         return RecordMetadata(topic, message.partition(), message.offset(), timestamp)
-
-    def _not_delivered(
-        self, record: SourceRecord, submitted: SubmittedRecord | None, error: Exception
-    ) -> None:
-        if not self._parts.steps.tolerance.settings.is_tolerated:
-            self._send_error = self._send_error or error
-            return
-        self._parts.steps.failed_outside(Stage.KAFKA_PRODUCE, type(self), error, record)
-        if submitted is not None:
-            submitted.is_stored = True
-        self._commit_record(record, None)
 
     def _commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
         if not self._tells_records:
@@ -369,50 +324,10 @@ class SourceWork:
                 "Unrecoverable exception from producer send callback"
             ) from self._send_error
 
-    # --- offsets ---
-
-    def _serve(self) -> None:
-        """Hear what was stored, and keep offsets when it is time."""
-        assert self._producer is not None
-        self._producer.poll(0)
-        self._take_stored()
-        self._remind_of_topics()
-        if now_ms() >= self._next_commit_ms:
-            self._commit()
-
     def _remind_of_topics(self) -> None:
         if now_ms() >= self._next_reminder_ms:
             self._next_reminder_ms = now_ms() + _TOPIC_REMINDER_MS
             self._topics_seen.clear()
-
-    def _commit_last(self) -> None:
-        assert self._producer is not None
-        self._producer.flush(self._parts.flush_timeout_ms / 1000)
-        self._commit()
-
-    def _take_stored(self) -> None:
-        """Let go of what is stored: of many records of a partition one offset is left."""
-        for partition, offset in self._submitted.take_offsets():
-            self._kept[key_of(partition)] = (partition, offset)
-
-    def _commit(self) -> None:
-        self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
-        self._take_stored()
-        if self._thread.is_left:
-            return
-        try:
-            if self._kept:
-                connector = self._thread.task.connector
-                entries = list(self._kept.values())
-                self._parts.offsets.write(connector, entries, self._parts.flush_timeout_ms)
-                self._kept.clear()
-        except ConnectException:
-            # They stay, and are written with the next ones.
-            self.counts.offset_commit_failure_total += 1
-            log.exception("offsets were not kept task=%s", self._thread.task)
-            return
-        self.counts.offset_commit_completion_total += 1
-        self._tell_task()
 
     def _tell_task(self) -> None:
         self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
@@ -421,6 +336,36 @@ class SourceWork:
         # As for commit_record.
         except Exception:
             log.exception("commit raised task=%s", self._thread.task)
+
+    # --- what the kinds of source tasks do each in its own way ---
+
+    @abstractmethod
+    def go_on(self) -> None:
+        """Run the task, and keep the offsets of what is stored at its end."""
+
+    @abstractmethod
+    def _make_producer(self) -> Producer: ...
+
+    @abstractmethod
+    def _hand_on(self, message: Message, polled: SourceRecord) -> None:
+        """Give a converted record to the producer."""
+
+    @abstractmethod
+    def _dropped(self, polled: SourceRecord) -> None:
+        """Take note of a record that is left out."""
+
+    @abstractmethod
+    def _serve(self) -> None:
+        """Hear what was stored, and keep offsets when it is time."""
+
+    def _before_hold(self) -> None:  # noqa: B027
+        """Prepare for a pause."""
+
+    def _after_hold(self) -> None:  # noqa: B027
+        """Go on after a pause, or stop in it."""
+
+    def _give_up(self) -> None:  # noqa: B027
+        """Let go of what is not committed; the task has been stopped."""
 
 
 def key_of(partition: SourcePartition) -> str:

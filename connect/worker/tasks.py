@@ -9,6 +9,7 @@ from connect.errors.dead_letters import DeadLetterSettings
 from connect.errors.tolerance import ErrorSettings, Tolerance
 from connect.herder.effects import StartTask
 from connect.local_files import require_files
+from connect.worker.at_least_once_task import AtLeastOnceWork
 from connect.worker.boundaries import boundary_of
 from connect.worker.client_settings import (
     CONSUMER_DEFAULTS,
@@ -95,7 +96,7 @@ def _source(
         own_offsets=own,
     )
     if not is_exactly_once:
-        return SourceWork(thread, parts, counts)
+        return AtLeastOnceWork(thread, parts, counts)
     transactions = Transactions(
         transactional_id(settings, name),
         boundary_of(config, parts.flush_interval_ms),

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from connect.herder.names import TaskId
+from connect.worker.at_least_once_task import AtLeastOnceWork
 from connect.worker.own_metrics import OwnMetrics
-from connect.worker.source_task import SourceWork
 from connect.worker.task_thread import Control, TaskCounts
 from millrace.connect import SourceTask
 from millrace.connect.connectors import Settings, TaskMetric
@@ -40,7 +40,7 @@ def test_who_asks_before_the_task_has_begun_is_told_nothing() -> None:
         caller=lambda call, *arguments: call(*arguments),
         task=SimpleNamespace(connector="counts"),
     )
-    work = SourceWork(thread, parts, counts)
+    work = AtLeastOnceWork(thread, parts, counts)
     assert list(counts.own_metrics()) == []
     work.begin()
     assert list(counts.own_metrics()) == [TaskMetric("figure", {}, 5)]

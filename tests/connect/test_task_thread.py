@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from connect.herder.names import TaskId
+from connect.worker.at_least_once_task import AtLeastOnceWork
 from connect.worker.sink_task import SinkWork
-from connect.worker.source_task import SourceWork
 from connect.worker.task_thread import Control, TaskCounts, TaskThread
 from millrace.connect.connectors import SourceTask
 from millrace.connect.data.records import SourceRecord
@@ -114,10 +114,10 @@ def test_a_source_that_began_paused_tells_that_it_goes_on_though_it_never_looked
     thread = thread_that_began_paused(told)
     converters = SimpleNamespace(key=None, value=None)
     parts: Any = SimpleNamespace(task=Source(), converters=converters)
-    work = SourceWork(thread, parts, TaskCounts("source"))
+    work = AtLeastOnceWork(thread, parts, TaskCounts("source"))
     thread.control.pause(False)
     with pytest.raises(_HeldError):
-        work._go_on()
+        work._run()
     assert told == [False]
 
 
