@@ -1,4 +1,4 @@
-"""Records of `__share_group_state` (KIP-932), which only the tools read so far."""
+"""Records of `__share_group_state` (KIP-932), which only the tools read."""
 
 from broker.protocol.message import Message, Struct, array, int8, int16, int32, int64, string, uuid
 

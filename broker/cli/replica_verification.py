@@ -1,8 +1,8 @@
 """`millrace replica-verification`: compare replicas, with the flags of kafka-replica-verification.
 
-Every broker is asked for its own replicas at once; when all have answered, these are compared, and
-the next round begins. It goes on until it is stopped, as Kafka's does. A broker that does not
-answer is named, with the replicas that are not compared: those of the others are.
+In each round all brokers get a fetch of their own replicas at once; the replicas are compared when
+all have answered. It runs until it is stopped, as Kafka's tool does. It names a broker that does
+not answer, and its replicas, which are not compared; the other replicas are.
 """
 
 import argparse
@@ -39,14 +39,14 @@ from broker.server.clock import SystemClock
 LATEST = -1
 TIMEOUT_MS = 30_000
 ANSWER_MS = 5_000
-"""How long a broker may take for an answer, beside the time that a fetch may wait."""
+"""The timeout of an answer, in addition to the wait of the fetch."""
 NAMED = 20
-"""How many replicas that are not compared are named."""
+"""The maximum of named replicas that are not compared."""
 DEPRECATED = "This tool is deprecated and may be removed in a future major release."
 
 
 def main(arguments: list[str]) -> int:
-    """Compare until stopped; 1 when replicas cannot be compared, or when there is nothing to."""
+    """Compare until stopped; return 1 if replicas cannot be compared or none match."""
     parser = _parser()
     options = parser.parse_args(arguments)
     check_required(parser, options, ["broker-list"])
@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 class _Verification:
-    """Rounds of fetching from every broker, and comparing."""
+    """Rounds of fetches from every broker, and comparisons."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class _Verification:
         self._topic_ids = {topic.name: topic.topic_id for topic in topics}
         self._hosts = _hosts(topics)
         partitions = {one for hosted in self._hosts.values() for one in hosted}
-        # A broker that is away holds up a round, and the others' replicas, no longer than this.
+        # The longest delay of a round by an unreachable broker.
         limit_ms = options.max_wait_ms + ANSWER_MS
         impatient = replace(settings, request_timeout_ms=limit_ms, api_timeout_ms=limit_ms)
         with AdminClient(impatient) as asking:
@@ -118,7 +118,7 @@ class _Verification:
         self._comparison = ReplicaComparison(begin)
         for broker_id, hosted in self._hosts.items():
             self._hosts[broker_id] = [one for one in hosted if one in begin]
-        # A client serves one thread, and every broker is asked at the same time.
+        # A client serves one thread, and the requests to all brokers run at the same time.
         self._clients = {
             broker_id: stack.enter_context(AdminClient(impatient)) for broker_id in self._hosts
         }
@@ -127,7 +127,7 @@ class _Verification:
         self._clock = SystemClock()
 
     def run(self) -> NoReturn:
-        """Compare for ever; raises ReplicasDiffer."""
+        """Compare without end; raise ReplicasDiffer."""
         _tell("verification process is started")
         reported_ms = self._clock.now_ms()
         while True:
@@ -154,7 +154,7 @@ class _Verification:
         return held
 
     def _note(self, broker_id: int, *, is_absent: bool) -> None:
-        """Tell when a broker goes away, and when it is back."""
+        """Print when a broker becomes unreachable, and when it answers again."""
         if is_absent == (broker_id in self._absent):
             return
         if is_absent:
@@ -173,7 +173,7 @@ class _Verification:
         )
 
     def _ask(self, broker_id: int) -> Mapping[TopicPartition, Held] | None:
-        """Fetch from one broker; None when it does not answer."""
+        """Fetch from one broker; return None if it does not answer."""
         offsets = {found: self._comparison.offsets[found] for found in self._hosts[broker_id]}
         try:
             answers = fetch_replicas(
@@ -194,7 +194,7 @@ class _Verification:
 def _begin(
     client: AdminClient, partitions: Sequence[TopicPartition], time: int
 ) -> dict[TopicPartition, int]:
-    """Give where to begin in each partition that has a leader, and name the others."""
+    """Return the start offset of each partition with a leader, and print the others."""
     begin: dict[TopicPartition, int] = {}
     for partition, found in list_offsets(client, partitions, time).items():
         if not isinstance(found, KafkaError):
@@ -211,9 +211,9 @@ def _begin(
 
 
 def _held(answer: PartitionData) -> Held:
-    """An error holds no records: the replica is compared when it has some again."""
+    """Return the records of an answer; none after an error, until a later round has some."""
     records = answer.records or b""
-    # What is received lies in memory; only what is to be sent may be a region of a file.
+    # Received records are in memory; only records to send may be a region of a file.
     assert isinstance(records, bytes | bytearray | memoryview), type(records)
     return Held(answer.high_watermark, records)
 
@@ -230,7 +230,7 @@ def _chosen_topics(client: AdminClient, pattern: str) -> Sequence[TopicDescripti
 
 
 def _hosts(topics: Sequence[TopicDescription]) -> dict[int, list[TopicPartition]]:
-    """Give the partitions of which each broker has a replica."""
+    """Return by broker the partitions of its replicas."""
     found: dict[int, list[TopicPartition]] = defaultdict(list)
     for topic in topics:
         for one in topic.partitions:
