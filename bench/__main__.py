@@ -16,6 +16,8 @@ ON_REQUEST = (
     "mirror",
     "outage",
     "processing",
+    "rest_proxy",
+    "stack",
     "transactions",
 )
 

@@ -34,9 +34,10 @@ def up(arguments: Sequence[str]) -> int:
     options = up_options(arguments)
     try:
         place = place_of(options.name, os.environ)
-        is_new = not place.is_taken()
-        if is_new:
-            _start(options, place)
+        with place.starting():
+            is_new = not place.is_taken()
+            if is_new:
+                _start(options, place)
         return _await_ready(place, options, is_new=is_new)
     except (PlanError, ValueError, OSError) as error:
         sys.stderr.write(f"millrace up: {error}\n")
@@ -54,7 +55,7 @@ def _start(options: UpOptions, place: Place) -> None:
     remember_cluster(plan)
     place.env_file.write_text(environment_file(plan))
     with (place.log_folder / "stack.log").open("ab") as log:
-        subprocess.Popen(
+        process = subprocess.Popen(
             program_command("stack", str(place.folder)),
             env=program_environment(),
             stdin=subprocess.DEVNULL,
@@ -63,6 +64,8 @@ def _start(options: UpOptions, place: Place) -> None:
             # Ctrl-C here is not meant for it.
             start_new_session=True,
         )
+    while not place.is_taken() and process.poll() is None:
+        time.sleep(_POLL_SECONDS)
 
 
 def _await_ready(place: Place, options: UpOptions, *, is_new: bool) -> int:

@@ -9,8 +9,8 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -49,6 +49,14 @@ class Place:
             return file
         file.close()
         return None
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """Be the only command that decides whether the stack is to be started; wait for others."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "up.lock").open("a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def state(self) -> dict[str, Any]:
         """Return what the stack says of itself, nothing before it has said something."""

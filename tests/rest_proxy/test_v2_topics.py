@@ -12,6 +12,12 @@ RECORD = (
     '{"type": "record", "name": "Person", "fields": [{"name": "name", "type": ["null", "string"]}]}'
 )
 
+PROTO = """
+syntax = "proto3";
+import "google/protobuf/timestamp.proto";
+message Person { string some_name = 1; int64 n = 2; google.protobuf.Timestamp at = 3; }
+"""
+
 
 def created(rest: RestCalls, topic: str) -> str:
     answer = rest.post(f"/topics/{topic}", {"records": [{"value": 1}]}, records_type("json"))
@@ -81,6 +87,7 @@ def test_what_is_not_there_is_404_with_its_code(
         ("binary", base64.b64encode(b"\0\xff").decode(), None),
         ("json", {"a": [1, 2.5, None, "é", 2**63]}, None),
         ("avro", {"name": {"string": "a"}}, RECORD),
+        ("protobuf", {"someName": "a", "n": "5"}, PROTO),
         ("jsonschema", {"n": 1}, '{"type": "object", "properties": {"n": {"type": "integer"}}}'),
     ],
 )

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,14 @@ def test_data_is_there_at_the_next_up_and_no_process_is_left(
     assert sorted(values_of(servers, "lines", 2)) == [b"after", b"before"]
     registry = RestCalls(stack["environment"]["SCHEMA_REGISTRY_URL"])
     assert registry.get("/subjects").body == ["s"]
+
+
+def test_two_ups_at_the_same_moment_are_one_stack(millrace: Command) -> None:
+    arguments = ("--ephemeral", "--only", "broker")
+    with ThreadPoolExecutor() as pool:
+        first, second = pool.map(lambda _: millrace.up(*arguments), range(2))
+    assert first["pid"] == second["pid"]
+    assert first["addresses"] == second["addresses"]
 
 
 def test_a_program_that_dies_is_started_again(millrace: Command) -> None:
