@@ -9,7 +9,6 @@ An election says which instance should write; the log shows whether another one 
 """
 
 import asyncio
-import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -26,7 +25,7 @@ from aiokafka.protocol.group import (
 )
 
 from common.kafka.brokers import find_coordinator
-from schemas.registry.records import compact_json, parse_object
+from schemas.registry.records import compact_json, parse_object, read_json
 
 PROTOCOL_TYPE: Final = "sr"
 PROTOCOL: Final = "v0"
@@ -36,6 +35,7 @@ _REBALANCE_TIMEOUT_MS: Final = 6_000
 _HEARTBEAT_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 0.5
 _DUPLICATE_URLS: Final = 1
+_LOGGED_CHARACTERS: Final = 200
 
 log = logging.getLogger(__name__)
 
@@ -66,14 +66,21 @@ class Identity:
 
 
 def identity_from(value: Any) -> Identity:
-    """Read an identity. Raises KeyError, TypeError or ValueError for what is none."""
-    return Identity(
-        str(value["host"]),
-        int(value["port"]),
-        bool(value.get("master_eligibility", True)),
-        str(value.get("scheme") or "http"),
-        bool(value.get("leader", False)),
-    )
+    """Read an identity. Raises ValueError for anything else."""
+    try:
+        port = int(value["port"])
+        identity = Identity(
+            str(value["host"]),
+            port,
+            bool(value.get("master_eligibility", True)),
+            str(value.get("scheme") or "http"),
+            bool(value.get("leader", False)),
+        )
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"not an identity: {error!r}") from error
+    if not identity.host or not 0 < port < 2**16 or identity.scheme not in ("http", "https"):
+        raise ValueError("not an identity: no address")
+    return identity
 
 
 class Election(NamedTuple):
@@ -231,13 +238,16 @@ class _Membership:
 
 
 def _members(joined: Any) -> dict[str, Identity]:
-    """Read who is there; one whose identity nobody can read is told, but never elected."""
+    """Read the members; one whose identity cannot be read is logged and never elected."""
     members: dict[str, Identity] = {}
     for member in joined:
         try:
-            members[member[0]] = identity_from(json.loads(member[-1]))
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            log.warning("registry group has a strange member id=%s error=%r", member[0], error)
+            members[member[0]] = identity_from(read_json(member[-1]))
+        except ValueError as error:
+            log.warning(
+                "registry group has a strange member id=%s error=%s",
+                *(member[0], str(error)[:_LOGGED_CHARACTERS]),
+            )
     return members
 
 
@@ -248,8 +258,8 @@ def _leader_in(assignment: bytes) -> Identity | None:
             "registry group has two members with one URL: give each its own --http-host and port"
         )
     try:
-        return identity_from(told["master_identity"])
-    except (KeyError, TypeError, ValueError):
+        return identity_from(told.get("master_identity"))
+    except ValueError:
         return None
 
 

@@ -1,6 +1,7 @@
 """Which instance leads, and what happens to a write that reaches another one."""
 
 import asyncio
+import json
 
 import pytest
 from aiohttp.streams import EMPTY_PAYLOAD
@@ -8,7 +9,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from schemas.registry.changes import Change
 from schemas.registry.forwarding import Writes
-from schemas.registry.leader import Identity, elect, identity_from
+from schemas.registry.leader import Identity, _leader_in, _members, elect, identity_from
 from schemas.registry.refusals import RegistryError
 from tests.schemas.memory_topic import MemoryTopic, leading
 
@@ -36,6 +37,30 @@ def test_one_that_is_not_eligible_never_leads() -> None:
 
 def test_two_with_one_url_are_told_so() -> None:
     assert elect({"m1": FIRST, "m2": FIRST}).error == 1
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        b'{"host":"a","port":1e999}',
+        b'{"host":"a","port":' + b"1" * 5000 + b"}",
+        b'{"host":"a","port":70000}',
+        b'{"host":"a","port":0}',
+        b'{"host":"","port":1}',
+        b'{"host":"a","port":1,"scheme":"file"}',
+        b'{"host":"\\ud800","port":1}',
+        b'{"host":"a"}',
+        b"[1]",
+        b"7",
+        b"",
+        b"\xff",
+        b"[" * 100_000,
+    ],
+)
+def test_member_whose_identity_cannot_be_read_is_never_elected(metadata: bytes) -> None:
+    joined = [("strange", None, metadata), ("good", None, json.dumps(SECOND.to_json()).encode())]
+    assert _members(joined) == {"good": SECOND}
+    assert _leader_in(b'{"master_identity":' + metadata + b"}") is None
 
 
 def test_identity_and_election_have_confluents_json() -> None:
