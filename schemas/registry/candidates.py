@@ -8,12 +8,13 @@ from typing import Any, Final, NamedTuple
 from schemas.registry import refusals
 from schemas.registry.domain import Place, Registry
 from schemas.registry.metadata import checked_metadata, checked_rule_set
-from schemas.registry.questions import Ask, Named, Parse
+from schemas.registry.questions import Ask, Find, Named, Parse
 from schemas.registry.records import AVRO, Content, Entry, Reference, sorted_json
 from schemas.registry.refusals import RegistryError
 from schemas.registry.subjects import parse_subject
 
 LATEST: Final = -1
+_SEARCHED: Final = 100
 _REFERENCES_LIMIT: Final = 1_000
 _REFERENCES_CHARACTERS: Final = 8 << 20
 
@@ -187,21 +188,26 @@ def known_version(
 ) -> Entry | None:
     """Return the newest version of a subject that is this schema.
 
-    A Protobuf schema is also the same as one whose text another registry has written otherwise.
+    A Protobuf schema is also the same as one whose text another registry has written in its own
+    way; the newest versions are looked through for it.
     """
     found = registry.find(subject, new.content, with_deleted=with_deleted)
     if found is not None or new.content.schema_type != "PROTOBUF":
         return found
-    canonical = ask(new.question).canonical
-    for entry in reversed(registry.versions(subject, with_deleted=with_deleted)):
-        if replace(entry.content, schema=new.content.schema) != new.content:
-            continue
-        try:
-            if ask(question_about(registry, entry)).canonical == canonical:
-                return entry
-        except RegistryError:
-            continue  # What does not compile here is not this schema.
-    return None
+    versions = {
+        entry.version: entry
+        for entry in registry.versions(subject, with_deleted=with_deleted)[: -_SEARCHED - 1 : -1]
+        if replace(entry.content, schema=new.content.schema) == new.content
+    }
+    if not versions:
+        return None
+    named = new.question.named
+    questions = tuple(
+        (version, Parse("PROTOBUF", entry.content.schema, named))
+        for version, entry in versions.items()
+    )
+    same: list[int] = ask(Find(new.question, questions))
+    return versions[same[0]] if same else None
 
 
 def earlier_versions(

@@ -9,6 +9,7 @@ from schemas.registry.compatibility import Earlier, incompatibilities
 from schemas.registry.questions import (
     Answer,
     Compare,
+    Find,
     Parse,
     Parsed,
     Question,
@@ -58,6 +59,18 @@ class Judge:
                 return self._parsed(question.schema).formatted(question.how)
             case Compare():
                 return self._compare(question)
+            case Find():
+                return self._find(question)
+
+    def _find(self, question: Find) -> list[int]:
+        canonical = self._parsed(question.schema).canonical
+        for version, each in question.versions:
+            try:
+                if self._parsed(each).canonical == canonical:
+                    return [version]
+            except RegistryError:
+                continue  # It was stored by another registry; a valid schema is not the same.
+        return []
 
     def _compare(self, question: Compare) -> list[str]:
         earlier = [

@@ -50,7 +50,17 @@ class Compare(NamedTuple):
     earlier: tuple[tuple[int, Parse], ...]
 
 
-Question = Parse | Write | Compare
+class Find(NamedTuple):
+    """Asks which of some versions is the same schema, whatever its text is.
+
+    The answer is a list: the first such version, or nothing.
+    """
+
+    schema: Parse
+    versions: tuple[tuple[int, Parse], ...]
+
+
+Question = Parse | Write | Compare | Find
 Ask = Callable[[Question], Any]
 """Return the answer. Raises RegistryError when that is a refusal, Unanswered when there is none."""
 
@@ -92,7 +102,7 @@ class Refused(NamedTuple):
         return RegistryError(self.error_code, self.message)
 
 
-Answer = Parsed | str | list[str] | Refused
+Answer = Parsed | str | list[str] | list[int] | Refused
 
 
 def size_of(question: Question) -> int:
@@ -104,6 +114,8 @@ def size_of(question: Question) -> int:
             return size_of(question.schema)
         case Compare():
             return size_of(question.schema) + sum(size_of(each) for _, each in question.earlier)
+        case Find():
+            return size_of(question.schema) + sum(size_of(each) for _, each in question.versions)
 
 
 def to_bytes(question: Question) -> bytes:
@@ -116,7 +128,9 @@ def question_from(data: bytes) -> Question:
         return _parse(parts)
     if name == "Write":
         return Write(_parse(parts[0]), parts[1])
-    return Compare(parts[0], _parse(parts[1]), tuple((at, _parse(each)) for at, each in parts[2]))
+    *level, schema, versions = parts
+    parsed = tuple((at, _parse(each)) for at, each in versions)
+    return Compare(level[0], _parse(schema), parsed) if level else Find(_parse(schema), parsed)
 
 
 def _parse(parts: list[Any]) -> Parse:
@@ -141,7 +155,7 @@ def answer_from(data: bytes) -> Answer:
         return Parsed(*parts)
     if kind == "refused":
         return Refused(*parts)
-    plain: str | list[str] = parts[0]
+    plain: str | list[str] | list[int] = parts[0]
     return plain
 
 

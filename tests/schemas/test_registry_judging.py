@@ -12,7 +12,7 @@ import pytest
 from schemas.registry.judging.memory import AnswerMemory
 from schemas.registry.judging.places import Places
 from schemas.registry.judging.pool import Judges, Limits
-from schemas.registry.questions import Compare, Parse, Parsed, Refused, Write
+from schemas.registry.questions import Compare, Find, Parse, Parsed, Refused, Write
 from schemas.registry.refusals import RegistryError
 
 STRING = Parse("AVRO", '{"type": "string"}')
@@ -54,6 +54,9 @@ def test_questions_are_answered_by_another_process() -> None:
         assert refused.error_code == 42201
         proto = Parse("PROTOBUF", 'syntax = "proto3"; message A { int32 a = 1; }')
         assert isinstance(await judges.answer(Write(proto, "serialized"), "a"), str)
+        spaced = Parse("PROTOBUF", proto.text.replace(" ", "  "))
+        assert await judges.answer(Find(proto, ((1, STRING), (7, spaced))), "a") == [7]
+        assert await judges.answer(Find(proto, ((1, STRING),)), "a") == []
         old = Parse("JSON", '{"type":"string"}')
         messages = await judges.answer(
             Compare("BACKWARD", Parse("JSON", '{"type":"null"}'), ((4, old),)), "a"

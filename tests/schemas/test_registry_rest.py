@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient
 
+from schemas.registry.records import Content, Entry
 from schemas.registry.rest.answers import TOPIC_KEY
 from tests.schemas.memory_topic import Caller, calling, with_client
 
@@ -354,6 +355,26 @@ def test_protobuf_schema_is_the_same_as_text_and_as_descriptor() -> None:
         assert await caller.ask("GET", path) == [1]
 
     calling(check)
+
+
+def test_protobuf_schema_that_another_registry_has_written_is_found() -> None:
+    proto = 'syntax = "proto3";\n// A.\nmessage A { B b = 1; }\nmessage B { string s = 1; }'
+    stored = [
+        Entry("p", 1, 4, Content("not a file", "PROTOBUF")).record(),
+        Entry("p", 2, 5, Content(proto, "PROTOBUF")).record(),
+        Entry("p", 3, 6, Content(proto.replace("string", "int32"), "PROTOBUF")).record(),
+    ]
+
+    async def check(caller: Caller) -> None:
+        body = {"schema": proto.replace("// A.", ""), "schemaType": "PROTOBUF"}
+        assert (await caller.ask("POST", "/subjects/p", body))["version"] == 2
+        assert (await caller.ask("POST", "/subjects/p/versions", body))["id"] == 5
+        assert await caller.ask("GET", "/subjects/p/versions") == [1, 2, 3]
+        await caller.refused(
+            40403, "POST", "/subjects/p", {**body, "schema": proto + "enum E {Z=0;}"}
+        )
+
+    calling(check, list(stored))
 
 
 def test_body_that_is_no_json_or_of_another_type_is_refused() -> None:
