@@ -182,7 +182,8 @@ class TaskThread(threading.Thread):
         """Tell what the task says of itself, when that is something else than before."""
         if note != self._note:
             self._note = note
-            self._tell(self._listener.task_noted, note)
+            told = None if note is None else self.concealing.text(note)
+            self._tell(self._listener.task_noted, told)
 
     def require_current(self) -> None:
         """Look once more, before the first write, whether this task is still wanted here."""

@@ -153,6 +153,20 @@ def test_no_trace_and_no_tasks_settings_show_it(worker: ConnectWorker, at: str) 
     worker.call("DELETE", f"/connectors/{at}")
 
 
+@pytest.mark.slow
+def test_no_note_of_a_task_shows_it(worker: ConnectWorker) -> None:
+    config = {"connector.class": "FileStreamSink", "topics.regex": "${env:SHOP_WORD}"}
+    worker.call("PUT", "/connectors/noted/config", config)
+
+    def note() -> str | None:
+        status = unseen(worker.call("GET", "/connectors/noted/status"))
+        tasks = status.body["tasks"] if status.status == 200 else []
+        return tasks[0].get("note") if tasks else None
+
+    eventually(lambda: note() == "No topic matches topics.regex=${env:SHOP_WORD} yet.")
+    worker.call("DELETE", "/connectors/noted")
+
+
 def test_short_values_are_concealed_where_they_are_all_there_is(tmp_path: Path) -> None:
     del tmp_path
     concealing = Concealing({"1": "${env:N}", "swordfish": "[hidden]", "fish": "${env:F}"})

@@ -305,6 +305,20 @@ def test_secrets_are_never_returned(worker: ConnectWorker, folder: Path) -> None
     worker.wait_for("hush", connector="RUNNING", t0="RUNNING")
     assert worker.call("GET", "/connectors/hush").body["config"]["topic"] == variable
     eventually(lambda: worker.call("GET", "/connectors/hush/topics").body["hush"]["topics"] != [])
+    # It stays where it went: with another address it has to be given again.
+    moved = {**shown, "peer.url": "http://stranger:1"}
+    for method, path, body in (
+        ("PUT", "/connectors/hush/config", moved),
+        ("PATCH", "/connectors/hush/config", {"peer.url": "http://stranger:1"}),
+        ("POST", "/connector-plugins/CountingSource/preview", {**moved, "name": "hush"}),
+    ):
+        refused = worker.call(method, path, body)
+        assert (refused.status, "secret must be given again" in refused.body["message"]) == (
+            400,
+            True,
+        )
+    given = worker.call("PATCH", "/connectors/hush/config", {**moved, "secret": "other"})
+    assert given.status == 200
     told = {
         "connector.class": "FileStreamSource",
         "topic": "t",
