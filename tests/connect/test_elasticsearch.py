@@ -384,6 +384,8 @@ def test_a_topic_may_have_an_index_of_another_name() -> None:
     told = documents(topic_to_external_resource_mapping="orders:of-shops")
     assert told.index("orders") == "of-shops"
     assert told.index("Others") == "others"
+    # Topics may be called as no index is.
+    assert [told.index(topic) for topic in ("_a", "-a", "..", "A_b")] == ["a", "a", "dotdot", "a_b"]
 
 
 def test_a_server_that_does_not_answer_is_given_up() -> None:

@@ -13,6 +13,7 @@ import pytest
 from connect.connectors.object_store.files import FileSettings
 from connect.connectors.object_store.settings import CONFIG
 from connect.connectors.object_store.sink import mistake_in
+from connect.connectors.object_store.times import next_end_ms
 from connect.java.joda_format import JodaFormat, begin_of_period, zone_of
 from connect.java.joda_times import time_ms_of
 from millrace.connect import DataException, Schema, Struct
@@ -186,6 +187,27 @@ def test_the_zone_and_the_time_that_count_are_the_users() -> None:
     assert folder_of(value, timestamp_extractor="Record") == "year=2023/month=11/day=14/hour=22"
     java = "io.confluent.connect.storage.partitioner.TimeBasedPartitioner$RecordTimestampExtractor"
     assert folder_of(value, timestamp_extractor=java) == "year=2023/month=11/day=14/hour=22"
+
+
+@pytest.mark.parametrize(
+    ("zone", "at", "interval_ms", "expected"),
+    [
+        ("UTC", "2024-12-30T10:20:00Z", HOUR_MS, "2024-12-30T11:00:00Z"),
+        ("UTC", "2024-12-30T11:00:00Z", HOUR_MS, "2024-12-30T12:00:00Z"),
+        ("Asia/Kolkata", "2024-12-30T10:20:00Z", HOUR_MS, "2024-12-30T10:30:00Z"),
+        # What does not divide the day ends with it.
+        ("UTC", "2024-12-30T22:20:00Z", 7 * HOUR_MS, "2024-12-31T00:00:00Z"),
+        ("America/Los_Angeles", "2024-12-30T22:20:00Z", 24 * HOUR_MS, "2024-12-31T08:00:00Z"),
+        ("America/Los_Angeles", "2024-12-30T22:20:00Z", 90 * HOUR_MS, "2024-12-31T08:00:00Z"),
+        # Days of 23 and of 25 hours.
+        ("America/Los_Angeles", "2025-03-09T09:00:00Z", 24 * HOUR_MS, "2025-03-10T07:00:00Z"),
+        ("America/Los_Angeles", "2024-11-03T08:00:00Z", 25 * HOUR_MS, "2024-11-04T08:00:00Z"),
+    ],
+)
+def test_files_end_by_the_clock_of_the_zone(
+    zone: str, at: str, interval_ms: int, expected: str
+) -> None:
+    assert next_end_ms(time_ms_of(at), interval_ms, zone_of(zone)) == time_ms_of(expected)
 
 
 @pytest.mark.parametrize("at", ["soon", "", "2024-02-30", str(1 << 70), "9999999999999999"])

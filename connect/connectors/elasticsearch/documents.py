@@ -19,6 +19,7 @@ from millrace.connect.data.logical import days_of, milliseconds_of_day, timestam
 from millrace.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Type
 from millrace.connect.data.string_form import string_form
 
+_MAX_INDEX_CHARACTERS: Final = 255
 _MAX_ID_BYTES: Final = 512
 _VERSION_END: Final = 1 << 63
 _MS_PER_DAY: Final = 86_400_000
@@ -61,8 +62,15 @@ class Documents:
         self._indices = indices_of(parsed["topic.to.external.resource.mapping"])
 
     def index(self, topic: str) -> str:
-        """Return the index of a topic: index names have no capital letters."""
-        return self._indices.get(topic, topic.lower())
+        """Return the index of a topic.
+
+        Index names have no capital letters, do not begin with - or _, and are no . or ..
+        """
+        if topic in self._indices:
+            return self._indices[topic]
+        name = topic.lower()[:_MAX_INDEX_CHARACTERS]
+        name = name[1:] if name.startswith(("-", "_")) else name
+        return name.replace(".", "dot") if name in (".", "..") else name
 
     def operation(self, record: SinkRecord) -> Operation | None:
         """Return what a record does; None when it does nothing. Raises DataException."""

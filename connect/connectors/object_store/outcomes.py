@@ -26,7 +26,7 @@ OUTCOMES: Final = Outcomes(
     same(_FULL, "flush.size", "filename.offset.zero.pad.width"),
     same(_AGAIN, "rotate.interval.ms", sentence="Without a partitioner of times the records' own "
          "times count; the original ignores the setting then."),
-    same(_TEST + "test_by_the_clock_too_each_record_is_in_one_file", "rotate.schedule.interval.ms"),
+    same(_TIMES + "test_files_end_by_the_clock_of_the_zone", "rotate.schedule.interval.ms"),
     same(_TEST + "test_folders_by_day_by_hour_and_by_field", "partitioner.class",
          "partition.field.name", sentence="A slash in a field is written as %2F: it makes no "
          "other folder."),

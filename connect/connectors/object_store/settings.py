@@ -89,8 +89,8 @@ CONFIG: Final = (
             "How long a time a file's records cover at most, by their own timestamps; -1: any.",
             default=-1, validator=Range(-1), group="Files")
     .define("rotate.schedule.interval.ms", Type.LONG, Importance.MEDIUM,
-            "How long a record waits to be written, by the clock; -1: until its file is full. A "
-            "task that starts again first removes files that were not committed.",
+            "How often files end by the clock, counted from midnight in `timezone`; -1: only when "
+            "they are full. A task that starts again first removes files that were not committed.",
             default=-1, validator=Range(-1), group="Files")
     .define("filename.offset.zero.pad.width", Type.INT, Importance.LOW,
             "How many digits an offset has in a file's name.", default=10, validator=Range(0),

@@ -8,11 +8,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from connect.clock import now_ms
+from connect.clock import timestamp_ms
 from connect.connectors.object_store.files import File, FileSettings, PartitionFiles
 from connect.connectors.object_store.formats import format_of
 from connect.connectors.object_store.settings import CONFIG, VERSION
 from connect.connectors.object_store.store import Store
+from connect.connectors.object_store.times import next_end_ms, zone_in
 from millrace.connect import (
     DataException,
     RetriableException,
@@ -41,7 +42,10 @@ class ObjectStoreSinkTask(SinkTask):
         self._format = format_of(parsed)
         self._reports_null: bool = parsed["report.null.values.to.dlq"]
         self._schedule_ms: int = parsed["rotate.schedule.interval.ms"]
-        self._next_end_ms = now_ms() + self._schedule_ms
+        self._zone = zone_in(parsed)
+        self._next_end_ms = 0
+        if self._schedule_ms > 0:
+            self._next_end_ms = next_end_ms(timestamp_ms(), self._schedule_ms, self._zone)
         self._files: dict[TopicPartition, PartitionFiles] = {}
 
     def open(self, partitions: Sequence[TopicPartition]) -> None:
@@ -56,8 +60,9 @@ class ObjectStoreSinkTask(SinkTask):
     def put(self, records: Sequence[SinkRecord]) -> None:
         for record in records:
             self._add(record)
-        if self._schedule_ms > 0 and now_ms() >= self._next_end_ms:
-            self._next_end_ms = now_ms() + self._schedule_ms
+        now_ms = timestamp_ms()
+        if self._schedule_ms > 0 and now_ms >= self._next_end_ms:
+            self._next_end_ms = next_end_ms(now_ms, self._schedule_ms, self._zone)
             for files in self._files.values():
                 files.end()
         self._write()

@@ -15,6 +15,8 @@ from millrace.connect.data.logical import timestamp_ms_of
 TimeOf = Callable[[SinkRecord], int]
 Clock = Callable[[], int]
 """Gives the wall clock's ms since 1970."""
+_DAY_MS: Final = 86_400_000
+_INTO_NEXT_DAY_MS: Final = 26 * 3_600_000
 _MAX_NAMES: Final = 1_000
 _ENGLISH: Final = ("", "en", "en_us")
 
@@ -35,10 +37,7 @@ def folders_of_times(
     parsed: Mapping[str, Any], pattern: str, period_ms: int, time_of: TimeOf
 ) -> Callable[[SinkRecord], str]:
     """Return what names the folder of a record's time. Raises ConfigException."""
-    try:
-        zone = zone_of(parsed["timezone"] or "UTC")
-    except ValueError as error:
-        raise ConfigException.of_value("timezone", parsed["timezone"], str(error)) from None
+    zone = zone_in(parsed)
     try:
         names = JodaFormat(pattern, zone)
     except ValueError as error:
@@ -57,6 +56,23 @@ def folders_of_times(
             raise DataException(f"The record has no folder: {error}") from error
 
     return folder
+
+
+def zone_in(parsed: Mapping[str, Any]) -> datetime.tzinfo:
+    """Return the zone of `timezone`. Raises ConfigException."""
+    try:
+        return zone_of(parsed["timezone"] or "UTC")
+    except ValueError as error:
+        raise ConfigException.of_value("timezone", parsed["timezone"], str(error)) from None
+
+
+def next_end_ms(time_ms: int, interval_ms: int, zone: datetime.tzinfo) -> int:
+    """Return when files end next that end every so often, counted from midnight in a zone."""
+    midnight_ms = begin_of_period(time_ms, _DAY_MS, zone)
+    # A day has up to 25 hours, so this is in the next one.
+    next_midnight_ms = begin_of_period(midnight_ms + _INTO_NEXT_DAY_MS, _DAY_MS, zone)
+    past = (time_ms - midnight_ms) // interval_ms
+    return min(midnight_ms + (past + 1) * interval_ms, next_midnight_ms)
 
 
 def _record_time(record: SinkRecord) -> int:
