@@ -189,6 +189,16 @@ def test_what_is_wrong_with_a_source_is_refused(
 
 
 @pytest.mark.slow
+def test_tables_with_commas_in_their_names_are_read(url: str) -> None:
+    names = ["a,b", "c\\", "d, ,e"]
+    for name in names:
+        run(url, f'CREATE TABLE "{name}" AS SELECT 1 AS id')
+    task = started_source(JdbcSourceConnector(), source(url), Kept())
+    assert sorted(one.topic for one in polled(task, Kept(), 3)) == sorted(names)
+    task.stop()
+
+
+@pytest.mark.slow
 def test_a_source_without_tables_says_so(url: str) -> None:
     connector = JdbcSourceConnector()
     connector.start(source(url, table_include_list="never"))

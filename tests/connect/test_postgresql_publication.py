@@ -222,6 +222,40 @@ def test_partitions_come_under_one_name_in_snapshot_and_log(
     reader.task.stop()
 
 
+def test_what_is_said_of_a_parent_holds_for_its_partitions(
+    server: PostgreSql, database: psycopg.Connection[Any]
+) -> None:
+    run(database, PARTITIONED + "; ALTER TABLE parts ADD secret TEXT, ADD note TEXT")
+    run(database, "INSERT INTO parts VALUES (1, 1, 's', 'note')")
+    more = {
+        "table.include.list": "public.parts",
+        "column.exclude.list": r"public\.parts\.secret",
+        "column.mask.with.3.chars": r"public\.parts\.note",
+        "message.key.columns": "public.parts:id",
+    }
+    reader = Reader(server, more=more)
+    records = reader.read(1)
+    run(database, "INSERT INTO parts VALUES (2, 1, 's', 'note')")
+    records += reader.read(1)
+    for record in records:
+        assert [field.name for field in record.value["after"].schema.fields] == [
+            "id",
+            "year",
+            "note",
+        ]
+        assert record.value["after"]["note"] == "***"
+        assert [field.name for field in record.key.schema.fields] == ["id"]
+    reader.task.stop()
+
+
+def test_unlogged_tables_are_named(server: PostgreSql, database: psycopg.Connection[Any]) -> None:
+    run(database, "CREATE UNLOGGED TABLE quick (id INT PRIMARY KEY)")
+    reader = Reader(server)
+    assert reader.is_quiet()
+    assert "no changes to follow: public.quick" in str(reader.task.note())
+    reader.task.stop()
+
+
 def test_a_publication_that_is_there_says_how_partitions_come(
     server: PostgreSql, database: psycopg.Connection[Any]
 ) -> None:

@@ -75,6 +75,7 @@ def test_an_expression_matches_the_whole_name_in_any_case() -> None:
         ({"time.precision.mode": "structured"}, "time.precision.mode", "one of"),
         ({"signal.data.collection": "a.b"}, "signal.data.collection", "signals"),
         ({"table.whitelist": "public.a"}, "table.whitelist", "called table.include.list"),
+        ({"replica.identity.autoset.values": "a:SOME"}, "replica.identity.autoset.values", "FULL"),
         ({"plugin.name": "decoderbufs"}, "plugin.name", "pgoutput"),
     ],
 )

@@ -29,6 +29,7 @@ from connect.connectors.jdbc.source_settings import (
     TABLES,
     TIMESTAMP,
     VERSION,
+    joined,
     query_in,
 )
 
@@ -85,7 +86,7 @@ class JdbcSourceConnector(SourceConnector):
             return [self.settings]
         count = min(max_tasks, len(self._tables))
         return [
-            {**self.settings, TABLES: ",".join(self._tables[number::count])}
+            {**self.settings, TABLES: joined(self._tables[number::count])}
             for number in range(count)
         ]
 

@@ -1,6 +1,7 @@
 """JdbcSource's settings."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from connect.connectors.jdbc.connection import LEVELS, with_connection_settings
@@ -15,6 +16,7 @@ from millrace.connect.config.validators import (
 
 BULK, INCREMENTING, TIMESTAMP = "bulk", "incrementing", "timestamp"
 BOTH: Final = "timestamp+incrementing"
+_NAME: Final = re.compile(r"((?:\\.|[^\\,])*)(?:,|$)", re.DOTALL)
 VERSION: Final = "1.0"
 TABLES: Final = "tables"
 
@@ -99,3 +101,14 @@ def query_in(parsed: Mapping[str, Any]) -> str:
     masked = parsed["query.masked"]
     query: str = parsed["query"]
     return query or ("" if masked is None else str(masked.value))
+
+
+def joined(names: Iterable[str]) -> str:
+    """Write names of tables as one setting of a task; a comma inside of one is escaped."""
+    return ",".join(name.replace("\\", "\\\\").replace(",", "\\,") for name in names)
+
+
+def separated(text: str) -> list[str]:
+    """Return the names that `joined` wrote."""
+    found = (match.group(1) for match in _NAME.finditer(text))
+    return [re.sub(r"\\(.)", r"\1", name) for name in found if name]

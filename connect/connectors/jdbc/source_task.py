@@ -30,6 +30,7 @@ from connect.connectors.jdbc.source_settings import (
     TIMESTAMP,
     VERSION,
     query_in,
+    separated,
 )
 from connect.connectors.jdbc.table_schemas import (
     ReadColumn,
@@ -349,7 +350,7 @@ class JdbcSourceTask(SourceTask):
         self._connection: sa.Connection | None = None
         self._stopping = threading.Event()
         self._lock = threading.Lock()
-        names = [""] if query_in(parsed) else list(filter(None, settings[TABLES].split(",")))
+        names = [""] if query_in(parsed) else separated(settings[TABLES])
         keep = self.context.offset_storage_reader
         self._readers = []
         for name in names:

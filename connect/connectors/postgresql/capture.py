@@ -5,15 +5,13 @@ makes it read again.
 """
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import psycopg
 from psycopg import sql
 
-from connect.connectors.name_patterns import Patterns
 from connect.connectors.postgresql.catalog import (
     Catalog,
     TableInfo,
@@ -30,13 +28,11 @@ from connect.connectors.postgresql.names import (
 )
 from connect.connectors.postgresql.pgoutput import Relation
 from connect.connectors.postgresql.rows import Described, RowReader, Shaping
-from connect.connectors.postgresql.selection import Selection
+from connect.connectors.postgresql.selection import Selection, identities_in
 from connect.connectors.postgresql.values import Modes
 from millrace.connect import ConnectException
 
 log = logging.getLogger(__name__)
-
-_IDENTITY: Final = re.compile(r"([^:]+):\s*(DEFAULT|FULL|NOTHING|INDEX\s+(\S.*))", re.IGNORECASE)
 
 
 class Capture:
@@ -85,6 +81,14 @@ class Capture:
             topics[topic] = table.full_name
         self._guard(len(found))
         return found
+
+    def unlogged(self) -> list[str]:
+        """Return the tables that are wanted and have no log to follow."""
+        return [
+            table.full_name
+            for table in self.catalog.tables.values()
+            if table.is_unlogged and self.selection.has_table(table.schema, *table.chain)
+        ]
 
     def _guard(self, count: int) -> None:
         limit = self._parsed["guardrail.collections.max"]
@@ -136,8 +140,9 @@ class Capture:
             # The primary key has changed since: the log has that of the moment.
             key = flagged
         name = f"{told.schema}.{told.table}"
+        names = (name,) if table is None else table.chain
         columns = [column.name for column in told.columns]
-        if table is None and told.identity != "d" and not self._has_own_key(name, columns):
+        if table is None and told.identity != "d" and not self._has_own_key(names, columns):
             raise ConnectException(
                 f"Table {name} is gone, and what the log has of it does not tell its key, since "
                 "its replica identity is not the default one: name its key in message.key.columns, "
@@ -146,29 +151,23 @@ class Capture:
         is_covered = table is None or is_in_identity(self._connection, table, key)
         topic = self._topic(told.schema, told.table)
         described = Described(
-            name, topic, told.columns, [one for one in key if one in columns], is_covered
+            names, topic, told.columns, [one for one in key if one in columns], is_covered
         )
         reader = RowReader(described, self.catalog.types, self._shaping)
         return Table(self._style, told, topic, reader)
 
-    def _has_own_key(self, name: str, columns: list[str]) -> bool:
-        return bool(self.selection.key_columns(name, columns))
+    def _has_own_key(self, names: Sequence[str], columns: list[str]) -> bool:
+        return bool(self.selection.key_columns(names, columns))
 
     def set_identities(self, tables: Sequence[TableInfo]) -> None:
         """Set the replica identities that `replica.identity.autoset.values` wants."""
-        wanted = self._parsed["replica.identity.autoset.values"] or ""
         changed = False
-        for entry in filter(str.strip, wanted.split(",")):
-            match = _IDENTITY.fullmatch(entry.strip())
-            if match is None:
-                raise ConnectException(
-                    f"replica.identity.autoset.values: {entry} is not table:DEFAULT, table:FULL, "
-                    "table:NOTHING or table:INDEX name"
-                )
-            patterns = Patterns([match[1].strip()])
+        for patterns, kind, index in identities_in(
+            self._parsed["replica.identity.autoset.values"] or ""
+        ):
             for table in tables:
                 if patterns.match(table.full_name):
-                    changed |= self._set_identity(table, match[2], match[3])
+                    changed |= self._set_identity(table, kind, index)
         if changed:
             self.look_again()
 

@@ -32,9 +32,9 @@ class Masks:
             if name.startswith(_PREFIXES):
                 self._masks.append((Patterns(patterns_in(value or "")), _mask(name)))
 
-    def of(self, column: str) -> list[Mask]:
-        """Return what is done to the texts of a column, named `schema.table.column`."""
-        return [mask for patterns, mask in self._masks if patterns.match(column)]
+    def of(self, *names: str) -> list[Mask]:
+        """Return what is done to the texts of a column, with its names `schema.table.column`."""
+        return [mask for patterns, mask in self._masks if patterns.match(*names)]
 
 
 def _mask(name: str) -> Mask:

@@ -27,9 +27,10 @@ class Shaping(NamedTuple):
 
 
 class Described(NamedTuple):
-    """A table, `schema.table`, as log and catalog describe it."""
+    """A table as log and catalog describe it."""
 
-    table: str
+    tables: Sequence[str]
+    """`schema.table` of the table itself, and of those that it is a partition of."""
     topic: str
     columns: Sequence[Column]
     key: Sequence[str]
@@ -57,18 +58,18 @@ class RowReader:
     """
 
     def __init__(self, described: Described, types: Types, shaping: Shaping) -> None:
-        table, topic, columns, key, is_key_in_identity = described
-        self._table = table
+        tables, topic, columns, key, is_key_in_identity = described
+        self._table = tables[0]
         self._modes = shaping.modes
-        chosen = shaping.selection.key_columns(table, [column.name for column in columns])
+        chosen = shaping.selection.key_columns(tables, [column.name for column in columns])
         required = frozenset(key)
         key = chosen or key
         in_values = required if is_key_in_identity else frozenset[str]()
-        self._fields = [_field(table, column, types, shaping, in_values) for column in columns]
+        self._fields = [_field(tables, column, types, shaping, in_values) for column in columns]
         shown = [
             place
             for place, column in enumerate(columns)
-            if shaping.selection.has_column(table, column.name)
+            if shaping.selection.has_column(tables, column.name)
         ]
         self._shown = shown
         places = {column.name: place for place, column in enumerate(columns)}
@@ -151,9 +152,10 @@ class RowReader:
 
 
 def _field(
-    table: str, column: Column, types: Types, shaping: Shaping, required: frozenset[str]
+    tables: Sequence[str], column: Column, types: Types, shaping: Shaping, required: frozenset[str]
 ) -> _Field:
     kind = types.of(column.type_id, column.modifier)
     codec = codec_of(kind, shaping.modes, optional=column.name not in required)
-    masks = shaping.masks.of(f"{table}.{column.name}") if kind.name in CHARACTERS else []
+    names = [f"{table}.{column.name}" for table in tables]
+    masks = shaping.masks.of(*names) if kind.name in CHARACTERS else []
     return _Field(column, kind, codec, masks)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from connect.connectors.name_patterns import Patterns
 from millrace.connect import ConfigException
 
+_IDENTITY: Final = re.compile(r"([^:]+):\s*(DEFAULT|FULL|NOTHING|INDEX\s+(\S.*))", re.IGNORECASE)
 _KEY_COLUMNS: Final = re.compile(r"\s*([^:]+):([^:,]+(?:,[^:,]+)*)\s*")
 
 
@@ -57,17 +58,18 @@ class Selection:
     def is_in_snapshot(self, *names: str) -> bool:
         return self._in_snapshot is None or any(map(self._in_snapshot.match, names))
 
-    def has_column(self, table: str, column: str) -> bool:
-        return self._columns.includes(f"{table}.{column}")
+    def has_column(self, tables: Sequence[str], column: str) -> bool:
+        """Tell whether a column is captured, of a table with its own name and others'."""
+        return self._columns.includes(*(f"{table}.{column}" for table in tables))
 
-    def key_columns(self, table: str, columns: Sequence[str]) -> list[str]:
+    def key_columns(self, tables: Sequence[str], columns: Sequence[str]) -> list[str]:
         """Return the columns that message.key.columns makes a table's key; none when it does not
         name the table."""
         found = [
             column
             for pattern in self._keys
             for column in columns
-            if pattern.match(f"{table}.{column}")
+            if pattern.match(*(f"{table}.{column}" for table in tables))
         ]
         return list(dict.fromkeys(found))
 
@@ -86,6 +88,24 @@ def _key_patterns(text: str) -> list[Patterns]:
     return found
 
 
+def identities_in(text: str) -> list[tuple[Patterns, str, str | None]]:
+    """Return tables, replica identity and index of each entry of replica.identity.autoset.values.
+
+    Raises ConfigException.
+    """
+    found: list[tuple[Patterns, str, str | None]] = []
+    for entry in filter(str.strip, text.split(",")):
+        match = _IDENTITY.fullmatch(entry.strip())
+        if match is None:
+            raise ConfigException.of_value(
+                "replica.identity.autoset.values",
+                entry,
+                "Entries are table:DEFAULT, table:FULL, table:NOTHING or table:INDEX name",
+            )
+        found.append((Patterns([match[1].strip()]), match[2], match[3]))
+    return found
+
+
 def mistakes_in(settings: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """Give each setting whose list is wrong, or is there beside its opposite, and why."""
     for kind in ("schema", "table", "column"):
@@ -100,10 +120,14 @@ def mistakes_in(settings: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
             Patterns.of(settings[name])
         except ConfigException as error:
             yield name, str(error)
-    try:
-        _key_patterns(settings["message.key.columns"] or "")
-    except ConfigException as error:
-        yield "message.key.columns", str(error)
+    for name, read in (
+        ("message.key.columns", _key_patterns),
+        ("replica.identity.autoset.values", identities_in),
+    ):
+        try:
+            read(settings[name] or "")
+        except ConfigException as error:
+            yield name, str(error)
 
 
 _WAYS: Final = ("include", "exclude")

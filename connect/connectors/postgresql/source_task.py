@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 _FLUSHED: Final = "SELECT pg_current_wal_flush_lsn() - '0/0'"
 _LOOK_MS: Final = 10_000
-"""How long it takes, while the log is quiet, until new tables are seen."""
+"""How long it takes until new tables are seen."""
 
 
 class PostgresSourceTask(SourceTask):
@@ -164,13 +164,11 @@ class PostgresSourceTask(SourceTask):
         (flushed,) = connection.execute(_FLUSHED).fetchone() or (0,)
         records = reader.read(connection)
         self._seen = reader.seen
-        if reader.was_quiet:
-            if flushed > self._idle:
-                # What others have written is nothing to wait for: the server may forget it. Not
-                # when there were changes that are known: only so many are looked at, others may
-                # follow.
-                self._idle = reader.confirmable = int(flushed)
-            self._look(connection, capture)
+        if reader.was_quiet and flushed > self._idle:
+            # What others have written is nothing to wait for: the server may forget it. Not when
+            # there were changes that are known: only so many are looked at, others may follow.
+            self._idle = reader.confirmable = int(flushed)
+        self._look(connection, capture)
         if (beat := self._heartbeat.due(now_ms(), timestamp_ms(), self._seen)) is not None:
             self._heartbeat.act(connection)
             records.append(beat)
@@ -192,21 +190,26 @@ class PostgresSourceTask(SourceTask):
             )
             self._added |= {table.full_name for table in lacking}
             lacking = []
-        self._note = self._noted(tables, lacking)
+        self._note = self._noted(capture, tables, lacking)
 
-    def _noted(self, tables: list[TableInfo], lacking: list[TableInfo]) -> str | None:
+    def _noted(
+        self, capture: Capture, tables: list[TableInfo], lacking: list[TableInfo]
+    ) -> str | None:
+        notes: list[str] = []
         if not tables:
-            return (
+            notes.append(
                 "There is no table to follow: none in the database is one that the lists of "
                 "schemas and tables let pass."
             )
         if lacking:
-            return (
+            notes.append(
                 f"The publication {self._parsed['publication.name']} does not tell of "
                 f"{', '.join(table.full_name for table in lacking)}: their changes are lost. Add "
                 "them to it."
             )
-        return None
+        if unlogged := capture.unlogged():
+            notes.append(f"Unlogged tables have no changes to follow: {', '.join(unlogged)}.")
+        return " ".join(notes) or None
 
     # --- the snapshot ---
 
@@ -320,7 +323,7 @@ class PostgresSourceTask(SourceTask):
         if was_there and not self._is_snapshot_due and self._publication.mends:
             self._added |= {table.full_name for table in lacking}
         still = self._publication.lacking(connection, tables)
-        self._note = self._noted(tables, still)
+        self._note = self._noted(capture, tables, still)
 
     def _close_snapshot(self) -> None:
         while self._snapshot_connections:
