@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from connect.connectors.outcomes import Outcomes, refused, same, warned
+from connect.outcomes import Outcomes, refused, same, warned
 
 _CDC: Final = "test_postgresql_source.py::"
 _CHOSEN: Final = "test_postgresql_selection.py::"
