@@ -1,10 +1,10 @@
 """`python -P -m streams`: run until SIGTERM.
 
-Order at start: HTTP first (so probes are answered and the instance knows its own URL), then the
-topics, then Faust. One line on standard output says when records are handled. An app that crashes,
-or that hangs for a minute without being ready, is stopped and replaced by a new one in the same
-process: state is in the changelogs, so nothing is lost by it. SIGTERM or SIGINT: positions are
-committed, the group is left.
+The start has an order: HTTP first (so that probes are answered and the instance knows its own URL),
+then the topics, then Faust. One line on standard output says that records are handled. An app that
+crashes, or that hangs for a minute without being ready, is stopped and replaced by a new one in the
+same process: state is in the changelogs, so nothing is lost. On SIGTERM or SIGINT the positions are
+committed and the instance leaves the group.
 """
 
 import asyncio
@@ -18,13 +18,14 @@ from aiohttp import web
 
 from common.http.serving import serve_on
 from common.kafka.topic_creation import WrongPartitionCountError, ensure_topics
+from common.process import clock
 from common.process.announcing import announce
 from common.process.log_lines import configure_logging
+from common.process.settings import read_settings
 from common.process.tasks import spawn
-from streams import clock
 from streams.app import Topologies, build_app
 from streams.around_faust.delivery import AWAY
-from streams.settings import Settings, read_settings
+from streams.settings import Settings
 from streams.telemetry import Metrics
 from streams.topics import wanted_topics
 from streams.web import build_web, peer_session
@@ -144,7 +145,7 @@ class Program:
 
 
 async def _stop_parts(current: Topologies) -> None:
-    """Stop all of them, whatever one raises: the next app has others."""
+    """Stop all parts, also after an error of one: the next app has its own."""
     try:
         async with AsyncExitStack() as parts:
             parts.push_async_callback(current.delivery.writer.close)
@@ -159,7 +160,7 @@ def main() -> None:
     # Faust tells about every heartbeat.
     quiet = ("faust", "mode", "streams.around_faust.tables")
     configure_logging(dict.fromkeys(quiet, logging.WARNING))
-    settings = read_settings(sys.argv[1:], os.environ)
+    settings = read_settings(Settings, "millrace streams", sys.argv[1:], os.environ)
     try:
         asyncio.run(Program(settings).run())
     except WrongPartitionCountError as error:

@@ -1,9 +1,9 @@
 """The Faust app: its settings, its tables, its topologies.
 
 `build_app` makes a new one each time, so that an app that crashed can be replaced within the
-process and tests can have their own. Faust's own web server stays off (it shows table data to
-whoever asks); `streams.views` answers instead. Faust's own `exactly_once` is never used: it writes
-topics that it does not read outside of its transactions. Ours are in `streams.around_faust.writer`.
+process and tests can have their own. Faust's own web server stays off, since it shows all table
+data; `streams.views` answers instead. Faust's own `exactly_once` is never used: it writes topics
+that it does not read outside of its transactions. Ours are in `streams.around_faust.writer`.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from streams.topologies import TABLES, add_topologies
 
 @dataclass(frozen=True)
 class Topologies:
-    """One app with what belongs to it."""
+    """One app with its delivery and its tables."""
 
     app: faust.App
     delivery: Delivery

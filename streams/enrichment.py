@@ -1,10 +1,10 @@
 """Orders with their customer's level, and one topic per level.
 
-The level is a table-table join by customer: what the customer record says by agreement (topic
-`customers`), else what VALIDATED orders add up to. The order then looks its customer up in the
-same row: a stream-table join, right because `streams-orders-by-customer` and `customers` are keyed
-alike and have the same number of partitions. An order gets the level its customer has at that
-moment: orders of one customer that come side by side may see it before or after each other.
+The level is a table-table join by customer: the agreed level of the customer's record (topic
+`customers`), else the one that the sum of VALIDATED orders earns. The order then looks its customer
+up in the same row: a stream-table join, right because `streams-orders-by-customer` and `customers`
+are keyed alike and have the same number of partitions. An order gets the level its customer has at
+that moment: two orders of one customer that come at the same time may be handled in either order.
 """
 
 from decimal import Decimal

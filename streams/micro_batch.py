@@ -1,9 +1,9 @@
-"""What a few records of one table's reader come to. Pure.
+"""The effects of some records of one table's reader. Pure.
 
-Records are handled one after the other, each seeing the rows that those before it have made; what
-they want sent and written is collected here and committed together, in one transaction with the
-positions behind the records. So after a crash anywhere either nothing of it is there, and the
-records come again, or all of it. Of several rows of one key only the last is written.
+Records are handled one after the other, and each sees the rows of those before it. Their output and
+rows are collected here and committed in one transaction with the positions behind the records. So
+after a crash either nothing of it is there, and the records come again, or all of it. Of several
+rows of one key only the last is written.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Orders to where they are needed: by customer and by product.
+"""Sends orders on by customer and by product.
 
 Tables and windows need all records of a key in one partition, and `orders` is keyed by order id. So
 each event goes on keyed by customer (the same bytes), and a VALIDATED order also as one sale per

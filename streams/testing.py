@@ -7,9 +7,9 @@ timestamps of records that are sent and moves only by `advance`; event times are
 own.
 
 Records are handled in micro-batches, up to `batch_records` of each partition in one. A driver may
-be told to crash after some number of effects (a record sent, a row written). What a batch comes to
-is one transaction, so then none of it is there and the positions stand where they stood, as after a
-kill. Where the position is not committed with it (`loses_positions`: another reader of the topic is
+be told to crash after some number of effects (a record sent, a row written). A batch is one
+transaction, so after a crash none of it is there and the positions are unchanged, as after a kill.
+Where the position is not committed with it (`loses_positions`: another reader of the topic is
 slower) the records come again though all of it is there. `recover` goes on after a crash.
 """
 
@@ -130,7 +130,7 @@ class TopologyDriver:
             pass
 
     def recover(self) -> None:
-        """Go on after a crash: tables and topics are there, what was in hand is not."""
+        """Go on after a crash: tables and topics are kept, the records in hand are dropped."""
         self.crash_after = None
         self.run()
 

@@ -1,4 +1,4 @@
-"""What a topology sees of the world: records come, rows are looked up, steps are applied.
+"""The interface of a topology: records come, rows are looked up, steps are applied.
 
 Two things stand behind it: `around_faust` (Kafka, Faust, RocksDB), and `testing` (lists and dicts,
 and a clock that the test moves). A topology cannot tell which.

@@ -21,9 +21,13 @@ def setting(default: Any, help_text: str) -> Any:
 S = TypeVar("S", bound="DataclassInstance")
 
 
-def read_settings(kind: type[S], arguments: Sequence[str], environment: Mapping[str, str]) -> S:
-    """Read settings of one kind; an unknown option or a wrong value ends the program."""
-    parser = argparse.ArgumentParser(formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+def read_settings(
+    kind: type[S], program: str, arguments: Sequence[str], environment: Mapping[str, str]
+) -> S:
+    """Read the settings of a program; an unknown option or a wrong value ends it."""
+    parser = argparse.ArgumentParser(
+        prog=program, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
     for entry in fields(kind):
         parser.add_argument(
             "--" + entry.name.replace("_", "-"),

@@ -35,7 +35,8 @@ _READY_POLL_SECONDS = 0.05
 
 def run_service(service: Service[S, R]) -> None:
     """Run a service as this process."""
-    settings = read_settings(service.settings, sys.argv[1:], os.environ)
+    program = f"millrace service {service.name}"
+    settings = read_settings(service.settings, program, sys.argv[1:], os.environ)
     configure_logging()
     traces.configure(service.name)
     collect_seldom()

@@ -14,8 +14,9 @@ from aiohttp import web
 from common.http.serving import serve_on
 from common.process.announcing import announce
 from common.process.log_lines import configure_logging
+from common.process.settings import read_settings
 from spark_analytics.dashboard.app import FEED_KEY, STOPPING_KEY, build_dashboard
-from spark_analytics.settings import Settings, read_settings
+from spark_analytics.settings import Settings
 
 
 async def serve(settings: Settings) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from spark_analytics import clock
+from common.process import clock
 from spark_analytics.serving.layout import connect_reader
 from spark_analytics.serving.reader import ServingReader
 

@@ -20,10 +20,10 @@ from common.http.problems import Handler
 from common.http.serving import front_page_handler, serve_on
 from common.process.announcing import announce
 from common.process.log_lines import configure_logging
+from common.process.settings import read_settings
 from spark_analytics.jobs.metrics import JobMetrics
 from spark_analytics.jobs.settings import JobSettings
 from spark_analytics.jobs.stream import OrderStream
-from spark_analytics.settings import read_settings
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from spark_analytics import clock
+from common.process import clock
 from spark_analytics.jobs import facts, failures, funnel, products, revenue, verdicts
 from spark_analytics.jobs.decoding import decode
 from spark_analytics.jobs.event_files import EventFiles

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from spark_analytics.settings import Settings, setting
+from common.process.settings import setting
+from spark_analytics.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_analytics import clock
+from common.process import clock
 from spark_analytics.jobs.batch_gate import BatchGate
 from spark_analytics.jobs.event_files import EventFiles
 from spark_analytics.jobs.history import OrderHistory

@@ -19,7 +19,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Place
 
-from spark_analytics import clock
+from common.process import clock
 from spark_analytics.source.kafka_client import is_absent, is_passing, quiet
 from spark_analytics.source.offsets import OffsetRange, Offsets, TopicPartition
 from spark_analytics.source.planner import report_loss

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from spark_analytics import clock
+from common.process import clock
 from spark_analytics.source.kafka_client import TopicOffsets, UnreachableError, admin_client
 from spark_analytics.source.offsets import Offsets, document_of, offsets_of
 from spark_analytics.source.options import SourceOptions

@@ -1,28 +1,27 @@
-"""Every record once: what stands between Faust's streams and the pure functions.
+"""Delivers each record once from Faust's streams to the pure functions.
 
-Faust acknowledges a record whatever became of it, also when its agent failed and when it was
-dropped in a rebalance; it has no retry and no dead letters; a send that fails is only logged.
-Here:
+Faust acknowledges every record, also when its agent failed or a rebalance dropped it. It has no
+retry and no dead letters, and only logs a send that fails. This file adds:
 
 - **Gate.** No record is handled before all tables are restored (`tables`) and the
   positions of the assignment are known; Faust seeks to them, too late for some records.
 - **Positions** (`positions`) tell new records from repeated ones and show gaps. A gap
-  is read from the log itself, so is the end of a partition where nothing moves. Positions are
-  committed by this file, never by Faust; only for what was sent, stored and acknowledged.
-- **Micro-batches** (`micro_batch`): what has come while the last ones were acknowledged
-  is handled together, so they grow with the load. A record that comes alone does not wait.
+  is read from the log itself, and so is the end of a partition where nothing moves. This file
+  commits positions, Faust never does, and only of records whose effects are committed.
+- **Micro-batches** (`micro_batch`): records that come while the last batch is being committed are
+  handled together, so batches grow with the load. A record that comes alone does not wait.
 - **One transaction** (`writer`) has outgoing records, changelog rows and positions; then
   the rows are written to the store. So each record is handled once, whatever crashes. A topic of
-  two readers has the position of the slower one: then the rows know what comes again, and only a
-  dead letter may be there twice.
-- **Retry.** The registry away: again and again, as there is nothing better to do. A malformed
-  record: to the dead letters at once. Any other failure: a few times, then to the dead letters,
-  topic `<topic>.dead-letter`, with the reason in the headers. So nothing stops a partition. A
-  transaction that failed: the app ends, and a new one begins from what is committed.
-- **Superseded.** Work that began under an earlier assignment ends before its transaction, and if
-  it cannot know that it is superseded, its transaction is refused.
+  two readers has the position of the slower one: the rows of the other recognise what comes again,
+  and only a dead letter may be written twice.
+- **Retry.** While the registry is away a record is tried again. A malformed record becomes a dead
+  letter at once, any other failure after a few attempts: topic `<topic>.dead-letter`, with the
+  reason in the headers. So nothing stops a partition. When a transaction fails, the app ends, and
+  a new one begins from what is committed.
+- **Superseded.** Work that began under an earlier assignment ends before its transaction. If it
+  does not know that it is superseded, its transaction is refused.
 
-Readers of one topic are judged each by itself; a table is touched by one at a time.
+Each reader of a topic has its own positions; a table is used by one reader at a time.
 """
 
 import asyncio
@@ -37,10 +36,10 @@ import faust
 from aiokafka.errors import KafkaError
 
 from common.kafka.transactions.rules import Member
+from common.process import clock
 from common.processing.dead_letters import Origin, dead_letter_headers, dead_letter_of, reason_of
 from common.registry.client import RegistryAwayError
 from common.registry.wire import MalformedEventError
-from streams import clock
 from streams.around_faust.log_reader import LogReader, Range
 from streams.around_faust.positions import (
     Positions,
@@ -73,7 +72,7 @@ class _Agent(NamedTuple):
 
 
 class _Delivered(NamedTuple):
-    """What Faust hands over, and the generation of the assignment at that moment."""
+    """A message of Faust, and the generation of the assignment when it came."""
 
     generation: int
     message: Any
@@ -130,7 +129,7 @@ class Delivery:
     # -- assignments
 
     def close(self) -> None:
-        """A rebalance begins: nothing that was delivered before it counts any more."""
+        """Begin a rebalance: messages delivered before it are ignored."""
         self.generation += 1
         self._gate.clear()
         self._member = None
@@ -138,9 +137,9 @@ class Delivery:
         self.positions.end()
 
     async def fence(self) -> int:
-        """Become the only one who writes for the partitions held, before their rows are read.
+        """Become the only writer for the partitions held, before their rows are read.
 
-        Return the generation of the assignment that this is so for.
+        Return the generation of the assignment to which this applies.
         """
         async with self._fencing:
             if self._member is not None:
@@ -193,7 +192,8 @@ class Delivery:
     async def commit(self) -> None:
         """Commit the positions that moved; called now and then, and before partitions go.
 
-        Between transactions: those have newer positions, which must not be written before these.
+        It waits for a transaction in progress, whose positions are newer and must not be
+        overwritten.
         """
         async with self.writer.between_transactions():
             generation, offsets = self.generation, self.positions.to_commit()
@@ -220,7 +220,7 @@ class Delivery:
                 log.warning("positions not committed, will be again error=%r", error)
             except SupersededError:
                 continue
-            # The outermost edge of this task: without it nothing would be committed any more.
+            # The outermost edge of this task: without it commits would stop.
             except Exception:
                 log.exception("positions not committed, will be again")
 
@@ -359,7 +359,7 @@ class Delivery:
             self.positions.done(agent.reader, where, record.offset)
 
     async def _effects_of(self, agent: _Agent, record: Record) -> list[Effect]:
-        """Return what a record comes to: if it cannot be handled, a dead letter."""
+        """Return the effects of a record, or a dead letter if it cannot be handled."""
         current_partition.set(record.partition)
         attempt = 0
         while True:

@@ -1,8 +1,8 @@
-"""Reading partitions directly, beside Faust's consumer: to know for certain what the log holds.
+"""Reads partitions directly, beside Faust's consumer, to learn what the log holds.
 
-Only what is committed counts: a partition ends where the first open transaction begins. But what is
-read back to go on from is read to the end of all that is written, however long that takes: it may
-lie behind a transaction of somebody else that is still open.
+A partition ends where the first open transaction begins. State, however, is read back to the end of
+everything written, however long that takes: its rows may lie behind an open transaction of another
+producer.
 """
 
 import asyncio

@@ -3,16 +3,17 @@
 Faust's delivery has holes. After a rebalance it lets records in before it has sought back to
 what was committed; a record that waits in a queue when a rebalance begins is dropped, and the
 mark of what was read moves on past it, so that it is dropped again when it comes a second time.
-So Faust's acknowledgements are switched off (topics with `acks=False`), and this file alone
-says what comes next.
+So Faust's acknowledgements are switched off (topics with `acks=False`), and only this file decides
+which record is next.
 
 For each partition it knows the offset that every reader wants next, and the one before which the
-reader has handled everything: between the two is what is in hand. A delivered record is one of:
+reader has handled everything; the records between the two are being handled. A delivered record is
+one of:
 
 - the wanted offset: `take` it, handle it, then it is `done`; or `give_back` what is not;
 - a lower offset: it was handled already, skip it;
 - a higher offset: a gap. There may be records in it that Faust has lost, or none (compaction,
-  transaction markers). Only the log can tell, so whoever finds a gap reads it from the log;
+  transaction markers). Only the log can tell, so the caller reads the gap from the log;
 - a higher offset, where nothing can have been lost: what lay behind the partition's end when the
   assignment had begun was fetched after it, in order. Every transaction leaves such a hole.
 
@@ -69,7 +70,7 @@ class Positions:
         self._handled = dict(self._next_offsets)
 
     def end(self) -> None:
-        """Forget the assignment: whatever is still delivered is not handled."""
+        """Forget the assignment: records that are still delivered are not handled."""
         self._next_offsets.clear()
         self._handled.clear()
         self._committed.clear()
@@ -104,8 +105,8 @@ class Positions:
     def claim(self, reader: str, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Return the positions to commit with what a reader has made of all before `ends`.
 
-        They are taken for committed at once: whoever commits besides must not come with older ones.
-        When it fails, the assignment is over.
+        They count as committed at once, so that no other commit writes older ones. If the commit
+        fails, the assignment is over.
         """
         claimed = {
             partition: max(

@@ -2,7 +2,8 @@
 
 `tables` makes every store equal to its changelog before a record is handled. Faust would read the
 same changelogs first, to the last record before their end, and wait for ever: rows are written in
-transactions, and the last thing in a partition is the marker of one. Standbys are read on as ever.
+transactions, and the last thing in a partition is the marker of one. Standbys are read as Faust
+does it.
 """
 
 from typing import Any

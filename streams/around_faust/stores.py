@@ -1,8 +1,8 @@
-"""Stores whose databases are closed when they are let go.
+"""Stores that close their databases.
 
-Faust drops its references to a database and trusts that nobody else has one. A traceback of an app
-that crashed is enough to keep it open, and its lock with it: then neither the app that takes the
-place of the crashed one nor this partition's next turn here ever gets it.
+Faust only drops its references to a database. A traceback of a crashed app is enough to keep the
+database open and locked, and then neither the next app nor a later assignment of the partition can
+open it.
 """
 
 from contextlib import suppress

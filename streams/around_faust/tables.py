@@ -1,9 +1,9 @@
 """Tables: rows in RocksDB, every change in a changelog topic first.
 
 Faust's own table writes its store first and sends the change without waiting, so a crash or a
-failed send leaves the store ahead of the changelog, and whoever takes the partition over lacks
-what was counted as done. Its recovery has known holes (offsets that are one off; events of one
-table applied to another when a rebalance comes in between, together with their offsets). So:
+failed send leaves the store ahead of the changelog, and the next holder of the partition lacks rows
+whose records count as handled. Its recovery has known holes (offsets that are one off; events of
+one table applied to another when a rebalance comes in between, together with their offsets). So:
 
 1. **The changelog comes first.** Rows are committed to it in one transaction with what is sent and
    with the input's position (`writer`), and only then written to the store. Hence: position
@@ -11,14 +11,14 @@ table applied to another when a rebalance comes in between, together with their 
 2. **The changelog is the state.** When a rebalance is over, before any record is handled, the
    rows of every active partition are read from the changelog, first to last record, and the
    store is made equal to it: rows that differ are replaced, rows that are not there are
-   removed. Before that `fence` has ended what a predecessor left open, and none of what it still
-   has in hand will be committed. Faust's standbys (which keep the disks of others warm) are an
-   optimisation we do not lean on.
+   removed. Before that `fence` has ended the open transaction of a predecessor, and none of its
+   later ones will be committed. Faust's standbys (which keep the disks of others warm) are an
+   optimisation that nothing here relies on.
 3. **A row knows what it holds** (`records.Origin`), so an event that a producer has written twice,
    or a position that was not committed in time, changes nothing.
 
-So a record is counted exactly once, and what it makes is sent exactly once, whatever dies, freezes
-or wakes up. Restoring costs one read of the compacted changelog at each rebalance.
+So a record is counted exactly once, and its output is sent exactly once, whatever process dies,
+freezes or wakes up. Restoring costs one read of the compacted changelog at each rebalance.
 """
 
 import json

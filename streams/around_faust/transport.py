@@ -1,4 +1,5 @@
-"""Faust's Kafka transport, reading only what is committed, and knowing its name in the group.
+"""Faust's Kafka transport, reading only what is committed, and exposing its membership in the
+group.
 
 The orders pipeline writes in transactions, and Faust reads `read_committed` only as a part of its
 own `exactly_once`, which is never used here (`app`). Our own transactions name the member and the
@@ -32,7 +33,7 @@ class _Listener(driver.ConsumerRebalanceListener):
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
         thread: Any = self._thread
         coordinator = thread._ensure_consumer()._coordinator  # noqa: SLF001
-        # Later is too late: who has been forgotten would commit as if it were in no group.
+        # A member that the group has removed could otherwise commit as if it were in no group.
         thread.app.membership = (coordinator.generation, coordinator.member_id)
         await super().on_partitions_assigned(assigned)
 
@@ -49,7 +50,7 @@ class _Transport(driver.Transport):
 
 
 class CommittedApp(faust.App):
-    """An app whose consumers never see what is aborted or still open.
+    """An app whose consumers never see records of aborted or open transactions.
 
     `membership` is the generation and the member id under which it holds its partitions.
     """

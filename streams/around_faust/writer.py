@@ -1,12 +1,11 @@
-"""Writes what micro-batches come to: each as a part of one transaction, all of it or nothing.
+"""Writes the effects of micro-batches, each batch whole within one transaction.
 
-One transaction is under way at a time. What comes from other tables meanwhile goes into the next
-one together. In each are the positions behind its records, under the name that this instance has in
-its group: so an instance that was believed dead, and has been replaced, is refused whatever it
-still has in hand (KIP-447).
+One transaction is open at a time, and the batches that other tables bring meanwhile go into the
+next one together. Each transaction commits the positions behind its records, with this instance's
+membership of the group: the group refuses those of an instance that it has replaced (KIP-447).
 
-After a transaction that failed nobody here knows what is open or committed. Nothing more is written
-until `take`, which ends what is open; then the changelogs say what is so.
+After a transaction that failed its outcome is unknown. Nothing more is written until `take`, which
+ends what is open; then the changelogs hold what is committed.
 """
 
 import asyncio
@@ -27,7 +26,7 @@ class SupersededError(Exception):
 
 
 class WriteFailedError(Exception):
-    """The transaction failed, or nobody knows what became of it."""
+    """The transaction failed, or its outcome is unknown."""
 
 
 @dataclass
@@ -70,7 +69,7 @@ class Writer:
             await self._producer.stop()
 
     async def take(self, member: Member, partitions: Iterable[TopicPartition]) -> None:
-        """Become the one who writes for these inputs; return when all that was open has ended."""
+        """Become the only writer for these inputs; return when every open transaction has ended."""
         assert self._producer is not None
         inputs = sorted(partitions)
         async with self._lock:
@@ -82,11 +81,11 @@ class Writer:
             self._member = member
 
     def between_transactions(self) -> asyncio.Lock:
-        """Return what to hold for what no transaction may overtake, and that overtakes none."""
+        """Return a lock that keeps transactions from running meanwhile."""
         return self._lock
 
     async def write(self, changes: Changes) -> None:
-        """Return when all of it counts; raise SupersededError or WriteFailedError."""
+        """Return when all of it is committed; raise SupersededError or WriteFailedError."""
         pending = _Pending(changes)
         self._pending.append(pending)
         async with self._lock:
@@ -96,7 +95,7 @@ class Writer:
             raise pending.error
 
     async def _commit_pending(self) -> None:
-        """Commit what waits, as one transaction; each of them learns what became of it."""
+        """Commit all that waits as one transaction, and tell each caller the outcome."""
         pending, self._pending = self._pending, []
         own = [one for one in pending if one.changes.member == self._member]
         for one in pending:

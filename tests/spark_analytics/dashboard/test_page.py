@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from playwright.sync_api import Browser, Page, expect
 
-from spark_analytics import clock
+from common.process import clock
 from spark_analytics.dashboard.app import FEED_KEY, STOPPING_KEY, build_dashboard
 from spark_analytics.serving.writer import BatchResult, ServingWriter
 from tests.lib.browser import CHROMIUM, opened_page, running_chromium

@@ -2,8 +2,8 @@
 
 import pytest
 
+from common.process.settings import read_settings
 from spark_analytics.jobs.settings import JobSettings
-from spark_analytics.settings import read_settings
 
 
 def test_option_wins_over_variable() -> None:

@@ -10,6 +10,7 @@ import pytest
 from aiokafka.structs import ConsumerRecord
 
 from common.kafka.transactions.rules import Member
+from common.process.settings import read_settings
 from common.registry.wire import MalformedEventError
 from streams.around_faust.delivery import ATTEMPTS, Delivery
 from streams.around_faust.log_reader import Range
@@ -18,7 +19,7 @@ from streams.around_faust.writer import Changes, SupersededError, WriteFailedErr
 from streams.codec import Codec
 from streams.micro_batch import Message, MicroBatch, RowKey
 from streams.records import Origin, Outgoing, Row, Step
-from streams.settings import Settings, read_settings
+from streams.settings import Settings
 from streams.telemetry import Metrics
 from streams.topology import Record
 
@@ -311,5 +312,5 @@ def test_records_that_faust_lost_are_read_from_the_log_with_all_that_lay_there(
 
 def test_settings_come_from_options_before_variables() -> None:
     environment = {"MILLRACE_HTTP_PORT": "7001", "MILLRACE_REGISTRY_URL": "http://r"}
-    settings = read_settings(["--http-port", "7002"], environment)
+    settings = read_settings(Settings, "millrace streams", ["--http-port", "7002"], environment)
     assert settings == Settings(http_port=7002, registry_url="http://r")
