@@ -73,12 +73,17 @@ class Judge:
         return []
 
     def _compare(self, question: Compare) -> list[str]:
-        earlier = [
-            Earlier(version, each.schema_type, self._parsed(each))
-            for version, each in question.earlier
-        ]
-        schema = question.schema
-        return incompatibilities(question.level, schema.schema_type, self._parsed(schema), earlier)
+        schema = self._parsed(question.schema)
+        earlier = [self._earlier(version, each) for version, each in question.earlier]
+        return incompatibilities(question.level, question.schema.schema_type, schema, earlier)
+
+    def _earlier(self, version: int, question: Parse) -> Earlier:
+        try:
+            return Earlier(version, question.schema_type, self._parsed(question))
+        except RegistryError as error:
+            # Another registry has stored it, or an older one that checked less.
+            reason = f"Cannot compare with version {version}, which is not valid here: {error}"
+            raise refusals.invalid_schema(reason) from error
 
     def _parsed(self, question: Parse) -> ParsedSchema:
         known = self._known.get(question)

@@ -13,6 +13,7 @@ from schemas.registry.schema_types.json_rules import differences
 from tests.schemas.verdicts import Verdict, read_verdicts
 
 VERDICTS = read_verdicts("json_verdicts.txt")
+KINDS = ("string", "null")
 
 
 def schema(text: str, *named: tuple[str, str]) -> ParsedSchema:
@@ -126,6 +127,15 @@ def test_enumeration_of_many_mixed_values_is_checked_in_linear_time() -> None:
     with pytest.raises(RegistryError, match="non-unique"):
         schema(json.dumps({"$schema": draft, "enum": [1, "a", 1.0]}))
     schema(json.dumps({"$schema": draft, "enum": [1, True, "1", [1], {"a": 1}]}))
+
+
+def test_pattern_that_looks_ahead_covers_properties_too() -> None:
+    pattern = '"patternProperties":{"^(?!x)":{"type":"string"}},"additionalProperties":false'
+    assert (
+        against(f"{{{pattern}}}", f'{{"properties":{{"a":{{"type":"string"}}}},{pattern}}}') == []
+    )
+    found = against(f"{{{pattern}}}", f'{{"properties":{{"a":{{"type":"null"}}}},{pattern}}}')
+    assert "PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a" in found
 
 
 def test_keyword_that_a_draft_does_not_know_is_no_reason_to_fail() -> None:

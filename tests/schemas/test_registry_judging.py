@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from schemas.registry.judge import Judge
 from schemas.registry.judging.memory import AnswerMemory
 from schemas.registry.judging.places import Places
 from schemas.registry.judging.pool import Judges, Limits
@@ -66,6 +67,14 @@ def test_questions_are_answered_by_another_process() -> None:
         assert "{oldSchemaVersion: 4}" in messages
 
     judging(check)
+
+
+def test_version_that_is_not_valid_here_is_named_when_it_is_compared_with() -> None:
+    old = Parse("JSON", '{"$ref":"http://example.test/other.json"}')
+    answer = Judge().answer(Compare("FULL", Parse("JSON", "{}"), ((3, old),)))
+    assert isinstance(answer, Refused)
+    assert "Cannot compare with version 3, which is not valid here: " in answer.message
+    assert "unresolved $ref 'http://example.test/other.json'" in answer.message
 
 
 def test_chain_of_many_schemas_is_written_out_on_a_stack_that_is_large_enough() -> None:

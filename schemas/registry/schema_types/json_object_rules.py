@@ -4,6 +4,8 @@ The content model says what happens to properties that a schema does not name: a
 all of them, a *closed* one none, a *partially open* one those that fit a schema of their own.
 """
 
+import re
+
 import re2
 
 from schemas.registry.schema_types.json_difference import (
@@ -123,10 +125,14 @@ def _cover(schema: ObjectType, name: str) -> Node | None:
 
 
 def _finds(pattern: str, name: str) -> bool:
-    """Search with a machine that takes linear time, whatever a stranger's pattern is."""
+    """Search in linear time where the pattern allows it; the process has a limit for the others."""
     try:
         return re2.search(pattern, name) is not None
-    except re2.error as error:
+    except re2.error:
+        pass  # It looks ahead or back, which `re2` does not know.
+    try:
+        return re.search(pattern, name) is not None
+    except re.error as error:
         raise ValueError(f"the pattern '{pattern}' cannot be searched for: {error}") from error
 
 
