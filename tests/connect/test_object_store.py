@@ -430,16 +430,15 @@ def test_records_without_a_value_are_ignored_and_reported(tmp_path: Path) -> Non
         assert task.pre_commit({AT: 1}) == {AT: 1}
 
 
-@pytest.mark.slow
-def test_with_the_wall_clock_what_was_not_committed_is_removed_first(tmp_path: Path) -> None:
+def test_with_the_wall_clock_what_comes_again_removes_nothing(tmp_path: Path) -> None:
     told = {"partitioner_class": "DailyPartitioner", "flush_size": "1"}
     first, _ = task_in(tmp_path, **told)
     first.put([sink_record(offset, offset, order(offset)) for offset in range(3)])
-    assert len(names(tmp_path)) == 3
-    # It comes again from offset 1 on, perhaps another day.
+    # Another day it would be there twice, as in the original; a topic that is made anew would have
+    # lost its files if those were removed that lie behind its records.
     again, _ = task_in(tmp_path, **told)
-    again.put([sink_record(1, 1, order(1))])
-    assert [name[-12:-8] for name in names(tmp_path)] == ["0000", "0001"]
+    again.put([sink_record(0, 0, order(9))])
+    assert [name[-12:-8] for name in names(tmp_path)] == ["0000", "0001", "0002"]
 
 
 ENUM = "io.confluent.connect.avro.Enum"

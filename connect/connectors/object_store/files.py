@@ -94,10 +94,7 @@ class FileSettings:
         self._interval_ms: int = parsed["rotate.interval.ms"]
         self._partitioner: Partitioner = partitioner_of(parsed, clock)
         is_wallclock = extractor(parsed["timestamp.extractor"]) == "Wallclock"
-        is_timed = short(parsed["partitioner.class"]) in TIMED
-        self.depends_on_clock: bool = is_wallclock and is_timed
-        """Whether what is read again may fall into another folder."""
-        if is_wallclock and not is_timed:
+        if is_wallclock and short(parsed["partitioner.class"]) not in TIMED:
             # Where files end depends on the records alone, as long as no folder has a clock.
             parsed = {**parsed, "timestamp.extractor": "Record"}
         self._time_of: Callable[[SinkRecord], int] = timestamp_of(parsed, clock)

@@ -83,7 +83,7 @@ class ObjectStoreSinkTask(SinkTask):
         if files is None:
             offset = record.original_kafka_offset
             files = PartitionFiles(self._settings, offset)
-            if self._schedule_ms > 0 or self._settings.depends_on_clock:
+            if self._schedule_ms > 0:
                 self._remove_uncommitted(record, at)
             self._files[at] = files
         if record.value is None and not self._settings.fails_on_null:
