@@ -417,7 +417,8 @@ class Connection:
             self._read(True)
         elif state is State.FULL:
             self._read(False)
-        self._watch(False)
+        # While it is held and not read from, nothing else tells that the client has gone.
+        self._watch(state is State.HELD and not self._is_reading)
 
     def _read(self, wanted: bool) -> None:
         if wanted != self._is_reading:

@@ -40,6 +40,7 @@ def validate(connection: Connection) -> None:
             assert making is not None
             assert making.awaited is not None
             assert making.awaited.holds
+            assert connection._is_reading or connection._is_watched
         case State.BEHIND:
             assert making is None
             assert backlog is not None
