@@ -220,6 +220,9 @@ class FileStreamSourceTask(SourceTask):
             self._stopping.wait(_WAIT_SECONDS)
         return records
 
+    def note(self) -> str | None:
+        return None if self._stream is not None else f"There is no file {self._filename} yet."
+
     def stop(self) -> None:
         self._stopping.set()
         if self._stream is not None and self._filename:

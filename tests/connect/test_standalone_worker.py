@@ -283,6 +283,20 @@ def test_a_status_shows_what_a_connector_and_a_task_say_of_themselves(
     worker.call("DELETE", "/connectors/noting")
 
 
+def test_a_source_whose_file_is_missing_says_so(worker: ConnectWorker) -> None:
+    missing = worker.folder / "missing.txt"
+    put(worker, "waits", connector__class="FileStreamSource", topic="waits", file=str(missing))
+
+    def note() -> str | None:
+        said: str | None = worker.call("GET", "/connectors/waits/tasks/0/status").body.get("note")
+        return said
+
+    eventually(lambda: "There is no file" in (note() or ""))
+    missing.write_text("here\n")
+    eventually(lambda: note() is None)
+    worker.call("DELETE", "/connectors/waits")
+
+
 def test_what_blocks_for_ever_holds_up_nothing(worker: ConnectWorker) -> None:
     put(worker, "blocking", connector__class="CountingSource", topic="blocked", block="yes")
     worker.wait_for("blocking", connector="RUNNING", t0="RUNNING")
