@@ -17,7 +17,9 @@ from schemas.registry.candidates import (
 from schemas.registry.domain import CONFIG_MEMBERS, MODES, READWRITE, Registry
 from schemas.registry.questions import Ask, Compare
 from schemas.registry.records import (
+    LENIENT,
     LEVELS,
+    STRICT,
     Content,
     Entry,
     Json,
@@ -99,7 +101,10 @@ def check(
     earlier = earlier_versions(registry, versions, new, config.get("compatibilityGroup"))
     if not level.endswith("_TRANSITIVE"):
         earlier = earlier[-1:]
-    messages: list[str] = ask(Compare(level, new.question, earlier)) if earlier else []
+    if not earlier:
+        return []
+    policy = config.get("compatibilityPolicy", STRICT)
+    messages: list[str] = ask(Compare(level, policy, new.question, earlier))
     return messages
 
 
@@ -245,6 +250,13 @@ def _config_members(body: Json) -> Json:
             if level is not None and level not in LEVELS:
                 raise refusals.invalid_compatibility_level()
             members["compatibilityLevel"] = level
+        elif name == "compatibilityPolicy":
+            policy = None if value is None else str(value).upper()
+            if policy not in (None, STRICT, LENIENT):
+                raise refusals.RegistryError(
+                    422, "Invalid compatibility policy. Valid values are STRICT and LENIENT"
+                )
+            members[name] = policy
         elif name in CONFIG_MEMBERS and (value is None or isinstance(value, CONFIG_MEMBERS[name])):
             members[name] = value
         elif value is not None:

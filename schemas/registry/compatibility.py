@@ -8,6 +8,7 @@ at the first that does not fit. NONE checks nothing.
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from schemas.registry.records import LENIENT, STRICT
 from schemas.registry.schema_types import ParsedSchema
 
 _SHOWN_CHARACTERS: Final = 10 * 1024
@@ -23,29 +24,37 @@ class Earlier(NamedTuple):
 
 
 def incompatibilities(
-    level: str, schema_type: str, schema: ParsedSchema, earlier: Sequence[Earlier]
+    level: str,
+    schema_type: str,
+    schema: ParsedSchema,
+    earlier: Sequence[Earlier],
+    policy: str = STRICT,
 ) -> list[str]:
     """Return the reasons against the schema, empty for none; `earlier` is oldest first."""
     if level == "NONE":
         return []
     looked_at = earlier if level.endswith("_TRANSITIVE") else earlier[-1:]
     for each in reversed(looked_at):
-        messages = _compare(level, schema_type, schema, each)
+        if each.schema_type != schema_type:
+            messages = [_OTHER_TYPE]
+        else:
+            messages = _compare(level, policy, schema, each)
         if messages:
             return [*messages, f"{{validateFields: 'false', compatibility: '{level}'}}"]
     return []
 
 
-def _compare(level: str, schema_type: str, schema: ParsedSchema, old: Earlier) -> list[str]:
-    if old.schema_type != schema_type:
-        return [_OTHER_TYPE]
+def _compare(level: str, policy: str, schema: ParsedSchema, old: Earlier) -> list[str]:
     if old.schema.canonical == schema.canonical:
         return []
     messages: list[str] = []
+    is_lenient = policy == LENIENT
     if level.startswith(("FORWARD", "FULL")):
-        messages += [each % ("old", "new") for each in _pairs(old.schema.cannot_read(schema))]
+        found = old.schema.cannot_read(schema, is_lenient=is_lenient)
+        messages += [each % ("old", "new") for each in _pairs(found)]
     if level.startswith(("BACKWARD", "FULL")):
-        messages += [each % ("new", "old") for each in _pairs(schema.cannot_read(old.schema))]
+        found = schema.cannot_read(old.schema, is_lenient=is_lenient)
+        messages += [each % ("new", "old") for each in _pairs(found)]
     return [*messages, *_old_one(old)] if messages else []
 
 

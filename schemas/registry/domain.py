@@ -14,7 +14,9 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from schemas.registry.records import (
+    LENIENT,
     LEVELS,
+    STRICT,
     Content,
     Entry,
     Json,
@@ -313,6 +315,8 @@ def _config_from(value: Json | None) -> Json | None:
     config = {name: member for name, member in value.items() if name not in ("subject", "offset")}
     if config.get("compatibilityLevel", "NONE") not in LEVELS:
         raise ValueError("not a compatibility level")
+    if config.get("compatibilityPolicy", STRICT) not in (STRICT, LENIENT):
+        raise ValueError("not a compatibility policy")
     for name, kind in CONFIG_MEMBERS.items():
         if not isinstance(config.get(name), kind | None):
             raise ValueError(f"{name} is not of its type")

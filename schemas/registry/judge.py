@@ -75,7 +75,8 @@ class Judge:
     def _compare(self, question: Compare) -> list[str]:
         schema = self._parsed(question.schema)
         earlier = [self._earlier(version, each) for version, each in question.earlier]
-        return incompatibilities(question.level, question.schema.schema_type, schema, earlier)
+        kind = question.schema.schema_type
+        return incompatibilities(question.level, kind, schema, earlier, question.policy)
 
     def _earlier(self, version: int, question: Parse) -> Earlier:
         try:

@@ -46,6 +46,7 @@ class Compare(NamedTuple):
     """
 
     level: str
+    policy: str
     schema: Parse
     earlier: tuple[tuple[int, Parse], ...]
 
@@ -128,9 +129,12 @@ def question_from(data: bytes) -> Question:
         return _parse(parts)
     if name == "Write":
         return Write(_parse(parts[0]), parts[1])
-    *level, schema, versions = parts
+    *how, schema, versions = parts
     parsed = tuple((at, _parse(each)) for at, each in versions)
-    return Compare(level[0], _parse(schema), parsed) if level else Find(_parse(schema), parsed)
+    if name == "Find":
+        return Find(_parse(schema), parsed)
+    level, policy = how
+    return Compare(level, policy, _parse(schema), parsed)
 
 
 def _parse(parts: list[Any]) -> Parse:

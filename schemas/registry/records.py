@@ -29,6 +29,8 @@ LEVELS: Final = (
     "FULL",
     "FULL_TRANSITIVE",
 )
+STRICT: Final = "STRICT"
+LENIENT: Final = "LENIENT"
 _TENANT: Final = "default"
 
 Json = dict[str, Any]

@@ -22,7 +22,7 @@ def schema(text: str, *named: tuple[str, str]) -> ParsedSchema:
 
 def against(old: str, new: str) -> list[str]:
     found = differences(load(json.loads(old), {}), load(json.loads(new), {}))
-    return [f"{each.name} {each.path}" for each in found if not each.is_compatible]
+    return [f"{each.name} {each.path}" for each in found if not each.is_compatible()]
 
 
 @pytest.mark.parametrize("verdict", VERDICTS)
@@ -43,6 +43,28 @@ def test_levels_follow_from_both_directions(verdict: Verdict) -> None:
     for level in LEVELS:
         messages = incompatibilities(level, "JSON", new, [Earlier(1, "JSON", old)])
         assert (messages == []) == expected[level.removesuffix("_TRANSITIVE")], level
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_fit"),
+    [
+        ("{}", '{"type":"object"}', False),
+        ('{"type":"object"}', '{"type":"object","additionalProperties":false}', True),
+        ('{"type":"object"}', '{"properties":{"a":{"type":"string"}}}', True),
+        (
+            '{"properties":{"a":{"type":"string"}},"additionalProperties":false}',
+            '{"additionalProperties":false}',
+            True,
+        ),
+        ('{"type":"object"}', '{"properties":{"a":{"type":"null"}},"required":["a"]}', False),
+        ('{"properties":{"a":{"maxLength":2}}}', '{"properties":{"a":{"maxLength":1}}}', False),
+    ],
+)
+def test_lenient_policy_lets_properties_come_and_go(old: str, new: str, is_fit: bool) -> None:
+    before = [Earlier(1, "JSON", schema(old))]
+    assert incompatibilities("BACKWARD", "JSON", schema(new), before)
+    messages = incompatibilities("BACKWARD", "JSON", schema(new), before, "LENIENT")
+    assert (messages == []) == is_fit
 
 
 def test_there_are_at_least_a_hundred_cases() -> None:

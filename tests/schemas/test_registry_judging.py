@@ -33,7 +33,7 @@ def endless() -> Compare:
     names = ",".join(f'"{number}":{{"type":"string"}}' for number in range(3000))
     choices = ",".join(f'{{"properties":{{"{number}":true,{names}}}}}' for number in range(60))
     schema = f'{{"anyOf":[{choices}]}}'
-    return Compare("FULL", Parse("JSON", schema), ((1, Parse("JSON", f"{schema} ")),))
+    return Compare("FULL", "STRICT", Parse("JSON", schema), ((1, Parse("JSON", f"{schema} ")),))
 
 
 def judging(check: Callable[[Judges], Awaitable[None]], limits: Limits | None = None) -> None:
@@ -60,7 +60,7 @@ def test_questions_are_answered_by_another_process() -> None:
         assert await judges.answer(Find(proto, ((1, STRING),)), "a") == []
         old = Parse("JSON", '{"type":"string"}')
         messages = await judges.answer(
-            Compare("BACKWARD", Parse("JSON", '{"type":"null"}'), ((4, old),)), "a"
+            Compare("BACKWARD", "STRICT", Parse("JSON", '{"type":"null"}'), ((4, old),)), "a"
         )
         assert isinstance(messages, list)
         assert "TYPE_CHANGED" in messages[0]
@@ -71,7 +71,7 @@ def test_questions_are_answered_by_another_process() -> None:
 
 def test_version_that_is_not_valid_here_is_named_when_it_is_compared_with() -> None:
     old = Parse("JSON", '{"$ref":"http://example.test/other.json"}')
-    answer = Judge().answer(Compare("FULL", Parse("JSON", "{}"), ((3, old),)))
+    answer = Judge().answer(Compare("FULL", "STRICT", Parse("JSON", "{}"), ((3, old),)))
     assert isinstance(answer, Refused)
     assert "Cannot compare with version 3, which is not valid here: " in answer.message
     assert "unresolved $ref 'http://example.test/other.json'" in answer.message

@@ -336,6 +336,11 @@ def test_json_and_protobuf_are_registered_served_and_compared() -> None:
         message = await caller.refused(40901, "POST", "/subjects/p/versions", changed)
         assert "FIELD_SCALAR_KIND_CHANGED" in message
         await caller.refused(42201, "GET", "/schemas/ids/2?format=odd")
+        more = {"schema": schema.replace('"a"', '"b"'), "schemaType": "JSON"}
+        await caller.refused(40901, "POST", "/subjects/j/versions", more)
+        await caller.refused(422, "PUT", "/config/j", {"compatibilityPolicy": "SOFT"})
+        await caller.ask("PUT", "/config/j", {"compatibilityPolicy": "lenient"})
+        assert await caller.register("j", **more) == 3
 
     calling(check)
 

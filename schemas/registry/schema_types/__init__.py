@@ -30,10 +30,11 @@ class ParsedSchema(Protocol):
     def formatted(self, how: str) -> str:
         """Return the text in another form. Raises RegistryError for one that is not known."""
 
-    def cannot_read(self, written: "ParsedSchema") -> list[str]:
+    def cannot_read(self, written: "ParsedSchema", *, is_lenient: bool = False) -> list[str]:
         """Say why data of another schema cannot be read by this one; empty when it can.
 
-        The sentences hold `%s` twice: for the one that reads and for the one that wrote.
+        The sentences hold `%s` twice: for the one that reads and for the one that wrote. Only JSON
+        Schema has a lenient policy.
         """
 
 

@@ -75,7 +75,7 @@ class AvroSchema(ParsedSchema):
         definitions = {name: each for schema in self._named for name, each in _defined(schema, "")}
         return compact_json(_Writer(definitions).write(self._json, ""))
 
-    def cannot_read(self, written: ParsedSchema) -> list[str]:
+    def cannot_read(self, written: ParsedSchema, *, is_lenient: bool = False) -> list[str]:
         assert isinstance(written, AvroSchema), written
         result = Checker().get_compatibility(self.parsed, written.parsed)
         types = list(dict.fromkeys(result.incompatibilities))

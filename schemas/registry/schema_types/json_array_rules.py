@@ -5,7 +5,6 @@ from schemas.registry.schema_types.json_difference import (
     Difference,
     Differences,
     at,
-    is_compatible,
     limits,
 )
 from schemas.registry.schema_types.json_nodes import ArrayType, Everything, FalseSchema, Node
@@ -54,7 +53,7 @@ def _removed(compare: Compare, new: ArrayType, was: Node) -> Differences:
     cover = partial_cover(new.allows_additional, new.additional, new.unevaluated)
     if cover is not None:
         found = compare(was, cover)
-        how = "IS" if is_compatible(found) else "NOT"
+        how = "IS" if compare.fits(found) else "NOT"
         return [
             *found,
             Difference(f"ITEM_REMOVED_{how}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", "#/"),
@@ -71,7 +70,7 @@ def _added(compare: Compare, old: ArrayType, added: Node) -> Differences:
     if cover is None:
         return [Difference("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL", "#/")]
     found = compare(cover, added)
-    how = "IS" if is_compatible(found) else "NOT"
+    how = "IS" if compare.fits(found) else "NOT"
     return [
         *found,
         Difference(f"ITEM_ADDED_{how}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", "#/"),

@@ -4,8 +4,8 @@ Names, verdicts and messages are those of Confluent's registry, whose clients co
 (confluentinc/schema-registry, `json-schema-provider`, package `diff`).
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple, Protocol
 
 from schemas.registry.schema_types.json_nodes import Node
 
@@ -78,6 +78,18 @@ _STRICT: Final = frozenset(
         "NOT_TYPE_NARROWED",
     ]
 )
+_LENIENT: Final = _STRICT | {
+    "ADDITIONAL_PROPERTIES_NARROWED",
+    "ADDITIONAL_PROPERTIES_REMOVED",
+    "UNEVALUATED_PROPERTIES_NARROWED",
+    "UNEVALUATED_PROPERTIES_REMOVED",
+    "REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL",
+    "OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL",
+    "PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL",
+    "PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+    "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+}
+"""With policy LENIENT readers and writers agree on more than the schemas say."""
 _MISSING: Final = "The keyword at path '{}' in the %s schema is not present in the %s schema"
 _MORE: Final = "The value at path '{}' in the %s schema is more than its value in the %s schema"
 _LESS: Final = "The value at path '{}' in the %s schema is less than its value in the %s schema"
@@ -159,10 +171,9 @@ class Difference(NamedTuple):
     name: str
     path: str
 
-    @property
-    def is_compatible(self) -> bool:
-        """True if the new schema accepts all that the old one accepted, as far as this matters."""
-        return self.name in _STRICT
+    def is_compatible(self, *, is_lenient: bool = False) -> bool:
+        """Return whether the new schema accepts what the old one accepted, as far as it matters."""
+        return fits((self,), is_lenient=is_lenient)
 
     @property
     def message(self) -> str:
@@ -180,12 +191,22 @@ def at(prefix: str, path: str) -> str:
 
 
 Differences = list[Difference]
-Compare = Callable[[Node | None, Node | None], Differences]
-"""Compares two schemas; paths in what it returns are relative to them."""
 
 
-def is_compatible(found: Iterable[Difference]) -> bool:
-    return all(each.is_compatible for each in found)
+class Compare(Protocol):
+    """Compares two schemas; paths in what it returns are relative to them."""
+
+    def __call__(self, old: Node | None, new: Node | None) -> Differences:
+        """Return the differences."""
+
+    def fits(self, found: Iterable[Difference]) -> bool:
+        """Return whether all differences are harmless."""
+
+
+def fits(found: Iterable[Difference], *, is_lenient: bool) -> bool:
+    """Return whether all differences are harmless by the policy."""
+    harmless = _LENIENT if is_lenient else _STRICT
+    return all(each.name in harmless for each in found)
 
 
 _LIMIT_NAMES: Final = {

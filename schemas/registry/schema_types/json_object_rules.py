@@ -13,7 +13,6 @@ from schemas.registry.schema_types.json_difference import (
     Difference,
     Differences,
     at,
-    is_compatible,
     limits,
 )
 from schemas.registry.schema_types.json_nodes import Everything, FalseSchema, Node, ObjectType
@@ -64,7 +63,7 @@ def _removed(compare: Compare, new: ObjectType, name: str, was: Node) -> Differe
     cover = _cover(new, name)
     if cover is not None:
         found = compare(was, cover)
-        how = "IS" if is_compatible(found) else "NOT"
+        how = "IS" if compare.fits(found) else "NOT"
         return [
             *found,
             Difference(f"PROPERTY_REMOVED_{how}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", "#/"),
@@ -85,7 +84,7 @@ def _added(compare: Compare, old: ObjectType, new: ObjectType, name: str) -> Dif
     cover = _cover(old, name)
     if cover is not None:
         found += compare(cover, added)
-        is_covered = "IS" if is_compatible(found) else "NOT"
+        is_covered = "IS" if compare.fits(found) else "NOT"
         found.append(
             Difference(f"PROPERTY_ADDED_{is_covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", "#/")
         )

@@ -6,6 +6,7 @@ is taken for compatible; if it turns out not to be, all is compared again with t
 nothing changes.
 """
 
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +16,7 @@ from schemas.registry.schema_types.json_difference import (
     Difference,
     Differences,
     at,
-    is_compatible,
+    fits,
     limits,
 )
 from schemas.registry.schema_types.json_nodes import (
@@ -38,12 +39,12 @@ from schemas.registry.schema_types.matching import largest_matching
 _Pair = tuple[int, int]
 
 
-def differences(old: Node, new: Node) -> Differences:
+def differences(old: Node, new: Node, *, is_lenient: bool = False) -> Differences:
     """Return all differences, the harmless ones too. Raises ValueError for a circular `$ref`."""
     known: dict[_Pair, Differences] = {}
     while True:
-        comparison = _Comparison(known)
-        found = comparison.compare(old, new)
+        comparison = _Comparison(known, is_lenient=is_lenient)
+        found = comparison(old, new)
         incompatible = comparison.incompatible()
         if not comparison.has_assumed or incompatible.keys() == known.keys():
             return found
@@ -53,7 +54,8 @@ def differences(old: Node, new: Node) -> Differences:
 class _Comparison:
     """One pass over two graphs of nodes."""
 
-    def __init__(self, incompatible: dict[_Pair, Differences]) -> None:
+    def __init__(self, incompatible: dict[_Pair, Differences], *, is_lenient: bool) -> None:
+        self._is_lenient = is_lenient
         self.has_assumed = False
         self._incompatible = incompatible
         """Pairs that an earlier pass found incompatible."""
@@ -61,9 +63,12 @@ class _Comparison:
         self._under_way: set[_Pair] = set()
 
     def incompatible(self) -> dict[_Pair, Differences]:
-        return {pair: found for pair, found in self._done.items() if not is_compatible(found)}
+        return {pair: found for pair, found in self._done.items() if not self.fits(found)}
 
-    def compare(self, old: Node | None, new: Node | None) -> Differences:
+    def fits(self, found: Iterable[Difference]) -> bool:
+        return fits(found, is_lenient=self._is_lenient)
+
+    def __call__(self, old: Node | None, new: Node | None) -> Differences:
         """Return the differences, with paths relative to the two schemas."""
         if old is None or new is None:
             if old is new:
@@ -78,7 +83,7 @@ class _Comparison:
             self.has_assumed |= known is None
             return known or []
         self._under_way.add(pair)
-        found = self._done[pair] = _compared(self.compare, old, new)
+        found = self._done[pair] = _compared(self, old, new)
         self._under_way.remove(pair)
         return found
 
@@ -107,7 +112,7 @@ def _through_combination(compare: Compare, old: Node, new: Node) -> Differences 
         return None
     for part in parts:
         found = compare(old, part) if isinstance(new, Combined) else compare(part, new)
-        if is_compatible(found):
+        if compare.fits(found):
             return found if len(parts) == 1 else [*found, Difference(name, "#/")]
     return None
 
@@ -144,7 +149,7 @@ def _by_kind(compare: Compare, old: Node, new: Node) -> Differences:
             found = _combined(compare, old, new)
         case Negation(), Negation():
             # What is forbidden: the other way round.
-            is_narrower = is_compatible(compare(new.inner, old.inner))
+            is_narrower = compare.fits(compare(new.inner, old.inner))
             how = "NARROWED" if is_narrower else "EXTENDED"
             found = [Difference(f"NOT_TYPE_{how}", "#/not")]
         case ObjectType(), ObjectType():
@@ -215,7 +220,7 @@ def _combined(compare: Compare, old: Combined, new: Combined) -> Differences:
     fitting: dict[int, dict[int, Differences]] = {}
     for number, part in enumerate(old.parts):
         compared = ((other, compare(part, each)) for other, each in enumerate(new.parts))
-        fitting[number] = {other: each for other, each in compared if is_compatible(each)}
+        fitting[number] = {other: each for other, each in compared if compare.fits(each)}
     matching = largest_matching({number: list(each) for number, each in fitting.items()})
     for number, other in sorted(matching.items()):
         prefix = f"#/{old.criterion}/{number}"

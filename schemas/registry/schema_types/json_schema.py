@@ -54,13 +54,13 @@ class JsonSchema(ParsedSchema):
     def formatted(self, how: str) -> str:
         raise unknown_format(how, "JSON")
 
-    def cannot_read(self, written: ParsedSchema) -> list[str]:
+    def cannot_read(self, written: ParsedSchema, *, is_lenient: bool = False) -> list[str]:
         assert isinstance(written, JsonSchema), written
         try:
-            found = differences(written.root, self.root)
+            found = differences(written.root, self.root, is_lenient=is_lenient)
         except (ValueError, ArithmeticError) as error:
             raise invalid_schema(f"Invalid schema of type JSON, details: {error}") from error
-        return [each.message for each in found if not each.is_compatible]
+        return [each.message for each in found if not each.is_compatible(is_lenient=is_lenient)]
 
 
 def _check(schema: Any) -> None:

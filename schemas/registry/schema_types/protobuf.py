@@ -56,7 +56,7 @@ class ProtobufSchema(ParsedSchema):
         served.name = _SERVED_NAME
         return base64.b64encode(served.SerializeToString()).decode()
 
-    def cannot_read(self, written: ParsedSchema) -> list[str]:
+    def cannot_read(self, written: ParsedSchema, *, is_lenient: bool = False) -> list[str]:
         assert isinstance(written, ProtobufSchema), written
         found = differences(written.files, self.files)
         return [each.message for each in found if not each.is_compatible]
