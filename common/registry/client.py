@@ -67,12 +67,14 @@ class SchemaRegistryClient:
                 session.request(method, url, data=body) as response,
             ):
                 status = response.status
+                if status == 404:
+                    raise MalformedEventError(f"the registry knows nothing at {path}")
                 answer: dict[str, Any] = await response.json(content_type=None)
+        except MalformedEventError:
+            raise
         # ValueError: an answer that is no JSON, or a text that is no UTF-8.
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
             raise RegistryAwayError(f"registry does not answer: {error!r}") from error
-        if status == 404:
-            raise MalformedEventError(f"the registry knows nothing at {path}")
         if status >= 400:
             raise RegistryAwayError(f"registry answered {status} {answer}")
         return answer

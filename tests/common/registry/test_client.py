@@ -43,12 +43,13 @@ def test_a_schema_is_found_by_its_id_and_registered_under_a_subject() -> None:
     with_registry([found, web.json_response({"id": 7})], check, asked=2)
 
 
-def test_an_id_that_the_registry_does_not_know_is_no_event() -> None:
+@pytest.mark.parametrize("body", [b'{"error_code": 40403}', b"<html>"], ids=["JSON", "HTML"])
+def test_an_id_that_the_registry_does_not_know_is_no_event(body: bytes) -> None:
     async def check(url: str) -> None:
         with pytest.raises(MalformedEventError):
             await SchemaRegistryClient(url, waits=True).schema(7)
 
-    with_registry([web.json_response({}, status=404)], check, asked=1)
+    with_registry([web.Response(body=body, status=404)], check, asked=1)
 
 
 @pytest.mark.parametrize(
