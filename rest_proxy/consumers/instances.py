@@ -82,10 +82,19 @@ class Instances:
                     if each.state.is_expired(now):
                         del self._instances[key]
                         log.info("consumer instance expired group=%s instance=%s", *key)
-                        group.create_task(each.close())
+                        group.create_task(_close(each))
 
     async def close(self) -> None:
         """Close all."""
         instances = list(self._instances.values())
         self._instances.clear()
-        await asyncio.gather(*(each.close() for each in instances))
+        await asyncio.gather(*map(_close, instances))
+
+
+async def _close(instance: Instance) -> None:
+    """Close an instance that nobody waits for: what goes wrong is logged, and the others go on."""
+    try:
+        await instance.close()
+    # The outermost edge of a task.
+    except Exception:
+        log.exception("consumer instance not closed group=%s", instance.settings.group_id)

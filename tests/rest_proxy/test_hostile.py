@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from millrace.testing import LocalRestProxy, LocalStack
-from tests.lib.rest_calls import JSON, V2, RestCalls, records_type
+from millrace.testing import LocalBroker, LocalRestProxy, LocalStack
+from tests.lib.rest_calls import JSON, V2, Answer, RestCalls, records_type
+from tests.lib.waiting import until
 
 JSON_RECORDS = records_type("json")
 
@@ -157,6 +158,31 @@ def test_there_are_so_many_instances_and_no_more(stack: LocalStack) -> None:
         codes = [rest.post("/consumers/g").status for _ in range(3)]
         assert codes == [200, 200, 429]
         assert "consumer.instances.max" in rest.post("/consumers/g").body["message"]
+
+
+def test_without_kafka_the_proxy_says_so_and_goes_on_when_it_is_back(topic: str) -> None:
+    with LocalBroker() as broker, LocalRestProxy(broker.bootstrap_servers) as proxy:
+        rest = RestCalls(proxy.url)
+        records = {"records": [{"value": 1}]}
+        assert rest.post(f"/topics/{topic}", records, JSON_RECORDS).status == 200
+        told = {"format": "json", "auto.offset.reset": "earliest"}
+        instance = rest.post("/consumers/g", told).body["base_uri"]
+        rest.post(f"{instance}/subscription", {"topics": [topic]})
+        assert len(rest.get(f"{instance}/records").body) == 1
+        broker.kill()
+        assert rest.get("/health/live").status == 200
+        waiting = rest.get("/health/ready")
+        assert (waiting.status, waiting.body["missing"]) == (503, ["Kafka"])
+        refused = rest.get("/topics")
+        assert (refused.status, refused.code) == (503, 50302)
+        broker.start()
+        until(lambda: rest.get("/health/ready").status == 200)
+        assert rest.post(f"/topics/{topic}", records, JSON_RECORDS).status == 200
+        until(lambda: _values(rest.get(f"{instance}/records")) == [1])
+
+
+def _values(answer: Answer) -> list[object]:
+    return [each["value"] for each in answer.body] if answer.status == 200 else []
 
 
 def test_addresses_in_answers_are_those_the_caller_uses(rest: RestCalls) -> None:
