@@ -14,7 +14,6 @@ from millrace.stack.ports import (
     PAGE,
     REGISTRY,
     REST_PROXY,
-    any_ports,
     holder,
     taken,
     wanted_ports,
@@ -38,13 +37,14 @@ def make_plan(options: UpOptions, place: Place) -> Plan:
         ports = wanted_ports(options.parts, options.brokers, options.offset)
     except ValueError as error:
         raise PlanError(str(error)) from None
+    # One source for all: it gives no port twice.
+    others = free_ports()
     if options.any_port:
-        ports = any_ports(list(ports))
+        ports = dict(zip(ports, others, strict=False))
     else:
         refuse_taken(ports)
     data = options.data_folder or place.data_folder
     numbers = range(1, options.brokers + 1)
-    others = free_ports()
     return {
         "name": place.name,
         "folder": str(place.folder),

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from millrace.cluster_layout import free_ports
-
 BROKER, REGISTRY, REST_PROXY, CONNECT, PAGE = "broker", "registry", "rest-proxy", "connect", "page"
 PARTS = (BROKER, REGISTRY, REST_PROXY, CONNECT, PAGE)
 WELL_KNOWN = {BROKER: 9092, REGISTRY: 8081, REST_PROXY: 8082, CONNECT: 8083, PAGE: 8080}
@@ -32,11 +30,6 @@ def wanted_ports(parts: Sequence[str], brokers: int, offset: int) -> dict[str, i
     if doubled:
         raise ValueError("two parts would have the same port: use another --offset-ports")
     return wanted
-
-
-def any_ports(names: Sequence[str]) -> dict[str, int]:
-    """Return a free port for each name."""
-    return dict(zip(names, free_ports(), strict=False))
 
 
 def taken(ports: Mapping[str, int]) -> dict[str, int]:

@@ -198,6 +198,14 @@ def test_data_is_that_of_one_cluster(tmp_path: Path) -> None:
     assert ephemeral["cluster_id"] != plan["cluster_id"]
 
 
+def test_no_port_is_given_twice(tmp_path: Path) -> None:
+    for _ in range(20):
+        plan = planned(tmp_path, "--brokers", "9", "--ephemeral")
+        kinds = ("ports", "controller_ports", "broker_http_ports")
+        ports = [port for kind in kinds for port in plan[kind].values()]
+        assert len(set(ports)) == len(ports)
+
+
 def test_a_taken_port_is_refused_with_who_has_it(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         offset = server.getsockname()[1] - 9092
