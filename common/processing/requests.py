@@ -7,7 +7,7 @@ all or nothing, and settled before the state is read back.
 - Records that come while one transaction is being committed go into the next.
 - A transaction begins `interval_seconds` after the one before at the earliest, unless it is full.
   What a transaction costs depends little on how many records are in it, and each one of orders
-  causes some eight more at other services. A record that comes alone does not wait.
+  causes nine more, most at other services. A record that comes alone does not wait.
 - Each transaction commits, for each partition it writes, an offset of the same partition number of
   the topic `fence`. The offset itself does not matter. The group refuses it from a member of an
   earlier generation, and the next holder of the partition waits until it is settled. So the records
