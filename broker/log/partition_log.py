@@ -30,6 +30,7 @@ from broker.log.replay import load_producers
 from broker.log.retention import expired_segments
 from broker.log.segment import Segment
 from broker.log.segment_names import SUFFIXES
+from broker.log.walk import walk_batches
 from broker.records.errors import CorruptBatch
 from broker.records.header import BytesLike
 
@@ -238,11 +239,25 @@ class PartitionLog(LocalLog):
         last, *following = self.segments.from_offset(offset)
         end_offset = min(offset, last.start_of(offset))
         self._lower_recovery_point(end_offset)
+        # A new leader seldom lacks more than a few batches: what they do not change is kept, since
+        # to read it anew takes as long as the whole log is, and nobody is served meanwhile.
+        keeps_producers = not following and self._is_free_of_producers(last, end_offset)
         self.remove_segments(following)
         last.activate(self.append_limits.index_interval_bytes)
         last.truncate(offset, self.append_limits.index_interval_bytes)
-        self._end_at(end_offset)
+        self._end_at(end_offset, keeps_producers=keeps_producers)
         return end_offset
+
+    def _is_free_of_producers(self, segment: Segment, offset: int) -> bool:
+        """Return True if no batch from an offset on has a producer id or is below the high
+        watermark, so that the producers are the same without them."""
+        if offset < self.high_watermark:
+            return False
+        try:
+            batches = walk_batches(segment.file, segment.position_of(offset), segment.size_bytes)
+            return all(batch.header.producer_id < 0 for _, batch in batches)
+        except CorruptBatch:
+            return False
 
     def remove_segments(self, segments: list[Segment]) -> None:
         """Delete segments at the log's end, the last one first.
@@ -272,14 +287,18 @@ class PartitionLog(LocalLog):
             self.recovery_point = offset
             self.place.on_recovery_point_lowered()
 
-    def _end_at(self, offset: int) -> None:
+    def _end_at(self, offset: int, *, keeps_producers: bool) -> None:
         self.log_end_offset = offset
         self.high_watermark = min(self.high_watermark, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
         self.first_dirty_offset = min(self.first_dirty_offset, offset)
         self.epochs.truncate_from_end(offset)
         self.save_names()
-        load_producers(self, 0)
+        if keeps_producers:
+            self.producers.drop_snapshots_after(offset)
+            self.producers.map_end_offset = offset
+        else:
+            load_producers(self, 0)
 
     def move_to(self, directory: str) -> None:
         """Use another directory, after a rename; open files stay open."""

@@ -381,11 +381,9 @@ class Segment:
     def reset(self) -> None:
         """Reset the state of the content; the file stays."""
         self._offset_index, self._time_index = OffsetIndex(), TimeIndex()
-        self.cursors = {}
-        self.size_bytes = self._unindexed_bytes = 0
+        self.cursors, self.size_bytes, self._unindexed_bytes = {}, 0, 0
         self.next_offset = self.max_timestamp_offset = self.base_offset
-        self.max_timestamp_ms = NO_TIMESTAMP
-        self.first_timestamp_ms = None
+        self.max_timestamp_ms, self.first_timestamp_ms = NO_TIMESTAMP, None
 
     def describe_closed(self, size_bytes: int, next_offset: int) -> None:
         """Set the state of a closed segment on disk; its indexes are loaded at their first use."""
@@ -439,19 +437,23 @@ class Segment:
         if position >= old_size:
             return 0
         self.file.truncate(position)
-        # The removed records must not come back among the records that replace them.
-        self.file.sync()
-        self.synced_bytes = position
-        self.size_bytes = position
+        self.file.sync()  # What is removed must not come back among what replaces it.
+        self.synced_bytes = self.size_bytes = position
         self._forget_after(position, index_interval_bytes)
         if self.transaction_index.truncate(offset):
             self.save_transaction_index()
         return old_size - position
 
     def _forget_after(self, position: int, index_interval_bytes: int) -> None:
-        """Rebuild the state from the remaining batches; truncation is rare."""
+        """Read on from the last index entry before a position, whose batch has its entry."""
+        first_ms, offsets, times = self.first_timestamp_ms, self.offset_index, self.time_index
+        offset, start = offsets.rewind(position) if first_ms is not None else (-1, 0)
         self.reset()
-        self._note_all(self.walk(0, position), index_interval_bytes)
+        if start:
+            self._offset_index, self._time_index, self.first_timestamp_ms = offsets, times, first_ms
+            self.max_timestamp_ms, relative_offset = times.rewind(offset)
+            self.max_timestamp_offset = self.base_offset + relative_offset
+        self._note_all(self.walk(start, position), index_interval_bytes)
 
     def sync(self) -> None:
         """Make the records survive a power failure; this is safe on another thread."""

@@ -73,6 +73,17 @@ class OffsetIndex:
         """Return the number of the last entry whose batch is at or before a position, or -1."""
         return bisect_right(self.positions, position) - 1
 
+    def rewind(self, position: int) -> tuple[int, int]:
+        """Remove the entries at and after a position; return the last one's offset and position.
+
+        Return (-1, 0) for an index without an entry before it, or one from a file, whose entries
+        may not have been compared with their batches.
+        """
+        self.truncate(position)
+        if not self.positions or self.is_compared is not None:
+            return -1, 0
+        return self.relative_offsets[-1], self.positions[-1]
+
     def truncate(self, position: int) -> None:
         """Remove the entries of batches at and after a position."""
         keep = bisect_left(self.positions, position)

@@ -9,6 +9,8 @@ from array import array
 from bisect import bisect_left, bisect_right
 from struct import Struct
 
+from broker.records.header import NO_TIMESTAMP
+
 _ENTRY = Struct(">qi")
 ENTRY_BYTES = _ENTRY.size
 
@@ -61,6 +63,11 @@ class TimeIndex:
         if not self.timestamps:
             return None
         return self.timestamps[-1], self.relative_offsets[-1]
+
+    def rewind(self, relative_offset: int) -> tuple[int, int]:
+        """Remove the entries after an offset; return the largest timestamp left and its offset."""
+        self.truncate(relative_offset)
+        return self.last() or (NO_TIMESTAMP, 0)
 
     def truncate(self, relative_offset: int) -> None:
         """Remove the entries after an offset."""

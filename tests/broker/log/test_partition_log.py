@@ -1,6 +1,7 @@
 """One partition's log: rolling, reading, times, epochs, transactions, retention, reopening."""
 
 import logging
+from random import Random
 
 import pytest
 
@@ -27,7 +28,7 @@ from tests.lib.logs import (
     read_records,
     reopen,
 )
-from tests.lib.simulated_storage import SimulatedStorage
+from tests.lib.simulated_storage import SimulatedFile, SimulatedStorage
 
 HOUR_MS = 3_600_000
 
@@ -604,6 +605,63 @@ def test_truncation_to_every_offset() -> None:
         assert append(log) == target
         again = reopen(log.place.storage, log)
         assert [r.offset for r in read_records(again)] == list(range(target + 1))
+
+
+def state_of(log: PartitionLog) -> tuple[object, ...]:
+    """What a log knows of its active segment and its producers."""
+    active = log.segments.active
+    return (
+        active.size_bytes,
+        active.next_offset,
+        active.max_timestamp_ms,
+        active.max_timestamp_offset,
+        active.first_timestamp_ms,
+        list(active.offset_index.positions),
+        list(active.offset_index.relative_offsets),
+        list(active.time_index.timestamps),
+        list(active.time_index.relative_offsets),
+        log.producers.producers,
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_truncated_log_knows_what_it_would_read_from_its_file(seed: int) -> None:
+    random = Random(seed)
+    storage = SimulatedStorage()
+    log = open_log(storage, LogConfig(index_interval_bytes=300))
+    for number in range(120):
+        producer: dict[str, int] = {}
+        if not random.randrange(4):
+            producer = {"producer_id": 1, "producer_epoch": number, "base_sequence": 0}
+        records = [(None, bytes(random.randrange(90)), (), NOW_MS + random.randrange(500))]
+        log.append_as_leader(build_batch(records, **producer), leader_epoch=0, timestamp_ms=NOW_MS)
+    log.advance_high_watermark(random.randrange(60))
+    while log.log_end_offset > 5:
+        log.truncate_to(log.log_end_offset - random.randrange(1, 12))
+        kept = state_of(log)
+        storage.crash(keep_unsynced=True)
+        log = reopen(storage, log)
+        assert kept == state_of(log)
+
+
+def test_truncating_a_little_reads_a_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = new_log()
+    for _ in range(3000):
+        log.append_as_leader(
+            build_batch([(None, b"v", (), NOW_MS)]), leader_epoch=0, timestamp_ms=NOW_MS
+        )
+    log.advance_high_watermark(2990)
+    read_bytes = []
+    read = SimulatedFile.read
+
+    def counted(file: SimulatedFile, position: int, length: int) -> bytes:
+        read_bytes.append(length)
+        return read(file, position, length)
+
+    monkeypatch.setattr(SimulatedFile, "read", counted)
+    assert log.truncate_to(2995) == 2995
+    assert sum(read_bytes) < log.size_bytes / 4
+    assert log.log_end_offset == 2995
 
 
 def test_truncate_fully_starts_anew() -> None:
