@@ -84,7 +84,7 @@ def _guarding(guard: Guard) -> Middleware:
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            guard.check(request.method, request.headers)
+            guard.check(request.method, request.path, request.headers)
         except RestError as error:
             return refusal(error)
         if request.method == "OPTIONS" and guard.cross_origin_headers(request.headers):

@@ -5,6 +5,7 @@ packages of its own called `broker`, `schemas` and `services`, and everything is
 and theirs meet: they are in the working directory and on PYTHONPATH.
 """
 
+import json
 import os
 import select
 import subprocess
@@ -18,6 +19,8 @@ from textwrap import dedent
 
 import pytest
 from packaging.requirements import Requirement
+
+from tests.lib.rest_calls import RestCalls
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -105,8 +108,10 @@ class Installation:
         link_requirements("pytest", site_packages)
         link(distribution("pytest"), site_packages)
 
-    def run(self, program: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-        """Run one of the environment's programs in a folder."""
+    def run(
+        self, program: str, *arguments: str, folder: Path, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run one of the environment's programs in a folder; `variables` are more of its own."""
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -114,6 +119,7 @@ class Installation:
         }
         path = os.pathsep.join([str(self._bin), environment["PATH"]])
         environment |= {"PYTHONPATH": str(folder), "TMPDIR": str(folder), "PATH": path}
+        environment |= variables
         return subprocess.run(
             [program, *arguments],
             cwd=folder,
@@ -164,7 +170,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Path]:
-    for name in ("broker", "common", "rest_proxy", "schemas", "services"):
+    for name in ("broker", "common", "rest_proxy", "schemas", "services", "stack"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text(dedent(THEIRS.format(name=name)))
     return tmp_path
@@ -203,6 +209,23 @@ def test_what_the_command_does_itself_needs_no_program(
     shown = installation.run("millrace", command, "--help", folder=project)
     assert shown.returncode == 0, shown.stderr
     assert f"usage: millrace {command}" in shown.stdout
+
+
+def test_a_stack_is_up_beside_packages_of_the_same_names(
+    installation: Installation, project: Path
+) -> None:
+    home = project / "home"
+    (project / "seeds.yaml").write_text("- {name: fruit, records: [{value: apple}]}")
+    parts = ("--only", "broker,registry,rest-proxy", "--topics", "seeds.yaml")
+    arguments = ("up", "--any-port", "--ephemeral", "--json", *parts)
+    shown = installation.run("millrace", *arguments, folder=project, MILLRACE_HOME=str(home))
+    assert shown.returncode == 0, shown.stderr
+    try:
+        rest = RestCalls(json.loads(shown.stdout)["environment"]["KAFKA_REST_URL"])
+        ends = rest.get("/topics/fruit/partitions/0/offsets").body
+        assert ends == {"beginning_offset": 0, "end_offset": 1}
+    finally:
+        installation.run("millrace", "down", folder=project, MILLRACE_HOME=str(home))
 
 
 def test_fixture_and_local_broker_beside_packages_of_the_same_names(

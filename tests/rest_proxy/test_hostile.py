@@ -45,6 +45,13 @@ def test_a_page_of_another_origin_changes_nothing(
         assert "access.control.allow.origin" in answer.body["message"]
 
 
+def test_a_page_of_another_origin_consumes_nothing(rest: RestCalls) -> None:
+    path = "/consumers/g/instances/none/records"
+    assert rest.get(path, Origin="http://evil.example").status == 403
+    assert rest.get(path, Sec_Fetch_Site="cross-site").status == 403
+    assert rest.get(path).code == 40403
+
+
 def test_the_proxy_s_own_page_may_post(rest: RestCalls, topic: str) -> None:
     records = {"records": [{"value": 1}]}
     assert rest.post(f"/topics/{topic}", records, JSON_RECORDS, Origin=rest.url).status == 200
