@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from common.kafka.calm_clients import calm_aiokafka
 from common.process.collector import collect_seldom
 from common.process.tasks import spawn
 from connect.config_providers.properties import parse_properties
@@ -126,6 +127,7 @@ async def _add(worker: Worker, path: Path) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run a worker; 1 when it cannot be started."""
     log_to_stderr()
+    calm_aiokafka()
     collect_seldom()
     try:
         asyncio.run(serve(arguments))

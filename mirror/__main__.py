@@ -13,6 +13,7 @@ from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from common.kafka.calm_clients import calm_aiokafka
 from common.process.collector import collect_seldom
 from common.process.tasks import spawn
 from connect.config_providers.properties import parse_properties
@@ -131,6 +132,7 @@ def show_status(options: argparse.Namespace) -> int:
 def main() -> int:
     options = parse_arguments(sys.argv[1:])
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    calm_aiokafka()
     try:
         if options.is_status:
             return show_status(options)

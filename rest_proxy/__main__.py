@@ -9,6 +9,7 @@ import sys
 from aiohttp import web
 
 from common.http.serving import Site
+from common.kafka.calm_clients import calm_aiokafka
 from common.process.log_lines import configure_logging
 from common.process.tasks import spawn
 from rest_proxy.app import build_app
@@ -50,6 +51,7 @@ async def serve(settings: Settings) -> None:
 def main() -> int:
     """Run the program; 1 when it cannot be started."""
     configure_logging()
+    calm_aiokafka()
     try:
         asyncio.run(serve(read_settings(sys.argv[1:])))
     except (SettingsError, ClientSettingsError, OSError) as error:

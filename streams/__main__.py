@@ -17,6 +17,7 @@ from contextlib import AsyncExitStack, suppress
 from aiohttp import web
 
 from common.http.serving import serve_on
+from common.kafka.calm_clients import calm_aiokafka
 from common.kafka.topic_creation import WrongPartitionCountError, ensure_topics
 from common.process import clock
 from common.process.announcing import announce
@@ -160,6 +161,7 @@ def main() -> None:
     # Faust tells about every heartbeat.
     quiet = ("faust", "mode", "streams.around_faust.tables")
     configure_logging(dict.fromkeys(quiet, logging.WARNING))
+    calm_aiokafka()
     settings = read_settings(Settings, "millrace streams", sys.argv[1:], os.environ)
     try:
         asyncio.run(Program(settings).run())

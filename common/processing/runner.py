@@ -17,6 +17,7 @@ from aiohttp import web
 
 from common.http.application import build_app
 from common.http.serving import serve_on
+from common.kafka.calm_clients import calm_aiokafka
 from common.process import clock, traces
 from common.process.announcing import announce
 from common.process.collector import collect_seldom
@@ -38,6 +39,7 @@ def run_service(service: Service[S, R]) -> None:
     program = f"millrace service {service.name}"
     settings = read_settings(service.settings, program, sys.argv[1:], os.environ)
     configure_logging()
+    calm_aiokafka()
     traces.configure(service.name)
     collect_seldom()
     try:

@@ -11,6 +11,7 @@ import sys
 from aiohttp import web
 
 from common.http.serving import Site
+from common.kafka.calm_clients import calm_aiokafka
 from common.process.tasks import spawn
 from schemas.registry.leader import Identity, Leadership
 from schemas.registry.records import LEVELS
@@ -103,4 +104,5 @@ async def _ready(topic: SchemaTopic, leadership: Leadership) -> None:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("aiokafka").setLevel(logging.WARNING)
+    calm_aiokafka()
     asyncio.run(serve(parse_arguments(sys.argv[1:])))

@@ -118,6 +118,8 @@ class Leadership:
         self.group_id = group_id
         self._bootstrap_servers = bootstrap_servers
         self._is_known = asyncio.Event()
+        self._said: type[Exception] | None = None
+        """The kind of failure that the log has had since the leader was known last."""
 
     @property
     def is_leader(self) -> bool:
@@ -133,9 +135,15 @@ class Leadership:
             try:
                 await self._belong()
             except (KafkaError, OSError) as error:
-                log.warning("registry left its group group=%s error=%r", self.group_id, error)
+                self._say(error)
             self._follow(None)
             await asyncio.sleep(_RETRY_SECONDS)
+
+    def _say(self, error: Exception) -> None:
+        """Log a failure once: it comes again twice a second while no broker is there."""
+        if type(error) is not self._said:
+            log.warning("registry left its group group=%s error=%r", self.group_id, error)
+        self._said = type(error)
 
     def _follow(self, leader: Identity | None) -> None:
         if leader != self.leader:
@@ -144,6 +152,7 @@ class Leadership:
         if leader is None:
             self._is_known.clear()
         else:
+            self._said = None
             self._is_known.set()
 
     async def _belong(self) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any, Final, cast
 
+from common.kafka.calm_clients import calm_aiokafka
 from connect.clock import now_ms
 from connect.herder.names import TaskId
 from connect.herder.offsets import OffsetRecord
@@ -168,6 +169,7 @@ def main() -> int:
     pipe = Connection(descriptor)
     begin: messages.Begin = pipe.recv()
     loggers.log_to_stderr()
+    calm_aiokafka()
     loggers.take_levels(begin.levels)
     settings = WorkerSettings.of(begin.settings, is_distributed=begin.is_distributed)
     worker = Worker(pipe)
